@@ -1,0 +1,125 @@
+"""The contract every stream anonymizer keeps; its laws are functions in shoal.testing.laws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
+
+import pyarrow as pa
+
+RELEASED: Final = "released"
+SUPPRESSED: Final = "suppressed"
+DEAD: Final = "dead"
+VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What one call decided.
+
+    ``rows`` may be published; they stand in release order and have the full output schema even when there are
+    none. ``trace`` is private: one row for every record decided (``row`` is the record's number in the order
+    pushed, from 0), its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and
+    ``delay``. It goes sideways to the auditor, never to a sink.
+    """
+
+    rows: pa.RecordBatch
+    trace: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a method promises, in words and numbers."""
+
+    method: str
+    statement: str
+    parameters: Mapping[str, object]
+    max_delay_ns: int | None
+    """Longest event time a record may be held; None where the method declares none."""
+    max_held: int | None
+    """Most records held at once; None where time alone bounds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a record was put among the dead letters: the column to look at and what to do."""
+
+    column: str | None
+    sentence: str
+
+
+class Anonymizer(ABC):
+    """A stream anonymizer: records in arrival order go in, publishable rows come out.
+
+    Nothing depends on where a batch ends. There is no clock, file, environment or logger inside: time is the
+    records' own, moved on by :meth:`advance` where no record comes.
+    """
+
+    method: ClassVar[str]
+    """The name a policy uses."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Names of the input columns this anonymizer reads."""
+
+    @property
+    @abstractmethod
+    def input_schema(self) -> pa.Schema:
+        """Columns read, with the types seen (or assumed, before anything was seen)."""
+
+    @property
+    @abstractmethod
+    def output_schema(self) -> pa.Schema:
+        """Columns of every Release.rows."""
+
+    @property
+    @abstractmethod
+    def trace_schema(self) -> pa.Schema:
+        """Columns of every Release.trace."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is promised of every row that leaves."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """Records taken in and not decided yet."""
+
+    @abstractmethod
+    def bind(self, schema: pa.Schema) -> None:
+        """Fix the input types; raise InputError when a column is missing or of a type that cannot be used."""
+
+    @abstractmethod
+    def push(self, record: Record) -> list[dict[str, Any]]:
+        """Take one record; return the rows that may be published now."""
+
+    @abstractmethod
+    def push_batch(self, batch: Any) -> Release:
+        """Take a batch (or anything with the Arrow interface) in arrival order."""
+
+    @abstractmethod
+    def advance(self, now: object) -> Release:
+        """Let time pass without a record."""
+
+    @abstractmethod
+    def flush(self) -> Release:
+        """Decide everything held: release or suppress, never weaken."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """All of the state, sealed: a versioned header and named arrays."""
+
+    @abstractmethod
+    def restore(self, state: bytes) -> Self:
+        """Take over the state of a snapshot of the same method and parameters; return self."""
+
+    @abstractmethod
+    def explain(self, reason: str) -> Refusal:
+        """Say in words why a record with this reason in the trace is dead."""
