@@ -1,0 +1,85 @@
+"""Which events may move time: late ones are refused, and one wrong clock cannot carry the stream away.
+
+State is one int64 array: the scalars below, then CLAIMS rows of [person low, person high, time], the most recent
+events that were too far ahead to be believed on one person's word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+STARTED, NEWEST, CONFIRMED, OWNER_LOW, OWNER_HIGH, CLAIMED = 0, 1, 2, 3, 4, 5
+FIRST_CLAIM = 6
+CLAIMS = 8
+CLOCK = FIRST_CLAIM + 3 * CLAIMS
+
+TAKEN, RESTART, LATE, AHEAD, UNUSABLE = 0, 1, 2, 3, 4
+
+
+@njit(cache=True)
+def is_backed(clock, low, high, time, max_gap):
+    """Whether another person recently claimed a time close to this one."""
+    for claim in range(min(clock[CLAIMED], CLAIMS)):
+        at = FIRST_CLAIM + 3 * claim
+        same_person = clock[at] == low and clock[at + 1] == high
+        if not same_person and abs(clock[at + 2] - time) <= max_gap:
+            return True
+    return False
+
+
+@njit(cache=True)
+def note_claim(clock, low, high, time):
+    """Remember an event that nobody backs yet, in place of the oldest one remembered."""
+    at = FIRST_CLAIM + 3 * (clock[CLAIMED] % CLAIMS)
+    clock[at] = low
+    clock[at + 1] = high
+    clock[at + 2] = time
+    clock[CLAIMED] += 1
+
+
+@njit(cache=True)
+def start_clock(clock, low, high, time):
+    """Begin at this event; until a second person agrees it is only one person's word."""
+    clock[STARTED] = 1
+    clock[NEWEST] = time
+    clock[CONFIRMED] = 0
+    clock[OWNER_LOW] = low
+    clock[OWNER_HIGH] = high
+    clock[CLAIMED] = 0
+
+
+@njit(cache=True)
+def admit_one(clock, low, high, time, lateness, max_gap):
+    """Take or refuse one event, and move time."""
+    if clock[STARTED] == 0:
+        start_clock(clock, low, high, time)
+        return TAKEN
+    newest = clock[NEWEST]
+    is_owner = clock[OWNER_LOW] == low and clock[OWNER_HIGH] == high
+    if time - newest > max_gap:
+        if not is_backed(clock, low, high, time, max_gap):
+            note_claim(clock, low, high, time)
+            return AHEAD
+        clock[CLAIMED] = 0
+        clock[CONFIRMED] = 1
+    elif newest - time > max_gap and clock[CONFIRMED] == 0 and not is_owner:
+        start_clock(clock, low, high, time)
+        return RESTART
+    elif not is_owner:
+        clock[CONFIRMED] = 1
+    if time < newest - lateness:
+        return LATE
+    clock[NEWEST] = max(newest, time)
+    return TAKEN
+
+
+@njit(cache=True, nogil=True)
+def admit(clock, persons, times, usable, lateness, max_gap, codes, newest):
+    """Take or refuse events in arrival order; newest[i] is the stream's time after event i."""
+    for i in range(len(times)):
+        if usable[i]:
+            codes[i] = admit_one(clock, persons[i, 0], persons[i, 1], times[i], lateness, max_gap)
+        else:
+            codes[i] = UNUSABLE
+        newest[i] = clock[NEWEST]

@@ -1,0 +1,274 @@
+"""Who exposed what within the window: exact counts of people per attribute, O(1) an event.
+
+State (all int64; see CrowdTable for who allocates it):
+
+``pool``    ring of sightings in time order, one row [person low, person high, time, attribute]; attribute is -1
+            where the same pair was seen again later. Expiry reads it from the head, so nothing idle stays.
+``pairs``   open-addressed index of the live rows of ``pool``; 0 is empty, else tag << 32 | position + 1.
+``attrs``   one row [key low, key high, people, next free] for each attribute inside the window.
+``names``   open-addressed index of ``attrs``, in the same form as ``pairs``.
+``marks``   the scalars below.
+
+The tag's low bits are the entry's home slot, so entries move without looking at what they point to. Both indexes
+are kept at most 70% full by the caller, which bounds every probe.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+HEAD, USED, LIVE, ATTRS, TOP, FREE = 0, 1, 2, 3, 4, 5
+MARKS = 6
+PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
+KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
+
+_LOW32 = np.int64(0xFFFFFFFF)
+_GOLDEN = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd: spreads consecutive attribute numbers
+PRIVATE = -1
+
+
+@njit(cache=True, inline="always")
+def fold(word):
+    """The tag of a key: 32 well-mixed bits."""
+    return (word ^ (word >> 32)) & _LOW32
+
+
+@njit(cache=True, inline="always")
+def pair_tag(person_low, attribute):
+    """The tag of a (person, attribute) pair."""
+    return fold(person_low + np.int64(attribute) * _GOLDEN)
+
+
+@njit(cache=True, inline="always")
+def entry(tag, position):
+    """What an index holds for a position."""
+    return np.int64((tag << 32) | (position + 1))
+
+
+@njit(cache=True)
+def find_pair(pairs, pool, tag, low, high, attribute):
+    """Slot of the pair's entry, or of the empty slot where it belongs."""
+    mask = len(pairs) - 1
+    slot = tag & mask
+    while pairs[slot] != 0:
+        held = pairs[slot]
+        if ((held >> 32) & _LOW32) == tag:
+            at = (held & _LOW32) - 1
+            if pool[at, 0] == low and pool[at, 1] == high and pool[at, 3] == attribute:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True)
+def find_name(names, attrs, tag, low, high):
+    """Slot of the attribute's entry, or of the empty slot where it belongs."""
+    mask = len(names) - 1
+    slot = tag & mask
+    while names[slot] != 0:
+        held = names[slot]
+        if ((held >> 32) & _LOW32) == tag:
+            at = (held & _LOW32) - 1
+            if attrs[at, 0] == low and attrs[at, 1] == high:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True)
+def find_position(index, tag, position):
+    """Slot of the entry that points at a position; it must be there."""
+    mask = len(index) - 1
+    slot = tag & mask
+    wanted = entry(tag, position)
+    while index[slot] != wanted:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True)
+def erase(index, slot):
+    """Empty a slot and close the gap, so that no search stops too early."""
+    mask = len(index) - 1
+    gap = slot
+    probe = (slot + 1) & mask
+    while index[probe] != 0:
+        home = (index[probe] >> 32) & mask
+        if ((probe - home) & mask) >= ((probe - gap) & mask):
+            index[gap] = index[probe]
+            gap = probe
+        probe = (probe + 1) & mask
+    index[gap] = 0
+
+
+@njit(cache=True)
+def expire(pool, pairs, attrs, names, marks, oldest):
+    """Forget every sighting before `oldest`; a sighting at exactly `oldest` still counts."""
+    capacity = len(pool)
+    head = marks[HEAD]
+    used = marks[USED]
+    while used > 0:
+        attribute = pool[head, 3]
+        if attribute >= 0:
+            if pool[head, 2] >= oldest:
+                break
+            erase(pairs, find_position(pairs, pair_tag(pool[head, 0], attribute), head))
+            marks[LIVE] -= 1
+            attrs[attribute, 2] -= 1
+            if attrs[attribute, 2] == 0:
+                forget_attribute(attrs, names, marks, attribute)
+        head += 1
+        if head == capacity:
+            head = 0
+        used -= 1
+    marks[HEAD] = head
+    marks[USED] = used
+
+
+@njit(cache=True)
+def forget_attribute(attrs, names, marks, attribute):
+    """Free the row of an attribute nobody in the window has."""
+    erase(names, find_position(names, fold(attrs[attribute, 0]), attribute))
+    attrs[attribute, 3] = marks[FREE]
+    marks[FREE] = attribute
+    marks[ATTRS] -= 1
+
+
+@njit(cache=True)
+def attribute_row(attrs, names, marks, low, high):
+    """Row of an attribute, made if there is none."""
+    tag = fold(low)
+    slot = find_name(names, attrs, tag, low, high)
+    if names[slot] != 0:
+        return (names[slot] & _LOW32) - 1
+    row = marks[FREE]
+    if row >= 0:
+        marks[FREE] = attrs[row, 3]
+    else:
+        row = marks[TOP]
+        marks[TOP] += 1
+    attrs[row, 0] = low
+    attrs[row, 1] = high
+    attrs[row, 2] = 0
+    names[slot] = entry(tag, row)
+    marks[ATTRS] += 1
+    return row
+
+
+@njit(cache=True)
+def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
+    """Note that a person exposed an attribute at a time; return how many people now have it."""
+    tag = pair_tag(low, attribute)
+    slot = find_pair(pairs, pool, tag, low, high, attribute)
+    held = pairs[slot]
+    if held != 0:
+        at = (held & _LOW32) - 1
+        if pool[at, 2] == time:
+            return attrs[attribute, 2]
+        pool[at, 3] = -1
+    else:
+        attrs[attribute, 2] += 1
+        marks[LIVE] += 1
+    tail = marks[HEAD] + marks[USED]
+    if tail >= len(pool):
+        tail -= len(pool)
+    pool[tail, 0] = low
+    pool[tail, 1] = high
+    pool[tail, 2] = time
+    pool[tail, 3] = attribute
+    pairs[slot] = entry(tag, tail)
+    marks[USED] += 1
+    return attrs[attribute, 2]
+
+
+@njit(cache=True, nogil=True)
+def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, levels):
+    """Decide events in time order: level 0 where at least z people exposed the value, else PRIVATE.
+
+    Algorithm 1 of the paper, with one expiry order for all attributes instead of one list each.
+    """
+    for i in range(len(times)):
+        levels[i] = PRIVATE
+        if not usable[i]:
+            continue
+        time = times[i]
+        expire(pool, pairs, attrs, names, marks, time - window)
+        attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
+        people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
+        if people >= z:
+            levels[i] = 0
+
+
+@njit(cache=True, nogil=True)
+def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times, z, window, levels):
+    """Decide events in time order at the most specific node that passes z by the residual rule.
+
+    nodes[starts[i]:starts[i + 1]] are the keys from the value of event i up to the root. A node passes when z
+    people have an exposure under it that was not released strictly below it, so an exposure is noted at every
+    node up to the one it is released at, and at all of them when it is not released.
+    """
+    for i in range(len(times)):
+        levels[i] = PRIVATE
+        time = times[i]
+        expire(pool, pairs, attrs, names, marks, time - window)
+        for at in range(starts[i], starts[i + 1]):
+            attribute = attribute_row(attrs, names, marks, nodes[at, 0], nodes[at, 1])
+            people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
+            if people >= z:
+                levels[i] = at - starts[i]
+                break
+
+
+@njit(cache=True, nogil=True)
+def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
+    """Copy what is live, in time order, to the front of new arrays; number attributes as they first appear.
+
+    The result depends on what was seen alone, not on how the old arrays came about. renumbered is -1 for all.
+    """
+    capacity = len(pool)
+    at = marks[HEAD]
+    live = 0
+    known = 0
+    for _ in range(marks[USED]):
+        attribute = pool[at, 3]
+        if attribute >= 0:
+            if renumbered[attribute] < 0:
+                renumbered[attribute] = known
+                new_attrs[known, 0] = attrs[attribute, 0]
+                new_attrs[known, 1] = attrs[attribute, 1]
+                new_attrs[known, 2] = attrs[attribute, 2]
+                known += 1
+            new_pool[live, 0] = pool[at, 0]
+            new_pool[live, 1] = pool[at, 1]
+            new_pool[live, 2] = pool[at, 2]
+            new_pool[live, 3] = renumbered[attribute]
+            live += 1
+        at += 1
+        if at == capacity:
+            at = 0
+    return live, known
+
+
+@njit(cache=True, nogil=True)
+def index_pairs(pool, live, pairs):
+    """Fill an empty index with the first rows of a packed pool."""
+    mask = len(pairs) - 1
+    for at in range(live):
+        tag = pair_tag(pool[at, 0], pool[at, 3])
+        slot = tag & mask
+        while pairs[slot] != 0:
+            slot = (slot + 1) & mask
+        pairs[slot] = entry(tag, at)
+
+
+@njit(cache=True, nogil=True)
+def index_names(attrs, known, names):
+    """Fill an empty index with the first rows of packed attributes."""
+    mask = len(names) - 1
+    for at in range(known):
+        tag = fold(attrs[at, 0])
+        slot = tag & mask
+        while names[slot] != 0:
+            slot = (slot + 1) & mask
+        names[slot] = entry(tag, at)

@@ -1,0 +1,192 @@
+"""Event times as int64 nanoseconds: Arrow columns and single Python values, with the same result for both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+EARLIEST: Final = -(2**62)
+LATEST: Final = 2**62 - 1
+"""Times lie between the years 1824 and 2116: the difference of any two fits 64 bits."""
+
+_SECOND: Final = 1_000_000_000
+_WHOLE: Final = r"^[+-]?[0-9]+$"
+_DECIMAL: Final = r"^[+-]?[0-9]+([.][0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
+_CLOCK: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
+_ZONED: Final = _CLOCK + r")(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_UNZONED: Final = _CLOCK + r")?$"
+_WHOLE_RE: Final = re.compile(_WHOLE)
+_DECIMAL_RE: Final = re.compile(_DECIMAL)
+_ISO_RE: Final = re.compile(
+    r"^(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ](?P<minute>[0-9]{2}:[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.](?P<fraction>[0-9]{1,9}))?)?"
+    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_time_type(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be a time column."""
+    if pa.types.is_dictionary(kind):
+        return is_time_type(kind.value_type)
+    tests = (
+        pa.types.is_timestamp, pa.types.is_date, pa.types.is_integer, pa.types.is_floating,
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def column_ns(column: pa.Array) -> tuple[Ints, Bools]:
+    """Times of a column in nanoseconds, and which of them are usable (the others are 0)."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+        kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _instants_ns(column)
+    if pa.types.is_integer(kind):
+        return _whole_seconds_ns(column)
+    if pa.types.is_floating(kind):
+        return _float_seconds_ns(_filled(column.cast(pa.float64()), np.nan))
+    return _texts_ns(column.cast(pa.string()))
+
+
+def value_ns(value: Any) -> int | None:
+    """Time of one Python value in nanoseconds; None where it is no usable time.
+
+    >>> value_ns("1970-01-01T00:00:01.5Z") == value_ns(1.5) == value_ns("1.5") == 1_500_000_000
+    True
+    """
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, float | np.floating):
+        times, usable = _float_seconds_ns(np.array([value], dtype=np.float64))
+        return int(times[0]) if usable[0] else None
+    return _within(_exact_ns(value))
+
+
+def _exact_ns(value: Any) -> int | None:
+    if isinstance(value, int | np.integer):
+        return int(value) * _SECOND
+    if isinstance(value, str):
+        return _text_ns(value)
+    if isinstance(value, datetime):
+        return _datetime_ns(value)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days * 86_400 * _SECOND
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else int(value.astype("datetime64[ns]").astype(np.int64))
+    return None
+
+
+def _within(nanoseconds: int | None) -> int | None:
+    return nanoseconds if nanoseconds is not None and EARLIEST <= nanoseconds <= LATEST else None
+
+
+def _datetime_ns(value: datetime) -> int | None:
+    if value != value:  # pandas' NaT  # noqa: PLR0124
+        return None
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    # pandas.Timestamp is a datetime with a nanosecond part on top
+    return (aware - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0))
+
+
+def _text_ns(text: str) -> int | None:
+    if _WHOLE_RE.match(text):
+        return int(text) * _SECOND if len(text) < 32 else None
+    if _DECIMAL_RE.match(text):
+        return value_ns(float(text))
+    match = _ISO_RE.match(text)
+    if match is None:
+        return None
+    zone = match["zone"] or "Z"
+    zone = zone if zone == "Z" or len(zone) > 3 else zone + "00"
+    try:
+        clock = f"{match['date']}T{match['minute'] or '00:00'}:{match['second'] or '00'}"
+        whole = datetime.strptime(clock + zone, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        return None
+    return _datetime_ns(whole) + int((match["fraction"] or "").ljust(9, "0"))  # type: ignore[operator]
+
+
+def _filled(column: pa.Array, value: float) -> npt.NDArray[np.float64]:
+    return np.asarray(pc.fill_null(column, value).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _float_seconds_ns(seconds: npt.NDArray[np.float64]) -> tuple[Ints, Bools]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = np.rint(seconds * _SECOND)
+        usable = (scaled >= EARLIEST) & (scaled <= LATEST)  # NaN fails too
+    return np.where(usable, scaled, 0).astype(np.int64), usable
+
+
+def _whole_seconds_ns(column: pa.Array) -> tuple[Ints, Bools]:
+    present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    seconds = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+    usable = present & (seconds <= LATEST // _SECOND)
+    if seconds.dtype.kind == "i":
+        usable &= seconds >= -(-EARLIEST // _SECOND)
+    return np.where(usable, seconds, 0).astype(np.int64) * _SECOND, usable
+
+
+def _instants_ns(column: pa.Array) -> tuple[Ints, Bools]:
+    kind = column.type
+    if pa.types.is_date(kind):
+        column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
+    per_unit = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}[kind.unit]
+    present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    units = np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False))
+    usable = present & (units <= LATEST // per_unit) & (units >= -(-EARLIEST // per_unit))
+    if per_unit == 1 and bool(usable.all()):
+        return units, usable
+    return np.where(usable, units, 0) * per_unit, usable
+
+
+def _texts_ns(column: pa.StringArray) -> tuple[Ints, Bools]:
+    """Convert whole groups of texts of one form."""
+    times = np.zeros(len(column), dtype=np.int64)
+    usable = np.zeros(len(column), dtype=np.bool_)
+    for pattern, convert in _FORMS:
+        matches = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+        chosen = np.flatnonzero(matches.to_numpy(zero_copy_only=False))
+        if len(chosen):
+            times[chosen], usable[chosen] = _group_ns(column.take(pa.array(chosen)), convert)
+    return times, usable
+
+
+def _group_ns(texts: pa.StringArray, convert: Callable[[pa.Array], tuple[Ints, Bools]]) -> tuple[Ints, Bools]:
+    """Convert a group at once; where Arrow refuses one of its texts, read them one by one."""
+    try:
+        return convert(texts)
+    except pa.ArrowInvalid:
+        values = [_within(_text_ns(text)) for text in texts.to_pylist()]
+    usable = np.array([value is not None for value in values], dtype=np.bool_)
+    return np.array([value or 0 for value in values], dtype=np.int64), usable
+
+
+_FORMS: Final[tuple[tuple[str, Callable[[pa.Array], tuple[Ints, Bools]]], ...]] = (
+    (_ZONED, lambda texts: _instants_ns(texts.cast(pa.timestamp("ns", tz="UTC")))),
+    (_UNZONED, lambda texts: _instants_ns(texts.cast(pa.timestamp("ns")))),
+    (_WHOLE, lambda texts: _whole_seconds_ns(texts.cast(pa.int64()))),
+    (_DECIMAL, lambda texts: _float_seconds_ns(_filled(texts.cast(pa.float64()), np.nan))),
+)
+
+
+def now_ns(value: Any, *, name: str) -> int:
+    """Time of a value given by a caller; raise InputError where it is none."""
+    nanoseconds = value_ns(value)
+    if nanoseconds is None:
+        raise InputError(f"{name}: not a time; give seconds, a datetime or ISO 8601 text between 1824 and 2116")
+    return nanoseconds
