@@ -1,0 +1,27 @@
+"""Bytes become Arrow batches: one format a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from shoal.errors import PolicyError
+
+if TYPE_CHECKING:
+    from shoal.decode.base import Decoder
+
+DECODERS: Final = {
+    "csv": "shoal.decode.csv:CsvDecoder",
+    "jsonl": "shoal.decode.jsonl:JsonlDecoder",
+    "parquet": "shoal.decode.parquet:ParquetDecoder",
+    "arrow": "shoal.decode.arrow:ArrowDecoder",
+}
+
+
+def decoder_for(kind: str) -> type[Decoder]:
+    """The decoder of a format; loaded only now, some need a compiler."""
+    if kind not in DECODERS:
+        raise PolicyError(f"format: there is no decoder {kind!r}; use one of {', '.join(DECODERS)}")
+    module, name = DECODERS[kind].split(":")
+    found: type[Decoder] = getattr(import_module(module), name)
+    return found

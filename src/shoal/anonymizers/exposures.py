@@ -1,0 +1,96 @@
+"""Text columns as kernels see them: offsets, bytes, and 128-bit keyed keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.kernels.siphash import hash_texts
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+
+_NOTHING = np.zeros(1, dtype=np.uint8)
+
+
+def is_text_like(kind: pa.DataType) -> bool:
+    """Whether a column of this type can name people or attributes."""
+    if pa.types.is_dictionary(kind):
+        return is_text_like(kind.value_type)
+    tests = (
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+        pa.types.is_integer, pa.types.is_boolean, pa.types.is_null,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def as_text(value: Any) -> str | None:
+    """One Python value as the text its column would have; None for no value or one that cannot be used."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, int | np.integer) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A column of texts in Arrow's layout: text i is data[offsets[i]:offsets[i + 1]]."""
+
+    offsets: npt.NDArray[np.signedinteger[Any]]
+    data: Bytes
+    present: Bools
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Texts:
+        """Read a column; numbers and truth values become their text."""
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            column = column.cast(pa.string())
+        _, offsets, data = column.buffers()
+        width = np.int32 if pa.types.is_string(column.type) else np.int64
+        present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return cls(
+            np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1],
+            np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else _NOTHING,
+            present,
+        )
+
+    @property
+    def filled(self) -> Bools:
+        """Which texts are there and not empty."""
+        return self.present & (self.offsets[1:] > self.offsets[:-1])
+
+    def keys(self, key: Words) -> Ints:
+        """128-bit keyed hashes of all texts, two words a row."""
+        out = np.empty((len(self), 2), dtype=np.int64)
+        hash_texts(key[0], key[1], self.offsets, self.data, out)
+        return out
+
+
+def keys_of(column: pa.Array, key: Words) -> tuple[Ints, Bools]:
+    """Keys of a column's values and which are there; a dictionary's values are hashed once each."""
+    if not pa.types.is_dictionary(column.type):
+        texts = Texts.of(column)
+        return texts.keys(key), texts.present
+    distinct, _ = keys_of(column.dictionary, key)
+    chosen = np.asarray(pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    keys = distinct[chosen] if len(distinct) else np.zeros((len(column), 2), dtype=np.int64)
+    return keys, present
+
+
+def key_words(key: bytes) -> Words:
+    """The first 16 bytes of a derived key as SipHash takes them."""
+    return np.frombuffer(key[:16], dtype="<u8").astype(np.uint64)

@@ -1,0 +1,31 @@
+"""From a snapshot back to the anonymizer that made it, whichever method it was."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.z_anonymity import ZAnonymity
+from shoal.errors import CheckpointError
+from shoal.vault.keys import Secret, as_secret
+from shoal.vault.snapshots import open_state
+
+METHODS: Final[dict[str, type[ZAnonymity]]] = {ZAnonymity.method: ZAnonymity}
+
+
+def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
+    """Open a snapshot with the key it was sealed under and go on from there.
+
+    Parameters
+    ----------
+    state
+        What ``snapshot()`` returned.
+    key
+        The key given when the anonymizer was made; by default that of ``SHOAL_KEY_FILE``, else this process's.
+    """
+    secret = as_secret(key)
+    opened = open_state(secret, state)
+    method = METHODS.get(opened.header["method"])
+    if method is None:
+        raise CheckpointError(f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have")
+    return method.from_state(opened, secret)

@@ -1,0 +1,82 @@
+"""The private record of what was decided, for the auditor alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.anonymizers.base import VERDICTS
+from shoal.anonymizers.exposures import Bools, Ints
+
+NO_REASON: Final = -1
+IS_RELEASED, IS_SUPPRESSED, IS_DEAD = range(3)
+_NAMES: Final = pa.dictionary(pa.int8(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What became of rows, in the order decided; reasons are indices, NO_REASON for rows that are not dead."""
+
+    rows: Ints
+    verdicts: npt.NDArray[np.int8]
+    reasons: npt.NDArray[np.int8]
+    delays: Ints
+
+    @classmethod
+    def of(cls, rows: Ints, *, released: Bools, reasons: npt.NDArray[np.int8], delays: Ints) -> Decisions:
+        """Released, else dead with a reason, else suppressed."""
+        verdicts = np.where(released, IS_RELEASED, IS_SUPPRESSED).astype(np.int8)
+        verdicts[reasons != NO_REASON] = IS_DEAD
+        return cls(rows, verdicts, reasons, delays)
+
+    def arranged(self, order: Ints) -> Decisions:
+        """The same decisions in another order."""
+        return Decisions(self.rows[order], self.verdicts[order], self.reasons[order], self.delays[order])
+
+    def followed_by(self, other: Decisions) -> Decisions:
+        """These, then those."""
+        return Decisions(
+            np.concatenate((self.rows, other.rows)),
+            np.concatenate((self.verdicts, other.verdicts)),
+            np.concatenate((self.reasons, other.reasons)),
+            np.concatenate((self.delays, other.delays)),
+        )
+
+
+class Tracer:
+    """Turns decisions into trace batches; `constants` are columns that stay the same, such as the z in force."""
+
+    def __init__(self, reasons: Sequence[str], constants: Mapping[str, int]) -> None:
+        self._verdicts = pa.array(VERDICTS)
+        self._reasons = pa.array(reasons, type=pa.string())
+        self._constants = dict(constants)
+        self.schema = pa.schema(
+            [
+                ("row", pa.int64()),
+                ("verdict", _NAMES),
+                ("reason", _NAMES),
+                ("group", pa.int64()),
+                ("delay", pa.int64()),
+                *((name, pa.int64()) for name in self._constants),
+            ]
+        )
+
+    def trace(self, decisions: Decisions) -> pa.RecordBatch:
+        """One row a decision."""
+        count = len(decisions.rows)
+        no_reason = decisions.reasons == NO_REASON
+        reasons = pa.array(np.where(no_reason, 0, decisions.reasons).astype(np.int8), mask=no_reason)
+        columns = [
+            pa.array(decisions.rows),
+            pa.DictionaryArray.from_arrays(pa.array(decisions.verdicts), self._verdicts),
+            pa.DictionaryArray.from_arrays(reasons, self._reasons),
+            pa.nulls(count, pa.int64()),
+            pa.array(decisions.delays),
+            *(pa.repeat(pa.scalar(value, pa.int64()), count) for value in self._constants.values()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)

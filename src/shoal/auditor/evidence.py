@@ -1,0 +1,18 @@
+"""What lies on the auditor's table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.auditor.promise import Policy
+from shoal.auditor.reading import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The policy and the release; the truth and the trace where they are at hand."""
+
+    policy: Policy
+    release: Rows
+    truth: Rows | None
+    trace: Rows | None

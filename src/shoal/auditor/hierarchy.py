@@ -1,0 +1,187 @@
+"""Read hierarchies from a policy: for a value, the labels from itself up to the root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from shoal.auditor.lines import csv_records
+from shoal.errors import InputError, PolicyError
+
+ROOT: Final = "*"
+
+
+class Ladder(Protocol):
+    """Anything that knows what stands above a value."""
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return the labels from the value to the root; nothing for a value it does not know."""
+
+
+class Itself:
+    """No hierarchy: a value is published as it is or not at all."""
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return the value alone."""
+        return (value,)
+
+
+class Tree:
+    """Labels, each with the one above it."""
+
+    def __init__(self, parents: Mapping[str, str | None]) -> None:
+        self._parents = parents
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return the labels from the value to the root."""
+        return tuple(self._climb(value)) if value in self._parents else ()
+
+    def _climb(self, value: str) -> Iterator[str]:
+        label: str | None = value
+        while label is not None:
+            yield label
+            label = self._parents[label]
+
+
+class Flat:
+    """Every value stands right below the root."""
+
+    def __init__(self, values: set[str] | None) -> None:
+        self._values = values
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return the value and the root."""
+        if value == ROOT:
+            return (ROOT,)
+        return (value, ROOT) if self._values is None or value in self._values else ()
+
+
+class Separated:
+    """Names made of parts: drop the first part (suffix) or the last one (prefix) to climb."""
+
+    def __init__(self, separator: str, *, keeps_end: bool) -> None:
+        self._separator, self._keeps_end = separator, keeps_end
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return the ever shorter names, then the root."""
+        return (*self._shorten(value), ROOT) if value != ROOT else (ROOT,)
+
+    def _shorten(self, name: str) -> Iterator[str]:
+        while name:
+            yield name
+            name = (
+                name.partition(self._separator)[2] if self._keeps_end else name.rpartition(self._separator)[0]
+            )
+
+
+def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Ladder:
+    """Build what a policy's ``hierarchy = {kind = …}`` describes."""
+    if not isinstance(spec, Mapping):
+        raise PolicyError(f'{name}: give a table such as {{kind = "csv", path = "levels.csv"}}')
+    kind = spec.get("kind")
+    if kind == "csv":
+        return _from_csv(spec, folder, name)
+    if kind == "nested":
+        return _from_nested(spec, folder, name)
+    if kind == "flat":
+        values = spec.get("values")
+        return Flat(None if values is None else {str(value) for value in values})
+    if kind in {"suffix", "prefix"}:
+        return _from_separator(spec, name)
+    raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix")
+
+
+def _from_separator(spec: Mapping[str, Any], name: str) -> Separated:
+    keeps_end = spec["kind"] == "suffix"
+    separator = spec.get("separator", "." if keeps_end else "/")
+    if not isinstance(separator, str) or not separator:
+        raise PolicyError(f"{name}: separator must be text of at least one character")
+    return Separated(separator, keeps_end=keeps_end)
+
+
+def _text_of(spec: Mapping[str, Any], folder: Path, name: str) -> str:
+    if not isinstance(spec.get("path"), str | Path):
+        raise PolicyError(f"{name}: path is missing")
+    path = folder / spec["path"]
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: the hierarchy cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: the hierarchy is not UTF-8; save it as UTF-8") from None
+
+
+def _from_csv(spec: Mapping[str, Any], folder: Path, name: str) -> Tree:
+    text = _text_of(spec, folder, name)
+    separator = spec.get("sep") or (";" if ";" in text.lstrip("\r\n").partition("\n")[0] else ",")
+    lines = [fields for fields in csv_records(text, separator) if fields]
+    header = spec.get("header")
+    if header or (header is None and _starts_with_header(lines)):
+        lines = lines[1:]
+    links = (link for line in lines for link in _links(_merged(line)))
+    return Tree(_parents(links, name))
+
+
+def _starts_with_header(lines: list[list[str]]) -> bool:
+    roots = {line[-1] for line in lines[1:]}
+    return len(roots) == 1 and lines[0][-1] not in roots
+
+
+def _merged(line: list[str]) -> list[str]:
+    """Drop empty cells and a label that only repeats the one below it."""
+    filled = [cell for cell in line if cell]
+    return [label for i, label in enumerate(filled) if i == 0 or filled[i - 1] != label]
+
+
+def _links(labels: list[str]) -> Iterator[tuple[str, str | None]]:
+    yield from zip(labels, [*labels[1:], None], strict=True)
+
+
+def _from_nested(spec: Mapping[str, Any], folder: Path, name: str) -> Tree:
+    tree = spec.get("tree")
+    if tree is None:
+        try:
+            tree = json.loads(_text_of(spec, folder, name))
+        except (json.JSONDecodeError, RecursionError):
+            raise InputError(f"{name}: the file of the hierarchy is not JSON") from None
+    if isinstance(tree, Mapping) and len(tree) == 1:
+        return Tree(_parents(_nested_links(tree, None), name))
+    return Tree(_parents(_nested_links({ROOT: tree}, None), name))
+
+
+def _nested_links(tree: Any, above: str | None) -> Iterator[tuple[str, str | None]]:
+    if isinstance(tree, Mapping):
+        for label, below in tree.items():
+            yield str(label), above
+            yield from _nested_links(below, str(label))
+    elif isinstance(tree, list | tuple):
+        for inner in tree:
+            yield from _nested_links(inner, above)
+    elif tree is not None:
+        yield str(tree), above
+
+
+def _parents(links: Iterator[tuple[str, str | None]], name: str) -> dict[str, str | None]:
+    parents: dict[str, str | None] = {}
+    for label, parent in links:
+        if parents.setdefault(label, parent) != parent:
+            raise PolicyError(f"{name}: one label stands below two others; labels must be unique")
+    if sum(parent is None for parent in parents.values()) != 1:
+        raise PolicyError(f"{name}: there must be one root above everything")
+    _refuse_circles(parents, name)
+    return parents
+
+
+def _refuse_circles(parents: dict[str, str | None], name: str) -> None:
+    safe: set[str | None] = {None}
+    for start in parents:
+        seen: set[str | None] = set()
+        label: str | None = start
+        while label not in safe:
+            if label in seen:
+                raise PolicyError(f"{name}: a label stands above itself")
+            seen.add(label)
+            label = parents[label] if label is not None else None
+        safe |= seen

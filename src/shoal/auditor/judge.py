@@ -1,0 +1,58 @@
+"""The way in: read the evidence and hand it to the judge of the method's family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from shoal.auditor.evidence import Evidence
+from shoal.auditor.promise import read_policy
+from shoal.auditor.reading import Format, read
+from shoal.auditor.report import AuditReport
+from shoal.auditor.z import audit_z
+from shoal.errors import PolicyError
+
+FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {"z-anonymity": audit_z}
+
+
+def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None) -> AuditReport:
+    """Check a release against what its policy promised.
+
+    Parameters
+    ----------
+    release, truth, trace
+        A path (a file, a pattern, or a folder of part files in name order; CSV, JSON lines, Parquet or Arrow,
+        plain, gzip or zstd), an Arrow table or batch, a data frame, an object with ``.rows`` and ``.trace``,
+        or a list of these. ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor. Without
+        them less can be checked, and the report says what.
+    policy
+        The path of the policy file, or its content as a dict. It says what was promised.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> truth = pa.table({"ts": [1, 2], "user": ["ada", "bob"], "site": ["a.example", "a.example"]})
+    >>> policy = {
+    ...     "stream": {"person": "user", "time": "ts"},
+    ...     "anonymize": {"method": "z-anonymity", "attribute": "site", "z": 2, "window": "1h"},
+    ... }
+    >>> good = pa.table({"ts": [2], "user": ["0" * 32], "site": ["a.example"]})
+    >>> audit(good, truth, policy=policy).ok
+    True
+    >>> early = pa.table({"ts": [1], "user": ["0" * 32], "site": ["a.example"]})
+    >>> [found.code for found in audit(early, truth, policy=policy).violations]
+    ['below-z']
+    """
+    written = read_policy(policy)
+    judge = FAMILIES.get(str(written.section("anonymize").get("method")))
+    if judge is None:
+        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(FAMILIES)}")
+    source, sink = Format.of(written.section("source")), Format.of(written.section("sink"))
+    return judge(
+        Evidence(
+            policy=written,
+            release=read(release, name="release", expected=sink),
+            truth=None if truth is None else read(truth, name="truth", expected=source),
+            trace=None if trace is None else read(trace, name="trace", expected=Format(), part="trace"),
+        )
+    )

@@ -1,0 +1,160 @@
+"""Check the trace itself, and read from it what was decided in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.facts import Facts
+from shoal.auditor.promise import ZPromise
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import Notes
+
+_VERDICTS: Final = ("released", "suppressed", "dead")
+_EARLIEST: Final = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Which truth rows counted, in the order they were decided, and where each was released."""
+
+    accepted: Ints
+    shown_at: Ints
+    """For every accepted row the number of its released row, -1 for none."""
+    link: Ints | None
+    """For every released row its row of the truth; None when trace and release differ in length."""
+    z: dict[str, Ints]
+    """The z in force for every accepted row, by attribute, as the trace has it (-1: not written)."""
+
+
+def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> Ledger:
+    """Check a trace against the truth and the release."""
+    trace.require("row", "verdict")
+    row, verdict = trace.numbers("row"), _verdicts(trace, notes)
+    exists = (row >= 0) & (row < len(facts.time))
+    notes.violation(
+        "trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum())
+    )
+    first = _is_first(row, exists)
+    notes.violation(
+        "decided-twice", "The trace decides a record more than once.", count=int((exists & ~first).sum())
+    )
+    link = _link(row, verdict, exists, facts, notes)
+    shown_at = np.where(verdict == 0, np.cumsum(verdict == 0) - 1, -1)
+    counted = np.flatnonzero(first & ((verdict == 0) | (verdict == 1)))
+    counted = _only_usable(counted, row, facts, notes)
+    counted = _in_order(counted, row, facts, notes)
+    _check_dead(trace, row, first & (verdict == 2), row[counted], facts, promise, notes)
+    _check_undecided(row[first], row[counted], facts, notes)
+    _count(verdict, facts, row[first], notes)
+    return Ledger(row[counted], shown_at[counted], link, _z_in_force(trace, promise, counted))
+
+
+def _verdicts(trace: Rows, notes: Notes) -> Ints:
+    labels, (codes,) = shared_codes(trace.text("verdict"))
+    numbers = [_VERDICTS.index(label) if label in _VERDICTS else -1 for label in labels]
+    verdict = np.array([*numbers, -1], np.int64)[codes]
+    notes.violation("trace-verdict", "The trace holds an unknown verdict.", count=int((verdict < 0).sum()))
+    return verdict
+
+
+def _is_first(row: Ints, exists: Bools) -> Bools:
+    first = np.zeros(len(row), np.bool_)
+    first[np.unique(row, return_index=True)[1]] = True
+    return first & exists
+
+
+def _link(row: Ints, verdict: Ints, exists: Bools, facts: Facts, notes: Notes) -> Ints | None:
+    released = verdict == 0
+    apart = abs(int(released.sum()) - len(facts.shown_time))
+    notes.violation(
+        "release-count", "The release and the trace do not have the same number of rows.", count=apart
+    )
+    return None if apart else np.where(exists, row, -1)[released]
+
+
+def _only_usable(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
+    usable = facts.usable[row[counted]]
+    notes.violation(
+        "unusable-accepted",
+        "A record without a person or a time was not put among the dead ones.",
+        count=int((~usable).sum()),
+    )
+    return counted[usable]
+
+
+def _in_order(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
+    """Check that records were decided by time, equal times by arrival; put them so where they were not."""
+    rows, time = row[counted], facts.time[row[counted]]
+    wrong = (np.diff(time) < 0) | ((np.diff(time) == 0) & (np.diff(rows) < 0))
+    notes.violation(
+        "decision-order",
+        "Records were not decided in the order of time (equal times in order of arrival).",
+        count=int(wrong.sum()),
+    )
+    return counted[np.lexsort((rows, time))] if wrong.any() else counted
+
+
+def _check_dead(
+    trace: Rows, row: Ints, dead: Bools, accepted: Ints, facts: Facts, promise: ZPromise, notes: Notes
+) -> None:
+    """Warn of records put away as late that were not, or as empty that were not."""
+    if "reason" not in trace.columns:
+        notes.skip("Why records were put away was not checked: the trace has no column reason.")
+        return
+    reasons, (code,) = shared_codes(trace.text("reason"))
+    late = np.array([reason == "late" for reason in reasons] + [False])[code] & dead
+    empty = np.array([reason.startswith("null") for reason in reasons] + [False])[code] & dead
+    newest = _newest_before(accepted, facts)
+    in_time = facts.usable[row[late]] & (facts.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
+    wrong = int(in_time.sum()) + int((empty & _at(facts.usable, row, empty)).sum())
+    notes.warning(
+        "dead-without-cause",
+        "A record was put among the dead ones for a reason it does not have.",
+        count=wrong,
+    )
+
+
+def _at(values: Bools, row: Ints, among: Bools) -> Bools:
+    found = np.zeros(len(row), np.bool_)
+    found[among] = values[row[among]]
+    return found
+
+
+def _newest_before(accepted: Ints, facts: Facts) -> Ints:
+    """Return, for every record, the newest time among the accepted ones that arrived before it."""
+    time = np.full(len(facts.time) + 1, _EARLIEST // 2, np.int64)
+    time[accepted + 1] = facts.time[accepted]
+    return np.maximum.accumulate(time)[:-1]
+
+
+def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, notes: Notes) -> None:
+    """Tell records still held (or not read yet) when the trace ends from records that got lost."""
+    open_rows = np.setdiff1d(np.arange(len(facts.time)), decided)
+    last = accepted[-1] if len(accepted) else -1
+    behind = facts.time[open_rows] < (facts.time[last] if last >= 0 else _EARLIEST)
+    tied = (facts.time[open_rows] == facts.time[last]) & (open_rows < last) if last >= 0 else behind
+    passed = behind | tied | ~facts.usable[open_rows]
+    lost = passed & (open_rows < decided.max(initial=-1))
+    notes.violation(
+        "lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum())
+    )
+    held = len(open_rows) - int(lost.sum())
+    notes.info("held", "Records had no verdict yet when the trace ended.", count=held)
+
+
+def _count(verdict: Ints, facts: Facts, decided: Ints, notes: Notes) -> None:
+    counts = {name: int((verdict == number).sum()) for number, name in enumerate(_VERDICTS)}
+    notes.metrics["verdicts"] = {"in": len(facts.time), **counts, "undecided": len(facts.time) - len(decided)}
+
+
+def _z_in_force(trace: Rows, promise: ZPromise, counted: Ints) -> dict[str, Ints]:
+    found = {}
+    for attribute in promise.attributes:
+        name = next((name for name in (f"z.{attribute.name}", "z") if name in trace.columns), None)
+        found[attribute.name] = trace.numbers(name)[counted] if name else np.full(len(counted), -1, np.int64)
+    return found

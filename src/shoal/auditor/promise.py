@@ -1,0 +1,126 @@
+"""What a policy promises, read from the raw TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.hierarchy import Itself, Ladder, read_hierarchy
+from shoal.errors import PolicyError
+from shoal.schema import duration_ns
+
+_ON_PRIVATE: Final = ("drop", "blank", "generalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy as written, and the folder its relative paths start from."""
+
+    content: Mapping[str, Any]
+    folder: Path
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Return a table of the policy, empty when it is not there."""
+        found = self.content.get(name, {})
+        if not isinstance(found, Mapping):
+            raise PolicyError(f"[{name}]: not a table")
+        return found
+
+
+def read_policy(policy: Any) -> Policy:
+    """Read a policy from a path or take it as a mapping."""
+    if isinstance(policy, Mapping):
+        return Policy(policy, Path())
+    if not isinstance(policy, str | Path):
+        raise PolicyError("policy: give the policy's path or its content; without it no promise is known")
+    path = Path(policy)
+    try:
+        return Policy(tomllib.loads(path.read_text(encoding="utf-8")), path.parent)
+    except OSError as error:
+        raise PolicyError(f"{path}: the policy cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise PolicyError(f"{path}: not TOML; check the file") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute column and its promise: z people within the window, or the value does not leave."""
+
+    name: str
+    z: int
+    window_ns: int
+    on_private: str
+    ladder: Ladder
+
+    @property
+    def climbs(self) -> bool:
+        """Whether private values are generalized."""
+        return self.on_private == "generalize"
+
+
+@dataclass(frozen=True, slots=True)
+class ZPromise:
+    """The promise of z-anonymity."""
+
+    person: str
+    time: str
+    carry: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    lateness_ns: int
+    rotation_ns: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that may leave."""
+        return (self.time, self.person, *(attribute.name for attribute in self.attributes), *self.carry)
+
+
+def read_z_promise(policy: Policy) -> ZPromise:
+    """Read what ``method = "z-anonymity"`` promises."""
+    stream, rules = policy.section("stream"), policy.section("anonymize")
+    attributes = _attributes(rules, policy.folder)
+    shortest = min(attribute.window_ns for attribute in attributes)
+    rotation = duration_ns(rules["rotation"], name="rotation") if "rotation" in rules else shortest
+    if rotation <= 0:
+        raise PolicyError("rotation: must be longer than 0")
+    return ZPromise(
+        person=_name(stream, "person"),
+        time=_name(stream, "time"),
+        carry=tuple(str(name) for name in stream.get("carry", ())),
+        attributes=attributes,
+        lateness_ns=duration_ns(rules.get("lateness", 0), name="lateness"),
+        rotation_ns=rotation,
+    )
+
+
+def _name(section: Mapping[str, Any], key: str) -> str:
+    name = section.get(key)
+    if not isinstance(name, str):
+        raise PolicyError(f"[stream] {key}: name the column")
+    return name
+
+
+def _attributes(rules: Mapping[str, Any], folder: Path) -> tuple[Attribute, ...]:
+    named = rules.get("attribute")
+    if isinstance(named, str):
+        named = {named: {}}
+    if not isinstance(named, Mapping) or not named:
+        raise PolicyError("[anonymize] attribute: name a column, or give a table with one entry a column")
+    return tuple(_attribute(name, {**rules, **own}, folder) for name, own in named.items())
+
+
+def _attribute(name: str, rules: Mapping[str, Any], folder: Path) -> Attribute:
+    z, on_private = rules.get("z"), rules.get("on_private", "drop")
+    if isinstance(z, bool) or not isinstance(z, int) or z < 1:
+        raise PolicyError(f"{name}: z must be a whole number from 1")
+    if on_private not in _ON_PRIVATE:
+        raise PolicyError(f"{name}: on_private is one of {', '.join(_ON_PRIVATE)}")
+    if "window" not in rules:
+        raise PolicyError(f"{name}: window is missing")
+    ladder: Ladder = Itself()
+    if on_private == "generalize":
+        ladder = read_hierarchy(rules.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
+    return Attribute(name, z, duration_ns(rules["window"], name="window"), on_private, ladder)

@@ -1,0 +1,82 @@
+"""Check what stands in the place of persons."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.counting import dense, shared_codes
+from shoal.auditor.facts import Facts
+from shoal.auditor.promise import ZPromise
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import Notes
+
+_PSEUDONYM = re.compile(r"[0-9a-f]{32}")
+
+
+def check_pseudonyms(facts: Facts, promise: ZPromise, notes: Notes) -> None:
+    """Check that released persons are pseudonyms, none a raw identifier, none seen in two epochs."""
+    well_formed = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in facts.persons] + [False])
+    shown = facts.shown_person
+    raw = np.isin(shown, np.unique(facts.person[facts.person >= 0]))
+    notes.violation("raw-identifier", "A released row holds an identifier of the truth.", rows=raw)
+    notes.violation(
+        "bad-pseudonym",
+        "The person column holds something other than a pseudonym of 32 lowercase hex characters.",
+        rows=~well_formed[shown] & facts.shown_readable,
+    )
+    epoch = facts.shown_time // promise.rotation_ns
+    notes.violation(
+        "pseudonym-across-epochs",
+        "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
+        rows=_has_several(shown, epoch, facts.shown_readable & (shown >= 0)),
+    )
+
+
+def check_linked_pseudonyms(facts: Facts, promise: ZPromise, link: Ints, notes: Notes) -> None:
+    """Check, where the record is known, that within an epoch person and pseudonym stand for each other."""
+    known = (link >= 0) & facts.shown_readable & (facts.shown_person >= 0)
+    known[known] = facts.usable[link[known]]
+    person = np.where(known, facts.person[link], -1) if len(facts.person) else link
+    epoch = facts.shown_time // promise.rotation_ns
+    notes.violation(
+        "pseudonym-split",
+        "One person has two pseudonyms in one epoch.",
+        rows=_has_several(dense(person, epoch), facts.shown_person, known),
+    )
+    notes.violation(
+        "pseudonym-shared",
+        "Two persons share one pseudonym in one epoch.",
+        rows=_has_several(dense(facts.shown_person, epoch), person, known),
+    )
+
+
+def _has_several(key: Ints, other: Ints, among: Bools) -> Bools:
+    """Mark the rows whose key meets more than one other."""
+    marked = np.zeros(len(key), np.bool_)
+    if among.any():
+        group = dense(key[among])
+        lowest = np.full(int(group.max()) + 1, np.iinfo(np.int64).max)
+        highest = np.full(len(lowest), np.iinfo(np.int64).min)
+        np.minimum.at(lowest, group, other[among])
+        np.maximum.at(highest, group, other[among])
+        marked[among] = (lowest < highest)[group]
+    return marked
+
+
+def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: Notes) -> None:
+    """Warn when an identifier of the truth stands in a column that is carried or should not be there."""
+    own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
+    persons = truth.text(promise.person)
+    marked = np.zeros(len(release), np.bool_)
+    for name in release.columns:
+        if name not in own:
+            known, shown = shared_codes(persons, release.text(name))[1]
+            marked |= np.isin(shown, np.unique(known[known >= 0]))
+    notes.warning(
+        "identifier-in-column",
+        "A column beside the person column holds a value that is an identifier in the truth.",
+        rows=marked,
+    )

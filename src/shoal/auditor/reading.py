@@ -1,0 +1,193 @@
+"""Read a release, a truth or a trace from wherever it is, as rows with numbers."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import parquet
+
+from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole
+from shoal.auditor.lines import Part, read_csv, read_jsonl
+from shoal.errors import InputError, PolicyError, TruncatedInput
+
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a policy says about a file that the file does not say itself."""
+
+    kind: str | None = None
+    delimiter: str | None = None
+    header: list[str] | None = None
+
+    @classmethod
+    def of(cls, section: Mapping[str, Any]) -> Format:
+        """Take it from ``[source]`` or ``[sink]``."""
+        delimiter, header = section.get("delimiter"), section.get("header")
+        if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
+            raise PolicyError("delimiter: give one character")
+        names = [str(name) for name in header] if isinstance(header, list) else None
+        kind = section.get("kind")
+        return cls(kind if isinstance(kind, str) else None, delimiter, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows from one or more parts; row numbers run on from part to part."""
+
+    parts: tuple[Part, ...]
+    name: str
+    """What it is called in messages."""
+
+    def __len__(self) -> int:
+        return sum(len(broken) for _, broken in self.parts)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of all parts."""
+        return list(dict.fromkeys(name for columns, _ in self.parts for name in columns))
+
+    @property
+    def broken(self) -> Bools:
+        """Which records could not be read."""
+        return _joined([broken for _, broken in self.parts], np.bool_)
+
+    def text(self, name: str) -> Any:
+        """Return a column as Arrow text."""
+        pieces = [as_text(column) for column in self._pieces(name)]
+        chunks = [chunk for piece in pieces for chunk in getattr(piece, "chunks", [piece])]
+        return pa.chunked_array(chunks, TEXT)
+
+    def moments(self, name: str) -> tuple[Ints, Bools]:
+        """Return a time column as nanoseconds, and which rows hold a time."""
+        pairs = [as_ns(column) for column in self._pieces(name)]
+        return _joined([ns for ns, _ in pairs], np.int64), _joined([valid for _, valid in pairs], np.bool_)
+
+    def numbers(self, name: str) -> Ints:
+        """Return a column of whole numbers; -1 where there is none."""
+        return _joined([as_whole(column) for column in self._pieces(name)], np.int64)
+
+    def require(self, *names: str) -> None:
+        """Raise InputError when a column is missing."""
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            raise InputError(f"{self.name}: no column {', '.join(missing)}; check the policy and the file")
+
+    def _pieces(self, name: str) -> Iterator[Any]:
+        for columns, broken in self.parts:
+            yield columns.get(name, pa.nulls(len(broken)))
+
+
+def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    return np.concatenate(pieces) if pieces else np.zeros(0, kind)
+
+
+def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
+    """Read a path, an Arrow object, a frame, an object with ``.rows`` and ``.trace``, or a list of these."""
+    return Rows(tuple(_parts(what, name, expected, part)), name)
+
+
+def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[Part]:
+    if isinstance(what, list | tuple):
+        for piece in what:
+            yield from _parts(piece, name, expected, part)
+    elif isinstance(what, str | Path):
+        for path in _files(what, name):
+            yield _read_file(path, expected)
+    else:
+        yield _from_table(_memory(what, name, part))
+
+
+def _memory(what: Any, name: str, part: str) -> Any:
+    inner = what if hasattr(what, "__arrow_c_stream__") else getattr(what, part, None)
+    if not hasattr(inner, "__arrow_c_stream__"):
+        raise InputError(f"{name}: give a path, an Arrow table or batch, a data frame, or a list of these")
+    table = pa.RecordBatchReader.from_stream(inner).read_all()
+    # pandas adds the index of a filtered frame; it is not a column of the frame.
+    return table.select([column for column in table.column_names if not _INDEX_OF_PANDAS.fullmatch(column)])
+
+
+def _from_table(table: Any) -> Part:
+    if len(set(table.column_names)) != table.num_columns:
+        raise InputError("two columns have the same name; rename one")
+    return {name: table.column(name) for name in table.column_names}, np.zeros(table.num_rows, np.bool_)
+
+
+def _files(what: str | Path, name: str) -> list[Path]:
+    path = Path(what)
+    if path.is_dir():
+        found = sorted(inner for inner in path.iterdir() if _is_part(inner))
+    elif path.exists():
+        found = [path]
+    else:
+        found = sorted(Path(match) for match in glob.glob(str(what)))
+    if not found:
+        raise InputError(f"{name}: no file at {path}; check the path")
+    return found
+
+
+def _is_part(path: Path) -> bool:
+    return (
+        path.is_file()
+        and not path.name.startswith((".", "_"))
+        and not path.name.endswith((".dead.jsonl", ".tmp"))
+    )
+
+
+def _read_file(path: Path, expected: Format) -> Part:
+    data = _decompressed(path)
+    try:
+        if data[:4] == b"PAR1":
+            return _from_table(parquet.ParquetFile(pa.BufferReader(data)).read())
+        if data[:6] == b"ARROW1":
+            return _from_table(pa.ipc.open_file(pa.BufferReader(data)).read_all())
+        if data[:4] == b"\xff\xff\xff\xff":
+            return _from_table(pa.ipc.open_stream(pa.BufferReader(data)).read_all())
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{path}: torn or damaged; write the file again") from None
+    return _read_text(path, data, expected)
+
+
+def _decompressed(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    codec = next((codec for magic, codec in _COMPRESSED.items() if data.startswith(magic)), None)
+    if codec is None:
+        return data
+    try:
+        return bytes(pa.CompressedInputStream(pa.BufferReader(data), codec).read())
+    except OSError:
+        raise TruncatedInput(f"{path}: the compressed file is torn; copy it again") from None
+
+
+def _read_text(path: Path, data: bytes, expected: Format) -> Part:
+    kind = _kind(path, data, expected)
+    if kind == "jsonl":
+        return read_jsonl(data)
+    if kind not in {"csv", "tsv"}:
+        raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
+    delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
+    return read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+
+
+def _kind(path: Path, data: bytes, expected: Format) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in {".gz", ".zst", ".zstd"}]
+    told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if told or expected.kind in {"csv", "jsonl"}:
+        return told or str(expected.kind)
+    if b"\x00" in data[:4096]:
+        return "unknown"
+    return "jsonl" if data.lstrip()[:1] == b"{" else "csv"

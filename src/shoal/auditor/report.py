@@ -1,0 +1,191 @@
+"""What an audit found: findings, what could not be checked, and numbers about the release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+_ROWS_NAMED: Final = 10
+
+
+class Severity(StrEnum):
+    """How bad a finding is: a violation breaks the promise, a warning does not."""
+
+    VIOLATION = "violation"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found. ``rows`` are numbers of released rows from 0, the first few; no value of a person."""
+
+    code: str
+    severity: Severity
+    count: int
+    sentence: str
+    rows: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "count": self.count,
+            "sentence": self.sentence,
+            "rows": list(self.rows),
+        }
+
+    def text(self) -> str:
+        """Return one line for people."""
+        where = f" [released rows {_listed(self.rows, self.count)}]" if self.rows else ""
+        return f"{self.severity} {self.code} ({self.count}): {self.sentence}{where}"
+
+
+def _listed(rows: tuple[int, ...], count: int) -> str:
+    return ", ".join(map(str, rows)) + (", …" if count > len(rows) else "")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The verdict on a release."""
+
+    method: str
+    findings: tuple[Finding, ...]
+    not_checked: tuple[str, ...]
+    metrics: Mapping[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no promise was found broken. Read `not_checked` too: it says how much that means."""
+        return not self.violations
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """Findings that break the promise."""
+        return tuple(found for found in self.findings if found.severity is Severity.VIOLATION)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """Findings worth a look that break no promise."""
+        return tuple(found for found in self.findings if found.severity is Severity.WARNING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "method": self.method,
+            "ok": self.ok,
+            "findings": [found.to_dict() for found in self.findings],
+            "not_checked": list(self.not_checked),
+            "metrics": dict(self.metrics),
+        }
+
+    def text(self) -> str:
+        """Return a summary for people."""
+        lines = [self._headline()]
+        lines += [f"  {found.text()}" for found in self.findings]
+        lines += [f"  not checked: {sentence}" for sentence in self.not_checked]
+        lines += _numbers(self.metrics)
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        verdict = "nothing broken" if self.ok else "PROMISE BROKEN"
+        gaps = f", {len(self.not_checked)} checks not possible" if self.not_checked else ""
+        return (
+            f"audit of {self.method}: {verdict} "
+            f"({len(self.violations)} violations, {len(self.warnings)} warnings{gaps})"
+        )
+
+
+def _numbers(metrics: Mapping[str, Any]) -> list[str]:
+    plain = [
+        f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name != "epochs"
+    ]
+    return plain + _epoch_table(metrics.get("epochs"))
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_number(inner)}" for name, inner in value.items())
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _epoch_table(epochs: Mapping[str, Any] | None) -> list[str]:
+    if not epochs:
+        return []
+    lines = [
+        f"  epochs: {epochs['count']}; share of people over",
+        "    set held by      all   active   shown",
+    ]
+    lines += [_share_line(name, shares) for name, shares in epochs["shares"].items()]
+    if epochs["worst"]:
+        lines += ["  most revealing epochs", "    start (s since 1970)   active   shown   unique of shown"]
+    return lines + [_worst_line(worst) for worst in epochs["worst"]]
+
+
+def _share_line(name: str, shares: Mapping[str, float | None]) -> str:
+    cells = ("   –  " if share is None else f"{share:.4f}" for share in shares.values())
+    return f"    {name:<12} " + "  ".join(cells)
+
+
+def _worst_line(worst: Mapping[str, Any]) -> str:
+    active = "–" if worst["active"] is None else worst["active"]
+    return f"    {worst['start_s']:>20} {active:>8} {worst['shown']:>7}   {worst['unique_share']:.4f}"
+
+
+@dataclass(slots=True)
+class Notes:
+    """Where checks write down what they find."""
+
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def violation(
+        self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
+    ) -> None:
+        """Write down a broken promise, if any row is marked or the count is above 0."""
+        self._add(Severity.VIOLATION, code, sentence, rows, count)
+
+    def warning(
+        self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
+    ) -> None:
+        """Write down something that breaks no promise but should be looked at."""
+        self._add(Severity.WARNING, code, sentence, rows, count)
+
+    def info(self, code: str, sentence: str, *, count: int) -> None:
+        """Write down something good to know."""
+        self._add(Severity.INFO, code, sentence, None, count)
+
+    def skip(self, sentence: str) -> None:
+        """Write down a check that was not possible."""
+        if sentence not in self.not_checked:
+            self.not_checked.append(sentence)
+
+    def report(self, method: str) -> AuditReport:
+        """Close the notes: violations first."""
+        ranks = list(Severity)
+        findings = sorted(self.findings, key=lambda found: ranks.index(found.severity))
+        return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics)
+
+    def _add(
+        self,
+        severity: Severity,
+        code: str,
+        sentence: str,
+        rows: npt.NDArray[np.bool_] | None,
+        count: int | None,
+    ) -> None:
+        total = int(rows.sum()) if count is None and rows is not None else (count or 0)
+        if total:
+            named = _first(np.flatnonzero(rows)) if rows is not None else ()
+            self.findings.append(Finding(code, severity, total, sentence, named))
+
+
+def _first(numbers: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(int(number) for number, _ in zip(numbers, range(_ROWS_NAMED), strict=False))

@@ -1,0 +1,87 @@
+"""Columns that fit their types, and the rows that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.decode.base import Problem
+
+NOT_UTF8 = "not valid UTF-8"
+
+
+def fit(column: Any, kind: pa.DataType) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Cast a column; give it with the indices of values that do not fit, which are null in it."""
+    whole = _cast(column, kind)
+    if whole is not None:
+        return whole, np.empty(0, dtype=np.int64)
+    misfits = np.array(_misfits(column, kind, 0), dtype=np.int64)
+    return _cast(without(column, misfits), kind), misfits
+
+
+def without(column: Any, rows: npt.NDArray[np.int64]) -> Any:
+    """The column with null in these rows."""
+    if not len(rows):
+        return column
+    mask = np.zeros(len(column), dtype=np.bool_)
+    mask[rows] = True
+    return pc.if_else(pa.array(mask), pa.scalar(None, column.type), column)
+
+
+def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Binary as text; give it with the indices of values that are not UTF-8, which are null in it."""
+    try:
+        return column.cast(pa.string()), np.empty(0, dtype=np.int64)
+    except pa.ArrowInvalid:
+        bad = np.array(
+            [row for row, value in enumerate(column.to_pylist()) if not _is_utf8(value)], dtype=np.int64
+        )
+        return without(column, bad).cast(pa.string()), bad
+
+
+def null_rows(columns: Sequence[Any], problems: Sequence[Problem]) -> list[Any]:
+    """The columns with null in every row that has a problem."""
+    rows = np.array([problem.row for problem in problems], dtype=np.int64)
+    return [without(column, rows) for column in columns]
+
+
+def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """One problem for a row, the first found, in row order."""
+    by_row: dict[int, Problem] = {}
+    for problem in problems:
+        by_row.setdefault(problem.row, problem)
+    return tuple(by_row[row] for row in sorted(by_row))
+
+
+def misfit_problems(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -> list[Problem]:
+    """Why values are refused, without the values."""
+    return [Problem(int(row), name, f"not a value of type {kind}") for row in rows]
+
+
+def _cast(column: Any, kind: pa.DataType) -> Any:
+    try:
+        return column if column.type == kind else column.cast(kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _misfits(column: Any, kind: pa.DataType, first: int) -> list[int]:
+    """Halve what does not fit until it is single values: cheap when misfits are few."""
+    if _cast(column, kind) is not None:
+        return []
+    if len(column) == 1:
+        return [first]
+    half = len(column) // 2
+    return _misfits(column[:half], kind, first) + _misfits(column[half:], kind, first + half)
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode("utf-8") is not None
+    except UnicodeDecodeError:
+        return False

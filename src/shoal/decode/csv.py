@@ -1,0 +1,275 @@
+"""CSV text, with its own record finder so that one bad record costs one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
+from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
+from shoal.decode.columns import NOT_UTF8, as_text, first_problems, fit, misfit_problems, null_rows
+from shoal.errors import InputError, PolicyError
+from shoal.kernels import csv_records
+from shoal.kernels.csv_records import AT, BREAKS, LINE, OPEN_UNTIL
+
+_BATCH_ROWS: Final = 65_536
+_MAX_COLUMNS: Final = 65_536
+_REMEDY: Final = "correct the policy, or give the header if the file has no header line"
+_REASONS: Final = {
+    csv_records.HAS_NUL: "a NUL byte in the record",
+    csv_records.TOO_LONG: "longer than the longest record allowed",
+    csv_records.UNCLOSED: "a quoted field is never closed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Records of one window: bounds of the needed fields and what is wrong with each record."""
+
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.uint8]
+    counts: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+
+
+class CsvDecoder(Decoder):
+    """Delimited text in UTF-8, with or without a header line.
+
+    An empty field, quoted or not, is null. Columns are text unless `types` says otherwise; then spaces around a
+    value do not count. A quote is special at the start of a field only. Blank lines are no records.
+
+    Parameters
+    ----------
+    header
+        Names of the columns of a file without a header line; None: the first line has them.
+    max_record_bytes
+        A longer record is a problem and skipped to its line's end. A quoted field still open after that many
+        bytes, or at the end of the file, is a problem of its first line alone.
+    """
+
+    def __init__(
+        self,
+        file: Readable,
+        *,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType] | None = None,
+        delimiter: str = ",",
+        quote: str = '"',
+        header: Sequence[str] | None = None,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        super().__init__(file, columns=columns, types=types)
+        self._table = _byte_table(delimiter, quote)
+        self._quote = ord(quote)
+        self._header = None if header is None else tuple(header)
+        self._longest = max_record_bytes
+        self._block_bytes = block_bytes
+        self._schema = pa.schema([(name, self._type_of(name)) for name in self._columns])
+        self._pending: _Window | None = None
+        self._slots: npt.NDArray[np.int64] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        if self._slots is None:
+            self._pending = self._begin()
+        return self._schema
+
+    def batches(self, position: Position | None = None) -> Iterator[Decoded]:
+        window = self._take_pending() or self._begin()
+        try:
+            if position is not None:
+                window.go_to(position)
+            for found in window.records(self._slots):
+                yield self._decode(found, window.position)
+            if window.blocks.failure is not None:
+                raise window.blocks.failure
+        finally:
+            window.blocks.close()
+
+    def close(self) -> None:
+        pending = self._take_pending()
+        if pending is not None:
+            pending.blocks.close()
+
+    def _take_pending(self) -> _Window | None:
+        pending, self._pending = self._pending, None
+        return pending
+
+    def _type_of(self, name: str) -> pa.DataType:
+        kind = self._declared.get(name, pa.string())
+        try:
+            pa.array([], type=pa.string()).cast(kind)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise InputError(
+                f"{self._file.name}: column {name!r} of a CSV file cannot be read as {kind}"
+            ) from None
+        return kind
+
+    def _begin(self) -> _Window:
+        blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
+        try:
+            window = _Window(blocks, self._table, self._longest)
+            names = window.header(self._quote) if self._header is None else self._header
+            self._slots = np.full(len(names), -1, dtype=np.int64)
+            self._slots[self._indices(names, remedy=_REMEDY)] = np.arange(len(self._columns))
+        except BaseException:
+            blocks.close()
+            raise
+        return window
+
+    def _decode(self, found: _Found, position: Position) -> Decoded:
+        problems = self._record_problems(found)
+        columns = []
+        for slot, field in enumerate(self._schema):
+            text, bad = as_text(_field_column(found, slot, self._quote))
+            problems += [Problem(int(row), field.name, NOT_UTF8) for row in bad]
+            if field.type != pa.string():
+                text, bad = fit(pc.utf8_trim_whitespace(text), field.type)
+                problems += misfit_problems(bad, field.name, field.type)
+            columns.append(text)
+        first = first_problems(problems)
+        batch = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=self._schema)
+        return Decoded(batch, first, position, found.lines)
+
+    def _record_problems(self, found: _Found) -> list[Problem]:
+        problems = []
+        assert self._slots is not None
+        for row in np.flatnonzero(found.codes):
+            reason = _REASONS.get(int(found.codes[row]))
+            wrong_count = f"{found.counts[row]} fields where the header has {len(self._slots)}"
+            problems.append(Problem(int(row), None, reason or wrong_count))
+        return problems
+
+
+class _Window:
+    """The blocks of one file and the place in them up to which records were found."""
+
+    def __init__(self, blocks: Blocks, table: npt.NDArray[np.uint8], longest: int) -> None:
+        self.blocks = blocks
+        self._table = table
+        self._longest = longest
+        self._cursor = np.array([blocks.mark_bytes(), 1, -1, 0], dtype=np.int64)
+        self._record = 0
+
+    @property
+    def position(self) -> Position:
+        at, line = int(self._cursor[AT]), int(self._cursor[LINE])
+        return {"byte": self.blocks.offset + at, "record": self._record, "line": line}
+
+    def go_to(self, position: Position) -> None:
+        """Continue at a position given earlier, which is never before the first record."""
+        self._drop()
+        self.blocks.skip_to(position["byte"])
+        self._cursor[:] = (0, position["line"], -1, 0)
+        self._record = position["record"]
+
+    def header(self, quote: int) -> tuple[str, ...]:
+        """Names in the first record."""
+        found = next(self._found(np.arange(_MAX_COLUMNS), width=0, rows=1), None)
+        self._record = 0
+        if found is None:
+            raise self.blocks.failure or InputError(f"{self.blocks.name}: is empty, there is no header line")
+        code, width = int(found.codes[0]), int(found.counts[0])
+        if code or width > _MAX_COLUMNS:
+            reason = _REASONS.get(code, f"it has more than {_MAX_COLUMNS} columns")
+            raise InputError(f"{self.blocks.name}: the header line cannot be used: {reason}")
+        fields = [_field_column(found, slot, quote)[0].as_py() or b"" for slot in range(width)]
+        return tuple(field.decode("utf-8", errors="replace") for field in fields)
+
+    def records(self, slots: Any) -> Iterator[_Found]:
+        """All records from here on."""
+        return self._found(slots, width=len(slots), rows=_BATCH_ROWS)
+
+    def _found(self, slots: npt.NDArray[np.int64], *, width: int, rows: int) -> Iterator[_Found]:
+        while True:
+            found, why = self._split(slots, width=width, rows=rows)
+            self._record += len(found.codes)
+            if len(found.codes):
+                yield found
+            if why == csv_records.ENDLESS:
+                line = int(self._cursor[LINE])
+                if not self._skip_line():
+                    return
+                self._record += 1
+                yield _one_bad(csv_records.TOO_LONG, line, columns=len(found.starts))
+            elif why == csv_records.NEEDS_MORE:
+                if self.blocks.is_complete:
+                    return
+                self._drop()
+                self.blocks.grow()
+
+    def _split(self, slots: npt.NDArray[np.int64], *, width: int, rows: int) -> tuple[_Found, int]:
+        data = np.frombuffer(self.blocks.data, dtype=np.uint8)
+        # A record is a byte and a line end at least.
+        rows = min(rows, len(data) // 2 + 1)
+        bounds = np.zeros((2, int(slots.max(initial=-1)) + 1, rows), dtype=np.int64)
+        codes = np.empty(rows, dtype=np.uint8)
+        counts, lines = np.empty((2, rows), dtype=np.int64)
+        # Of a stream that breaks off, the last record may be a part only: it never counts as complete.
+        final = self.blocks.is_complete and self.blocks.failure is None
+        used, why = csv_records.split_records(
+            data, final, self._table, self._longest, width, slots, self._cursor, *bounds, codes, counts, lines
+        )
+        found = _Found(data, *bounds[:, :, :used], codes[:used], counts[:used], lines[:used])
+        return found, int(why)
+
+    def _drop(self) -> None:
+        self.blocks.drop(int(self._cursor[AT]))
+        self._cursor[OPEN_UNTIL] -= self._cursor[AT]
+        self._cursor[AT] = 0
+
+    def _skip_line(self) -> bool:
+        """Leave a record that is too long behind without holding it; False when the stream breaks off in it."""
+        self._drop()
+        self.blocks.drop(self._longest + 1)
+        while (after := self._line_end()) < 0:
+            if self.blocks.failure is not None:
+                return False
+            # The last byte may be the first half of a line end.
+            self.blocks.drop(max(0, len(self.blocks.data) - 1))
+            self.blocks.grow()
+        self._cursor[:] = (after, self._cursor[LINE] + self._cursor[BREAKS] + 1, -1, 0)
+        return True
+
+    def _line_end(self) -> int:
+        data = np.frombuffer(self.blocks.data, dtype=np.uint8)
+        is_final = self.blocks.is_complete and self.blocks.failure is None
+        return int(csv_records.next_line(data, 0, is_final))
+
+
+def _one_bad(code: int, line: int, *, columns: int) -> _Found:
+    bounds = np.zeros((columns, 1), dtype=np.int64)
+    codes = np.array([code], dtype=np.uint8)
+    return _Found(np.empty(0, np.uint8), bounds, bounds, codes, np.zeros(1, np.int64), np.array([line]))
+
+
+def _field_column(found: _Found, slot: int, quote: int) -> Any:
+    """One field of every record as binary; null where it is empty."""
+    starts, ends = found.starts[slot], found.ends[slot]
+    out = np.empty(int((ends - starts).sum()), dtype=np.uint8)
+    offsets = np.empty(len(starts) + 1, dtype=np.int32)
+    csv_records.gather_fields(found.data, starts, ends, quote, out, offsets)
+    is_valid = np.packbits(np.diff(offsets) > 0, bitorder="little")
+    buffers = [pa.py_buffer(is_valid), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)
+
+
+def _byte_table(delimiter: str, quote: str) -> npt.NDArray[np.uint8]:
+    """What each of the 256 bytes means."""
+    if not all(len(sign) == 1 and sign.isascii() and sign not in "\0\r\n" for sign in (delimiter, quote)):
+        raise PolicyError("delimiter and quote: each must be one ASCII character and no line end")
+    if delimiter == quote:
+        raise PolicyError("delimiter and quote: must differ")
+    table = np.zeros(256, dtype=np.uint8)
+    signs = [0, ord("\n"), ord("\r"), ord(delimiter), ord(quote)]
+    table[signs] = [csv_records.NUL, csv_records.LF, csv_records.CR, csv_records.DELIMITER, csv_records.QUOTE]
+    return table

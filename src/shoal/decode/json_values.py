@@ -1,0 +1,123 @@
+"""JSON values that fit the type of their column, and those that do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+
+from shoal.decode.base import Problem
+
+_NESTED: Final = "an object or a list where a single value is needed"
+_EXACT: Final = 2**53  # integers up to here are exact as floats
+_NULL: Final = type(None)
+_FAST: Final = {
+    pa.string(): {str, _NULL},
+    pa.bool_(): {bool, _NULL},
+    pa.int64(): {int, _NULL},
+    pa.float64(): {float, _NULL},
+}
+
+
+class _Misfit(Exception):
+    """The value has no place in the column."""
+
+
+def infer(values: Sequence[Any]) -> pa.DataType:
+    """The type of a column with these values.
+
+    >>> infer([1, None, 2.5]), infer([1, "x"]), infer([])
+    (DataType(double), DataType(string), DataType(string))
+    """
+    kinds = {type(value) for value in values} - {_NULL, dict, list}
+    if not kinds or kinds == {bool}:
+        return pa.bool_() if kinds else pa.string()
+    # Beyond 64 bits the parser rounds: such numbers are names of things, and their text is kept.
+    if not kinds <= {int, float} or any(isinstance(v, int | float) and abs(v) >= 2**63 for v in values):
+        return pa.string()
+    return pa.int64() if kinds == {int} else pa.float64()
+
+
+def json_column(
+    values: list[Any], field: pa.Field, lines: Sequence[bytes | None]
+) -> tuple[Any, list[Problem]]:
+    """The values as a column; null and a problem where one does not fit."""
+    if set(map(type, values)) <= _FAST.get(field.type, set()):
+        try:
+            return pa.array(values, type=field.type), []
+        except (pa.ArrowInvalid, OverflowError):
+            pass  # an integer of more than 64 bits
+    return _each(values, field, lines)
+
+
+def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Problem]]:
+    fitting: list[Any] = []
+    problems = []
+    for row, value in enumerate(values):
+        try:
+            if isinstance(value, float) and field.type == pa.string():
+                value = _float_text(lines[row], field.name)  # noqa: PLW2901
+            fitting.append(_fitting(value, field.type))
+        except _Misfit as misfit:
+            fitting.append(None)
+            problems.append(Problem(row, field.name, str(misfit) or f"not a value of type {field.type}"))
+    return pa.array(fitting, type=field.type), problems
+
+
+def _float_text(line: bytes | None, name: str) -> str:
+    """The number as the file writes it: 1.50 stays 1.50, and thirty digits stay thirty."""
+    text: str = json.loads(line or b"{}", parse_float=str, parse_int=str)[name]
+    return text
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_list(kind):
+        if not isinstance(value, list):
+            raise _Misfit
+        return [_fitting(item, kind.value_type) for item in value]
+    if isinstance(value, dict | list):
+        raise _Misfit(_NESTED)
+    if kind == pa.string():
+        return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return _single(value, kind)
+
+
+def _single(value: Any, kind: pa.DataType) -> Any:
+    """A value of a type that is not text, or a misfit."""
+    if pa.types.is_boolean(kind) or isinstance(value, bool):
+        if not (isinstance(value, bool) and pa.types.is_boolean(kind)):
+            raise _Misfit
+    elif pa.types.is_integer(kind):
+        value = _integer(value)
+    elif pa.types.is_floating(kind):
+        if isinstance(value, str) or (isinstance(value, int) and abs(value) > _EXACT):
+            raise _Misfit
+        value = float(value)
+    elif not isinstance(value, str):
+        raise _Misfit
+    return _scalar(value, kind)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, str) or (
+        isinstance(value, float) and not (value.is_integer() and abs(value) <= _EXACT)
+    ):
+        raise _Misfit
+    return int(value)
+
+
+def _scalar(value: Any, kind: pa.DataType) -> Any:
+    try:
+        scalar = (
+            pa.scalar(value, type=pa.string()).cast(kind)
+            if isinstance(value, str)
+            else pa.scalar(value, type=kind)
+        )
+    except (pa.ArrowException, OverflowError):
+        raise _Misfit from None
+    return scalar.as_py() if not pa.types.is_timestamp(kind) else scalar

@@ -1,0 +1,220 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
+from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
+from shoal.decode.columns import NOT_UTF8, first_problems, null_rows
+from shoal.decode.json_values import infer, json_column
+
+_BATCH_ROWS: Final = 65_536
+_SAMPLE_RECORDS: Final = 1_000
+_SAMPLE_BYTES: Final = 16 * 1024 * 1024
+
+_TOO_LONG: Final = "longer than the longest record allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Lines that are not blank; None stands for one too long to be kept."""
+
+    texts: list[bytes | None]
+    numbers: npt.NDArray[np.int64]
+
+
+class JsonlDecoder(Decoder):
+    """Objects, one a line, in UTF-8. A missing key and null are null; blank lines are no records.
+
+    Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all integers,
+    numbers, else text; in a text column numbers and booleans are their JSON text. A value that does not fit its
+    column later on is a problem, and so are objects and lists (unless `types` declares a list).
+    """
+
+    def __init__(
+        self,
+        file: Readable,
+        *,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType] | None = None,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        super().__init__(file, columns=columns, types=types)
+        self._longest = max_record_bytes
+        self._block_bytes = block_bytes
+        self._schema: pa.Schema | None = None
+        self._pending: _Window | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        if self._schema is None:
+            self._pending = self._begin()
+        return self._schema
+
+    def batches(self, position: Position | None = None) -> Iterator[Decoded]:
+        window = self._take_pending() or self._begin()
+        try:
+            if position is not None:
+                window.go_to(position)
+            for lines in window.lines():
+                yield self._decode(lines, window.position)
+            if window.blocks.failure is not None:
+                raise window.blocks.failure
+        finally:
+            window.blocks.close()
+
+    def close(self) -> None:
+        pending = self._take_pending()
+        if pending is not None:
+            pending.blocks.close()
+
+    def _take_pending(self) -> _Window | None:
+        pending, self._pending = self._pending, None
+        return pending
+
+    def _begin(self) -> _Window:
+        blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
+        try:
+            window = _Window(blocks, self._longest)
+            if self._schema is None:
+                self._schema = self._infer(window)
+        except BaseException:
+            blocks.close()
+            raise
+        return window
+
+    def _infer(self, window: _Window) -> pa.Schema:
+        missing = [name for name in self._columns if name not in self._declared]
+        records, _ = self._parse(window.sample()) if missing else ([], [])
+        found = {name: infer([record.get(name) for record in records]) for name in missing}
+        return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
+
+    def _decode(self, lines: _Lines, position: Position) -> Decoded:
+        records, problems = self._parse(lines.texts)
+        columns = []
+        for field in self.schema:
+            values = [record.get(field.name) for record in records]
+            column, wrong = json_column(values, field, lines.texts)
+            columns.append(column)
+            problems += wrong
+        first = first_problems(problems)
+        batch = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=self.schema)
+        return Decoded(batch, first, position, lines.numbers)
+
+    def _parse(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Problem]]:
+        """Objects of the lines (empty for an unusable one) and what is wrong with them."""
+        try:
+            records = [orjson.loads(text) for text in texts]  # type: ignore[arg-type]
+            if set(map(type, records)) <= {dict} and max(map(len, texts), default=0) <= self._longest:  # type: ignore[arg-type]
+                return records, []
+        except ValueError:
+            pass
+        return self._parse_each(texts)
+
+    def _parse_each(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Problem]]:
+        records: list[dict[str, Any]] = []
+        problems = []
+        for row, text in enumerate(texts):
+            record, reason = (
+                ({}, _TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
+            )
+            records.append(record)
+            if reason is not None:
+                problems.append(Problem(row, None, reason))
+        return records, problems
+
+
+def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:
+    try:
+        record = orjson.loads(text)
+    except ValueError:
+        return {}, _why_invalid(text)
+    return (record, None) if isinstance(record, dict) else ({}, "not a JSON object")
+
+
+def _why_invalid(text: bytes) -> str:
+    if b"\0" in text:
+        return "a NUL byte in the record"
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return NOT_UTF8
+    return "not valid JSON"
+
+
+class _Window:
+    """The blocks of one file and how many records and lines were taken from them."""
+
+    def __init__(self, blocks: Blocks, longest: int) -> None:
+        self.blocks = blocks
+        self._longest = longest
+        self._line = 1
+        self._record = 0
+        blocks.drop(blocks.mark_bytes())
+
+    @property
+    def position(self) -> Position:
+        return {"byte": self.blocks.offset, "record": self._record, "line": self._line}
+
+    def go_to(self, position: Position) -> None:
+        self.blocks.skip_to(position["byte"])
+        self._line, self._record = position["line"], position["record"]
+
+    def sample(self) -> list[bytes]:
+        """The first records, without taking them; what they are does not depend on the size of blocks."""
+        while True:
+            head = self.blocks.data[:_SAMPLE_BYTES]
+            is_all = self.blocks.is_complete and self.blocks.failure is None
+            end = len(head) if is_all and len(head) < _SAMPLE_BYTES else head.rfind(b"\n") + 1
+            texts = [text for text in head[:end].split(b"\n") if text.strip()]
+            if len(texts) >= _SAMPLE_RECORDS or len(head) == _SAMPLE_BYTES or self.blocks.is_complete:
+                return texts[:_SAMPLE_RECORDS]
+            self.blocks.grow()
+
+    def lines(self) -> Iterator[_Lines]:
+        """All lines from here on."""
+        while True:
+            data = self.blocks.data
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield from self._take(data[: end - 1].split(b"\n"))
+            elif self.blocks.is_complete:
+                if self.blocks.failure is None:
+                    yield from self._take([data], end_bytes=0)
+                return
+            elif len(data) > self._longest:
+                yield from self._skip_line()
+            else:
+                self.blocks.grow()
+
+    def _take(self, texts: list[bytes], *, end_bytes: int = 1) -> Iterator[_Lines]:
+        for start in range(0, len(texts), _BATCH_ROWS):
+            part = texts[start : start + _BATCH_ROWS]
+            numbers = np.arange(self._line, self._line + len(part), dtype=np.int64)
+            self._line += len(part)
+            self.blocks.drop(sum(map(len, part)) + len(part) * end_bytes)
+            kept = [at for at, text in enumerate(part) if text.strip()]
+            self._record += len(kept)
+            if kept:
+                yield _Lines([part[at] for at in kept], numbers[kept])
+
+    def _skip_line(self) -> Iterator[_Lines]:
+        """Leave a line that is too long behind without holding it; nothing when the stream breaks off in it."""
+        while (end := self.blocks.data.find(b"\n")) < 0 and not self.blocks.is_complete:
+            self.blocks.drop(len(self.blocks.data))
+            self.blocks.grow()
+        if end < 0 and self.blocks.failure is not None:
+            return
+        self.blocks.drop(end + 1 if end >= 0 else len(self.blocks.data))
+        number, self._line = self._line, self._line + 1
+        self._record += 1
+        yield _Lines([None], np.array([number], dtype=np.int64))

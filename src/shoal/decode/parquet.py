@@ -1,0 +1,99 @@
+"""Parquet files, a row group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shoal.decode.base import Decoded, Position
+from shoal.decode.tables import BATCH_ROWS, TableDecoder, pieces
+from shoal.errors import InputError, TruncatedInput
+
+_MAGIC: Final = b"PAR1"
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+
+
+class ParquetDecoder(TableDecoder):
+    """The needed columns of a Parquet file; nothing else of it is read."""
+
+    _opened: tuple[Any, Any] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._resolve(self._parquet().schema_arrow)
+
+    def batches(self, position: Position | None = None) -> Iterator[Decoded]:
+        first, skip = (position["row_group"], position["row"]) if position else (0, 0)
+        schema = self.schema
+        try:
+            for group in range(first, self._parquet().num_row_groups):
+                yield from self._group(group, schema, skip=skip)
+                skip = 0
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if self._opened is not None:
+            parquet, source = self._opened
+            self._opened = None
+            parquet.close()
+            source.close()
+
+    def _group(self, group: int, schema: pa.Schema, *, skip: int) -> Iterator[Decoded]:
+        rows = self._parquet().metadata.row_group(group).num_rows
+        done = 0
+        for batch in self._read(group):
+            for part, after in pieces(batch, max(0, min(skip - done, batch.num_rows))):
+                end = done + after
+                next_start = (
+                    {"row_group": group, "row": end} if end < rows else {"row_group": group + 1, "row": 0}
+                )
+                yield self._decode(part, schema, next_start)
+            done += batch.num_rows
+
+    def _read(self, group: int) -> Iterator[pa.RecordBatch]:
+        parquet = self._parquet()
+        reader = parquet.iter_batches(
+            batch_size=_batch_rows(parquet.metadata.row_group(group)),
+            row_groups=[group],
+            columns=list(self._columns),
+        )
+        while True:
+            try:
+                batch = next(reader, None)
+            except (pa.ArrowException, OSError):
+                raise TruncatedInput(
+                    f"{self._file.name}: row group {group + 1} of {parquet.num_row_groups} cannot be read; "
+                    "what comes before it was used, fetch the file again"
+                ) from None
+            if batch is None:
+                return
+            yield batch
+
+    def _parquet(self) -> Any:
+        if self._opened is None:
+            source = self._file.open_seekable()
+            try:
+                self._opened = pq.ParquetFile(source), source
+            except (pa.ArrowException, OSError):
+                error = self._unopenable(source)
+                source.close()
+                raise error from None
+        return self._opened[0]
+
+    def _unopenable(self, source: Any) -> InputError:
+        source.seek(0)
+        if source.read(len(_MAGIC)) == _MAGIC:
+            return TruncatedInput(
+                f"{self._file.name}: breaks off before its footer; fetch the whole file again"
+            )
+        return InputError(f"{self._file.name}: is not a Parquet file; check the path and the format")
+
+
+def _batch_rows(group: Any) -> int:
+    """Rows that make a batch of bounded size."""
+    row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
+    return int(max(1, min(BATCH_ROWS, _BATCH_BYTES // row_bytes)))

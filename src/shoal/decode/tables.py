@@ -1,0 +1,91 @@
+"""What decoders of typed formats share: their columns have types already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.decode.base import Decoded, Decoder, Position, Problem
+from shoal.decode.columns import NOT_UTF8, as_text, first_problems, fit, misfit_problems, null_rows
+from shoal.decode.types import is_widening, plain_type
+from shoal.errors import InputError
+
+BATCH_ROWS: Final = 65_536
+
+_VIEWS: Final = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+class TableDecoder(Decoder):
+    """Columns of a file that says itself what types they have.
+
+    Encoded and large variants become plain types. A declared type takes the file's where numbers stay numbers
+    and text stays text; a value that does not fit is a problem, another kind of column an InputError.
+    """
+
+    def _resolve(self, found: pa.Schema) -> pa.Schema:
+        """The schema of the batches, checked against what the file has."""
+        indices = self._indices(found.names, remedy="correct the policy or the file")
+        return pa.schema([(found.field(at).name, self._target(found.field(at))) for at in indices])
+
+    def _target(self, field: pa.Field) -> pa.DataType:
+        kind = self._declared.get(field.name, plain_type(field.type))
+        if not is_widening(field.type, kind):
+            raise InputError(
+                f"{self._file.name}: column {field.name!r} has type {field.type} where {kind} is expected; "
+                "convert the file or read it on its own"
+            )
+        return kind
+
+    def _decode(self, batch: pa.RecordBatch, schema: pa.Schema, position: Position) -> Decoded:
+        problems: list[Problem] = []
+        columns = []
+        for field in schema:
+            column, wrong = self._column(batch.column(field.name), field)
+            columns.append(column)
+            problems += wrong
+        first = first_problems(problems)
+        rows = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=schema)
+        return Decoded(rows, first, position, None)
+
+    def _column(self, column: Any, field: pa.Field) -> tuple[Any, list[Problem]]:
+        problems: list[Problem] = []
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            column, bad = self._repair(column, field.name)
+            problems = [Problem(int(row), field.name, NOT_UTF8) for row in bad]
+        column, misfits = fit(_plain(column), field.type)
+        return column, problems + misfit_problems(misfits, field.name, field.type)
+
+    def _repair(self, column: Any, name: str) -> tuple[Any, Any]:
+        """Text that is not UTF-8 costs its rows; anything else wrong inside a column is damage."""
+        try:
+            raw = column.view(_VIEWS[column.type])
+            raw.validate(full=True)
+            return as_text(raw.cast(pa.binary()))
+        except (KeyError, pa.ArrowInvalid):
+            raise InputError(f"{self._file.name}: column {name!r} is damaged; fetch the file again") from None
+
+
+def pieces(batch: pa.RecordBatch, skip: int, rows: int = BATCH_ROWS) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Parts of a large batch, each with the row after it, without the first `skip` rows."""
+    for start in range(skip, batch.num_rows, rows):
+        part = batch.slice(start, rows)
+        yield part, start + part.num_rows
+
+
+def _plain(column: Any) -> Any:
+    if isinstance(column, pa.ExtensionArray):
+        return _plain(column.storage)
+    if pa.types.is_dictionary(column.type):
+        return _plain(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(column.type):
+        return _plain(pc.run_end_decode(column))
+    return column

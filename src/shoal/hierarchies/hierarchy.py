@@ -1,0 +1,259 @@
+"""The tree of labels a value can be generalized along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from shoal.errors import InputError, PolicyError
+from shoal.hierarchies.levels import plant_levels
+from shoal.hierarchies.nested import plant_nested
+from shoal.hierarchies.separated import Side, ancestors
+from shoal.hierarchies.tree import ROOT_PARENT, IntArray, Tree, is_label, nothing_planted, plant
+
+
+class Hierarchy:
+    """An immutable tree of labels, from single values up to one root.
+
+    A *closed* hierarchy lists all its labels. An *open* one takes any text as a value and reads the path off
+    the text. Make one with the ``from_…``, ``flat`` and ``by_…`` constructors.
+
+    Notes
+    -----
+    The arrays are for compiled code: read-only, one entry a node, node 0 the root, parents before children,
+    in preorder with children sorted by label. Ids depend on the tree alone, not on the order it was written
+    in.
+
+    In an open hierarchy the value itself is never changed; its ancestors are what is left after cutting at a
+    separator, if it starts (suffix) or ends (prefix) with a segment that is not empty:
+
+    ============  ======  =======================================
+    value         side    path
+    ============  ======  =======================================
+    ``a..b``      suffix  ``a..b``, ``b``, ``*``
+    ``a.b.``      suffix  ``a.b.``, ``b.``, ``*``
+    ``.b``        suffix  ``.b``, ``b``, ``*``
+    ``/a/b/``     prefix  ``/a/b/``, ``/a/b``, ``/a``, ``*``
+    (empty)       both    (empty), ``*``
+    ``*``         both    ``*``: a label equal to the root is the root
+    ``a.*``       suffix  ``a.*``, ``*``
+    ============  ======  =======================================
+
+    At most 64 ancestors below the root are kept, the coarsest ones; of longer values finer levels are left
+    out.
+
+    Examples
+    --------
+    >>> Hierarchy.by_suffix().path("cats.blog.example")
+    ('cats.blog.example', 'blog.example', 'example', '*')
+    >>> topics = Hierarchy.from_nested({"all": {"news": ["a.example", "b.example"], "shop": ["c.example"]}})
+    >>> topics.lowest_common_ancestor(["a.example", "b.example"])
+    'news'
+    >>> topics.labels, topics.parents.tolist(), topics.leaf_counts.tolist()
+    (('all', 'news', 'a.example', 'b.example', 'shop', 'c.example'), [-1, 0, 1, 1, 0, 4], [3, 2, 1, 1, 1, 1])
+    """
+
+    __slots__ = ("_ids", "_root", "_separator", "_side", "_tree")
+    _ids: dict[str, int]
+    _root: str
+    _separator: str | None
+    _side: Side | None
+    _tree: Tree
+
+    def __init__(self) -> None:
+        raise PolicyError("hierarchy: make one with from_nested, from_csv, flat, by_suffix or by_prefix")
+
+    @classmethod
+    def _closed(cls, tree: Tree) -> Self:
+        return cls._make(tree, tree.labels[0], None, None)
+
+    @classmethod
+    def _make(cls, tree: Tree, root: str, separator: str | None, side: Side | None) -> Self:
+        made = object.__new__(cls)
+        made._tree, made._root, made._separator, made._side = tree, root, separator, side
+        made._ids = {label: node for node, label in enumerate(tree.labels)}
+        return made
+
+    # ---- constructors
+
+    @classmethod
+    def from_nested(cls, nested: Mapping[str, Any]) -> Self:
+        """Tables within tables under one root; a leaf is None or an empty table, or an entry of a list."""
+        return cls._closed(plant_nested(nested))
+
+    @classmethod
+    def from_csv(cls, path: str | PathLike[str], sep: str | None = None, header: bool | None = None) -> Self:  # noqa: FBT001
+        """A level file, ``leaf;level 1;…;root`` a line.
+
+        Parameters
+        ----------
+        path
+            UTF-8 text. Equal neighbours in a line are one node; lines may differ in length.
+        sep
+            None takes the semicolon if the first line has one, else the comma.
+        header
+            None takes the first line for a header if its last cell is not the root that all others share.
+        """
+        if sep is not None and (not isinstance(sep, str) or len(sep) != 1):
+            raise PolicyError("hierarchy: sep must be one character")
+        return cls._closed(plant_levels(Path(path), separator=sep, header=header))
+
+    @classmethod
+    def flat(cls, values: Iterable[str], root: str = "*") -> Self:
+        """All values directly under the root."""
+        return cls.from_nested({root: list(values)})
+
+    @classmethod
+    def by_suffix(cls, separator: str = ".", root: str = "*") -> Self:
+        """Open: ``a.b.example`` lies under ``b.example``, then ``example``, then the root."""
+        return cls.from_separator(separator, side="suffix", root=root)
+
+    @classmethod
+    def by_prefix(cls, separator: str = "/", root: str = "*") -> Self:
+        """Open: ``top/mid/leaf`` lies under ``top/mid``, then ``top``, then the root."""
+        return cls.from_separator(separator, side="prefix", root=root)
+
+    @classmethod
+    def from_separator(cls, separator: str, *, side: Side, root: str = "*") -> Self:
+        """Open: any text is a value, cut at `separator` from the front (suffix) or the back (prefix)."""
+        if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
+            raise PolicyError("hierarchy: separator must be one ASCII character")
+        if side not in ("suffix", "prefix"):
+            raise PolicyError('hierarchy: side must be "suffix" or "prefix"')
+        if not is_label(root):
+            raise PolicyError("hierarchy: root must be text that is not empty")
+        return cls._make(nothing_planted(), root, separator, side)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """The hierarchy that :meth:`to_dict` wrote."""
+        try:
+            if content["kind"] == "open":
+                return cls.from_separator(content["separator"], side=content["side"], root=content["root"])
+            labels, parents = list(content["labels"]), list(content["parents"])
+        except (KeyError, TypeError):
+            raise PolicyError("hierarchy: not what Hierarchy.to_dict writes; write it again") from None
+        _check_arrays(labels, parents)
+        return cls._closed(plant(labels, parents))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and texts, the same for equal hierarchies."""
+        if self.is_open:
+            return {"kind": "open", "separator": self._separator, "side": self._side, "root": self._root}
+        return {"kind": "closed", "labels": list(self.labels), "parents": self.parents.tolist()}
+
+    # ---- what it holds
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any text is a value."""
+        return self._separator is not None
+
+    @property
+    def separator(self) -> str | None:
+        """The character an open hierarchy cuts at; None for a closed one."""
+        return self._separator
+
+    @property
+    def side(self) -> Side | None:
+        """What is left of a value after a cut, its suffix or its prefix; None for a closed hierarchy."""
+        return self._side
+
+    @property
+    def root(self) -> str:
+        """The label everything lies under."""
+        return self._root
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Label of every node; empty for an open hierarchy."""
+        return self._tree.labels
+
+    @property
+    def parents(self) -> IntArray:
+        """Parent of every node, -1 for the root."""
+        return self._tree.parents
+
+    @property
+    def depths(self) -> IntArray:
+        """Steps from every node to the root."""
+        return self._tree.depths
+
+    @property
+    def leaf_counts(self) -> IntArray:
+        """Leaves at or below every node."""
+        return self._tree.leaf_counts
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __bool__(self) -> bool:
+        return True  # an open hierarchy has no nodes, and is still one
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and (self.is_open or label in self._ids)
+
+    # ---- questions
+
+    def node_of(self, label: str) -> int | None:
+        """Id of the node with this label; None where there is none, as in every open hierarchy."""
+        return self._ids.get(label)
+
+    def path(self, label: str) -> tuple[str, ...]:
+        """Labels from this one up to the root."""
+        if label not in self:
+            raise InputError("hierarchy: a value is not in it; add the value to it, or leave such rows out")
+        return self._open_path(label) if self.is_open else self._closed_path(label)
+
+    def lowest_common_ancestor(self, labels: Iterable[str]) -> str:
+        """The lowest label that all of these are, or lie under."""
+        paths = [self.path(label)[::-1] for label in dict.fromkeys(labels)]
+        if not paths:
+            raise PolicyError("hierarchy: the lowest common ancestor needs at least one label")
+        lowest = self._root
+        for steps in zip(*paths, strict=False):
+            if any(step != steps[0] for step in steps):
+                break
+            lowest = steps[0]
+        return lowest
+
+    def _closed_path(self, label: str) -> tuple[str, ...]:
+        node, steps = self._ids[label], []
+        while node != ROOT_PARENT:
+            steps.append(self.labels[node])
+            node = int(self.parents[node])
+        return tuple(steps)
+
+    def _open_path(self, label: str) -> tuple[str, ...]:
+        assert self._separator is not None
+        assert self._side is not None
+        steps = [label, *ancestors(label, separator=self._separator, side=self._side)]
+        below = steps[: steps.index(self._root)] if self._root in steps else steps
+        return (*below, self._root)
+
+    # ---- identity
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hierarchy) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self._root, self._separator, self._side, self.labels))
+
+    def __repr__(self) -> str:
+        if self.is_open:
+            return f"<Hierarchy by {self._side} at {self._separator!r} under {self._root!r}>"
+        return f"<Hierarchy of {len(self)} labels under {self._root!r}>"
+
+
+def _check_arrays(labels: list[Any], parents: list[Any]) -> None:
+    sound = (
+        bool(labels)
+        and len(labels) == len(parents) == len(set(labels))
+        and all(map(is_label, labels))
+        and parents[0] == ROOT_PARENT
+        and all(isinstance(parent, int) and 0 <= parent < node for node, parent in enumerate(parents) if node)
+    )
+    if not sound:
+        raise PolicyError("hierarchy: labels and parents do not make a tree; write it again")

@@ -1,0 +1,150 @@
+"""Checks across tables. They read the policy as written, so that one wrong key hides no other problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.policy.fields import STANDARD, Location, locate
+from shoal.policy.methods import METHODS
+from shoal.policy.overlaps import Use, overlap_problems
+from shoal.policy.sentences import key_path
+
+Table = Mapping[str, Any]
+_SECRET_WORDS: Final = (
+    r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
+)
+_KEYED_BY_COLUMN: Final = ("types", "attribute")
+_KEYED_BY_LABEL: Final = "tree"
+
+
+def part(table: Table, name: str) -> Table:
+    """A table within, or an empty one where there is none."""
+    found = table.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def without_secrets(table: Table) -> tuple[dict[str, Any], list[str]]:
+    """The policy without keys that look like secrets, and a sentence for each."""
+    problems: list[str] = []
+    return _scrubbed(table, (), problems), problems
+
+
+def _scrubbed(table: Table, steps: tuple[str, ...], problems: list[str]) -> dict[str, Any]:
+    kept = {}
+    for name, value in table.items():
+        here = (*steps, name)
+        is_column = bool(steps) and steps[-1] in _KEYED_BY_COLUMN
+        if not is_column and _is_secret(name):
+            problems.append(
+                f"{key_path(here[0], here[1:])}: secrets do not belong in a policy; "
+                "put the secret in a file and name the file in the environment variable SHOAL_KEY_FILE"
+            )
+        elif isinstance(value, Mapping) and name != _KEYED_BY_LABEL:
+            kept[name] = _scrubbed(value, here, problems)
+        else:
+            kept[name] = value
+    return kept
+
+
+def _is_secret(name: str) -> bool:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.search(rf"(?<![a-z])({_SECRET_WORDS})(?![a-z])", words) is not None
+
+
+def column_problems(table: Table) -> list[str]:
+    """Columns with two roles, and columns the header does not have."""
+    header = part(table, "source").get("header")
+    known = header if isinstance(header, list) and part(table, "source").get("kind") == "csv" else None
+    first: dict[str, str] = {}
+    found = []
+    for key, name in _named_columns(table):
+        if name in first:
+            found.append(f'{key}: the column "{name}" is already {first[name]}; a column has one role')
+        if known is not None and name not in known:
+            found.append(f'{key}: the column "{name}" is not in [source] header; add it there')
+        first.setdefault(name, key)
+    return found
+
+
+def _named_columns(table: Table) -> Iterator[tuple[str, str]]:
+    stream = part(table, "stream")
+    carry = stream.get("carry")
+    for key in ("person", "time"):
+        if isinstance(stream.get(key), str):
+            yield f"[stream] {key}", stream[key]
+    # A name twice within carry is reported where carry is.
+    for name in dict.fromkeys(carry if isinstance(carry, list) else []):
+        if isinstance(name, str):
+            yield "[stream] carry", name
+    method = METHODS.get(str(part(table, "anonymize").get("method")))
+    if method is not None:
+        for steps, name in method.named_columns(part(table, "anonymize")):
+            yield key_path("anonymize", steps), name
+
+
+def resume_problems(table: Table) -> list[str]:
+    """Standard input and output cannot go back to a checkpoint."""
+    if "checkpoint" not in table:
+        return []
+    found = []
+    if STANDARD in _texts(part(table, "source").get("path")):
+        found.append(
+            "[checkpoint]: standard input cannot be read again from where a crash left it; "
+            "read from files, or leave [checkpoint] out"
+        )
+    if STANDARD in _texts(part(table, "sink").get("path")):
+        found.append(
+            "[checkpoint]: what went to standard output cannot be taken back after a crash, so rows could be "
+            "published twice; write to a file, or leave [checkpoint] out"
+        )
+    return found
+
+
+def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str]:
+    """Files with two uses."""
+    inputs = [Use("[source] path", place) for place in _places(part(table, "source"), folder)]
+    inputs += _hierarchy_uses(table, folder)
+    if file is not None:
+        inputs.append(Use("the policy", Location(str(file), file)))
+    sinks = [Use("[sink] path", place) for place in _places(part(table, "sink"), folder)[:1]]
+    private = [
+        Use(f"[{name}] path", place)
+        for name in ("trace", "dead_letters", "checkpoint")
+        for place in _places(part(table, name), folder)[:1]
+    ]
+    if sinks and "path" not in part(table, "dead_letters"):
+        place = default_dead_letters(sinks[0].place)
+        private.append(Use(f"[dead_letters] path (by default {place.text})", place))
+    return overlap_problems(inputs, sinks[0] if sinks else None, private)
+
+
+def default_dead_letters(sink: Location) -> Location:
+    """Beside the sink; in the current folder when the sink is standard output."""
+    if sink.is_standard:
+        return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
+    text = sink.text.rstrip("/") + ".dead.jsonl"
+    return Location(text, sink.path.with_name(sink.path.name + ".dead.jsonl"))
+
+
+def _hierarchy_uses(table: Table, folder: Path) -> list[Use]:
+    anonymize = part(table, "anonymize")
+    method = METHODS.get(str(anonymize.get("method")))
+    tables = method.hierarchy_tables(anonymize) if method else {}
+    return [
+        Use(key_path("anonymize", (*steps, "path")), place)
+        for steps, described in tables.items()
+        if isinstance(described, Mapping)
+        for place in _places(described, folder)
+    ]
+
+
+def _places(section: Table, folder: Path) -> list[Location]:
+    return [locate(text, folder) for text in _texts(section.get("path"))]
+
+
+def _texts(value: object) -> list[str]:
+    entries = value if isinstance(value, list) else [value]
+    return [text for text in entries if isinstance(text, str) and text.strip() and "\0" not in text]

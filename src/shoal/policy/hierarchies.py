@@ -1,0 +1,115 @@
+"""How a policy describes a hierarchy, and the hierarchy it describes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from shoal.errors import PolicyError
+from shoal.hierarchies import Hierarchy
+from shoal.policy.fields import Delimiter, FilePlace, Name, Names, Section
+
+
+class CsvHierarchy(Section):
+    """A level file, as ARX and anjana write them."""
+
+    kind: Literal["csv"]
+    path: FilePlace = Field(description="name the file with one line a leaf, from the leaf to the root")
+    sep: Delimiter | None = None
+    header: bool | None = None
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.from_csv(self.path.path, sep=self.sep, header=self.header)
+
+
+class NestedHierarchy(Section):
+    """Tables within tables, in the policy or in a JSON file."""
+
+    kind: Literal["nested"]
+    tree: dict[str, Any] | None = None
+    path: FilePlace | None = None
+
+    def build(self) -> Hierarchy:
+        if (self.tree is None) == (self.path is None):
+            raise PolicyError("give either a tree or the path of a JSON file with one")
+        tree = self.tree if self.path is None else _read_json(self.path.path)
+        return Hierarchy.from_nested(tree or {})
+
+
+class FlatHierarchy(Section):
+    """All values under one root."""
+
+    kind: Literal["flat"]
+    values: Names = Field(description="list the values")
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.flat(self.values, root=self.root)
+
+
+class SuffixHierarchy(Section):
+    """Host names and the like: ``a.b.example`` lies under ``b.example``."""
+
+    kind: Literal["suffix"]
+    separator: Delimiter = "."
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.by_suffix(self.separator, root=self.root)
+
+
+class PrefixHierarchy(Section):
+    """Paths and the like: ``top/leaf`` lies under ``top``."""
+
+    kind: Literal["prefix"]
+    separator: Delimiter = "/"
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.by_prefix(self.separator, root=self.root)
+
+
+HierarchySection = Annotated[
+    CsvHierarchy | NestedHierarchy | FlatHierarchy | SuffixHierarchy | PrefixHierarchy,
+    Field(discriminator="kind"),
+]
+
+
+_SECTION: Final[TypeAdapter[Any]] = TypeAdapter(HierarchySection)
+
+
+def build_hierarchy(described: object, *, folder: Path) -> Hierarchy | None:
+    """The hierarchy a table describes; None where the table is not a description, which is told elsewhere."""
+    try:
+        section = _SECTION.validate_python(described, context={"folder": folder})
+    except ValidationError:
+        return None
+    built: Hierarchy = section.build()
+    return built
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        tree = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_no_repeats)
+    except OSError as error:
+        raise PolicyError(f"{path.name}: cannot be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path.name}: is not UTF-8; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise PolicyError(f"{path.name}: line {error.lineno}: is not JSON; check quotes and commas") from None
+    except RecursionError:
+        raise PolicyError(f"{path.name}: is nested too deeply; write the hierarchy as a level file") from None
+    if not isinstance(tree, dict):
+        raise PolicyError(f"{path.name}: must hold an object with one root")
+    return tree
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Python keeps the last of two equal keys without a word; a lost leaf must not go unseen."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise PolicyError("hierarchy: a label stands twice under the same parent; leave one of them out")
+    return table

@@ -1,0 +1,191 @@
+"""From a TOML file to a checked policy, with every problem found at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from shoal.errors import PolicyError
+from shoal.hierarchies import Hierarchy
+from shoal.policy.crosschecks import (
+    column_problems,
+    default_dead_letters,
+    part,
+    place_problems,
+    resume_problems,
+    without_secrets,
+)
+from shoal.policy.fields import Section
+from shoal.policy.hierarchies import build_hierarchy
+from shoal.policy.methods import METHODS, KeyPath
+from shoal.policy.models import (
+    FILE_KINDS,
+    CheckpointSection,
+    DeadLetters,
+    DeadLettersSection,
+    FileSink,
+    FileSource,
+    Policy,
+    StreamSection,
+    TraceSection,
+)
+from shoal.policy.sentences import key_path, nearest, one_of, sentences
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How a section is checked: by one model, or by the model that the value of `choice` picks."""
+
+    models: Mapping[str, type[Section]]
+    choice: str | None = None
+    is_needed: bool = False
+
+
+_RULES: Final = {
+    "stream": _Rule({"": StreamSection}, is_needed=True),
+    "source": _Rule(dict.fromkeys(FILE_KINDS, FileSource), choice="kind", is_needed=True),
+    "anonymize": _Rule(METHODS, choice="method", is_needed=True),
+    "sink": _Rule(dict.fromkeys(FILE_KINDS, FileSink), choice="kind", is_needed=True),
+    "trace": _Rule({"": TraceSection}),
+    "dead_letters": _Rule({"": DeadLettersSection}),
+    "checkpoint": _Rule({"": CheckpointSection}),
+}
+
+
+def load_policy(path: str | PathLike[str]) -> Policy:
+    """Read and check a policy file; relative paths in it start from its folder."""
+    file = Path(path)
+    return parse_policy(_read(file), folder=file.absolute().parent, file=file.absolute())
+
+
+def parse_policy(
+    table: Table, *, folder: str | PathLike[str] | None = None, file: Path | None = None
+) -> Policy:
+    """Check a policy given as tables; relative paths start from `folder`, by default the current one."""
+    base = Path(folder).absolute() if folder is not None else Path.cwd()
+    clean, problems = without_secrets(table)
+    problems += _unknown_sections(clean)
+    sections = {name: _section(name, rule, clean, base, problems) for name, rule in _RULES.items()}
+    hierarchies = _hierarchies(clean, base, problems)
+    problems += column_problems(clean)
+    problems += resume_problems(clean)
+    problems += place_problems(clean, folder=base, file=file)
+    if problems:
+        raise PolicyError(problems)
+    return _policy(sections, hierarchies, file)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+        return tomllib.loads(text)
+    except FileNotFoundError:
+        raise PolicyError(f"{file}: there is no such file; check the path of the policy") from None
+    except OSError as error:
+        raise PolicyError(f"{file}: cannot be read ({error.strerror}); name a policy file") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise PolicyError(f"{file}: line {line}: is not UTF-8; save the policy as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{file}: {_toml_problem(str(error), text)}") from None
+    except RecursionError:
+        raise PolicyError(f"{file}: is nested too deeply; put large hierarchies into files") from None
+
+
+def _toml_problem(message: str, text: str) -> str:
+    found = re.search(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", message, re.DOTALL)
+    reason, line, column = found.groups() if found else (message, None, None)
+    where = f"line {line}, column {column}" if line else f"line {len(text.splitlines()) or 1}, at the end"
+    return f"{where}: is not TOML ({reason[:1].lower() + reason[1:]})"
+
+
+def _unknown_sections(table: Table) -> list[str]:
+    found = []
+    for name, value in table.items():
+        if name in _RULES:
+            continue
+        near = nearest(name, _RULES)
+        hint = f"did you mean [{near}]?" if near else f"known are {', '.join(f'[{rule}]' for rule in _RULES)}"
+        if isinstance(value, Mapping):
+            found.append(f"{key_path(name, ())}: unknown section; {hint}")
+        else:
+            found.append(f"{name}: stands outside any section; move it below the header of one")
+    return found
+
+
+def _section(name: str, rule: _Rule, table: Table, folder: Path, problems: list[str]) -> Section | None:
+    if name not in table:
+        if rule.is_needed:
+            problems.append(f"[{name}]: is missing; add this section")
+        return None
+    content = table[name]
+    if not isinstance(content, Mapping):
+        problems.append(f"[{name}]: must be a table; write its keys below a line [{name}]")
+        return None
+    model = _model(name, rule, content, problems)
+    return _checked(name, model, content, folder, problems) if model else None
+
+
+def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> type[Section] | None:
+    if rule.choice is None:
+        return rule.models[""]
+    chosen = content.get(rule.choice)
+    if isinstance(chosen, str) and chosen in rule.models:
+        return rule.models[chosen]
+    verb = "is missing; it " if rule.choice not in content else ""
+    problems.append(f"[{name}] {rule.choice}: {verb}{one_of(chosen, rule.models)}")
+    return None
+
+
+def _checked(
+    name: str, model: type[Section], content: Table, folder: Path, problems: list[str]
+) -> Section | None:
+    problems += [f"{key_path(name, steps)}: {text}" for steps, text in model.cross_check(content)]
+    try:
+        return model.model_validate(dict(content), context={"folder": folder})
+    except ValidationError as error:
+        problems += sentences(name, model, error)
+        return None
+
+
+def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy]:
+    """Every hierarchy that is described well enough to be built; the descriptions are judged elsewhere."""
+    anonymize = part(table, "anonymize")
+    method = METHODS.get(str(anonymize.get("method")))
+    built = {}
+    for steps, described in (method.hierarchy_tables(anonymize) if method else {}).items():
+        try:
+            hierarchy = build_hierarchy(described, folder=folder)
+        except PolicyError as error:
+            texts = [problem.removeprefix("hierarchy: ") for problem in error.problems]
+            problems += [f"{key_path('anonymize', steps)}: {text}" for text in texts]
+        else:
+            built.update({steps: hierarchy} if hierarchy else {})
+    return built
+
+
+def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy], file: Path | None) -> Policy:
+    dead = sections["dead_letters"] or DeadLettersSection()
+    method = sections["anonymize"]
+    where = dead.path or default_dead_letters(sections["sink"].path)
+    return Policy(
+        stream=sections["stream"],
+        source=sections["source"],
+        anonymize=method,
+        sink=sections["sink"],
+        dead_letters=DeadLetters(where, dead.keep_rows),
+        trace=sections["trace"],
+        checkpoint=sections["checkpoint"],
+        hierarchies={column: hierarchies[steps] for column, steps in method.hierarchy_keys().items()},
+        warnings=tuple(f"[anonymize] {text}" for text in method.warnings()),
+        file=file,
+    )

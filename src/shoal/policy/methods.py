@@ -1,0 +1,231 @@
+"""The [anonymize] table: one model a method. A new method is one more class in METHODS."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+
+from shoal.hierarchies import Hierarchy
+from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
+from shoal.policy.hierarchies import HierarchySection
+
+OnPrivate = Literal["drop", "blank", "generalize"]
+Crowd = Annotated[int, Field(ge=1, le=2**31 - 1)]
+KeyPath = tuple[str, ...]
+Table = Mapping[str, Any]
+
+
+class MethodSection(Section):
+    """What every method's table answers. The class methods read it as written, right or wrong."""
+
+    METHOD: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        """Columns the table gives a role to, each with the path of its key."""
+
+    @classmethod
+    @abstractmethod
+    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
+        """Descriptions of hierarchies by the path of their key."""
+
+    @abstractmethod
+    def hierarchy_keys(self) -> dict[str, KeyPath]:
+        """Columns that are generalized, with the path of the key of their hierarchy."""
+
+    @abstractmethod
+    def parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+        """Keyword arguments of the anonymizer, without those that come from other sections."""
+
+    @abstractmethod
+    def warnings(self) -> list[str]:
+        """Sentences about what is allowed and rarely meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZColumn:
+    """What holds for one attribute after the defaults are filled in."""
+
+    name: str
+    z: int
+    window: Duration
+    on_private: OnPrivate
+
+    def settings(self, hierarchy: Hierarchy | None) -> dict[str, Any]:
+        """Keyword arguments for this column."""
+        plain = {"z": self.z, "window": self.window.given, "on_private": self.on_private}
+        return {**plain, "hierarchy": hierarchy} if hierarchy is not None else plain
+
+
+class ZColumnSection(Section):
+    """What one attribute does differently from the rest."""
+
+    z: Crowd | None = None
+    window: PositiveDuration | None = None
+    on_private: OnPrivate | None = None
+    hierarchy: HierarchySection | None = None
+
+
+def _attribute_tables(value: object) -> object:
+    if isinstance(value, str):
+        value = {value: {}}
+    if not isinstance(value, dict):
+        raise ValueError("must be the name of a column, or a table with one entry a column")
+    if not value:
+        raise ValueError("names no column; name at least one")
+    if not all(name.strip() for name in value):
+        raise ValueError("must not be empty; name a column")
+    return value
+
+
+class ZAnonymitySection(MethodSection):
+    """z-anonymity: an attribute leaves when z people had it within the window."""
+
+    METHOD: ClassVar[str] = "z-anonymity"
+
+    method: Literal["z-anonymity"]
+    attribute: Annotated[dict[str, ZColumnSection], BeforeValidator(_attribute_tables)] = Field(
+        description="name the column that is published only where enough people share its value"
+    )
+    z: Crowd | None = None
+    window: PositiveDuration | None = None
+    on_private: OnPrivate = "drop"
+    hierarchy: HierarchySection | None = None
+    lateness: AnyDuration = Duration("0s", 0)
+    max_gap: PositiveDuration = Duration("24h", 86_400_000_000_000)
+    rotation: PositiveDuration | None = None
+
+    _is_table: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember_form(cls, table: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(table)
+        made._is_table = isinstance(table, Mapping) and isinstance(table.get("attribute"), Mapping)  # noqa: SLF001
+        return made
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the policy gives the attributes as a table, even if of one column."""
+        return self._is_table
+
+    @property
+    def columns(self) -> dict[str, ZColumn]:
+        """Every attribute with what holds for it."""
+        return {name: self._column(name, own) for name, own in self.attribute.items()}
+
+    def _column(self, name: str, own: ZColumnSection) -> ZColumn:
+        z, window = own.z or self.z, own.window or self.window
+        assert z is not None, "cross_check asks for z"
+        assert window is not None, "cross_check asks for window"
+        return ZColumn(name, z, window, own.on_private or self.on_private)
+
+    @classmethod
+    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        return [(("attribute",), name) for name in _own_tables(table)]
+
+    @classmethod
+    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
+        places: dict[KeyPath, Table] = {
+            ("attribute", name, "hierarchy"): own for name, own in _own_tables(table).items()
+        }
+        places[("hierarchy",)] = table
+        return {place: holder["hierarchy"] for place, holder in places.items() if "hierarchy" in holder}
+
+    def hierarchy_keys(self) -> dict[str, KeyPath]:
+        return {
+            name: ("attribute", name, "hierarchy") if self.attribute[name].hierarchy else ("hierarchy",)
+            for name, column in self.columns.items()
+            if column.on_private == "generalize"
+        }
+
+    def parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+        timing = {
+            "lateness": self.lateness.given,
+            "max_gap": self.max_gap.given,
+            "rotation": self.rotation.given if self.rotation else None,
+        }
+        tables = {name: column.settings(hierarchies.get(name)) for name, column in self.columns.items()}
+        if self.is_table:
+            return {"attribute": tables, **timing}
+        (name, settings), *_ = tables.items()
+        return {"attribute": name, **settings, **timing}
+
+    @classmethod
+    def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        own_tables = _own_tables(table)
+        alone = isinstance(table.get("attribute"), str)
+        problems: list[tuple[KeyPath, str]] = []
+        for name, own in own_tables.items():
+            place = () if alone else ("attribute", name)
+            problems += [((*place, key), text) for key, text in _column_problems(table, own, alone=alone)]
+        if (
+            "hierarchy" in table
+            and own_tables
+            and all(_passes_over(table, own) for own in own_tables.values())
+        ):
+            problems.append((("hierarchy",), _UNUSED))
+        return problems
+
+    def warnings(self) -> list[str]:
+        found = [
+            f"{name}: z = 1 releases everything; choose a z that hides a person in a crowd"
+            for name, column in self.columns.items()
+            if column.z == 1
+        ]
+        shortest = min(column.window.ns for column in self.columns.values())
+        if self.rotation is not None and self.rotation.ns > shortest:
+            found.append(_LONG_ROTATION)
+        return found
+
+
+_UNUSED: Final = 'is used only with on_private = "generalize"; set that, or leave the hierarchy out'
+_LONG_ROTATION: Final = (
+    "rotation is longer than the window: the model of z-anonymity no longer applies, and what a person does "
+    "in several windows can be linked; choose a rotation that is at most the window"
+)
+_KEEPING_LEVEL: Final = (None, "drop", "blank")  # a misspelt one is reported as such
+_NEEDED: Final = {
+    "z": "is missing; give the number of people that must share a value",
+    "window": 'is missing; give how far back people count, such as "1h"',
+}
+
+
+def _own_tables(table: Table) -> dict[str, Table]:
+    """Attributes and what they set themselves; what is not a table is reported elsewhere."""
+    attribute = table.get("attribute")
+    if isinstance(attribute, str):
+        return {attribute: {}}
+    if not isinstance(attribute, Mapping):
+        return {}
+    return {name: own for name, own in attribute.items() if isinstance(own, Mapping)}
+
+
+def _column_problems(table: Table, own: Table, *, alone: bool) -> Iterator[tuple[str, str]]:
+    """What one attribute lacks; `own` wins over the method's table."""
+    where = "" if alone else ", here or in [anonymize]"
+    for key, text in _NEEDED.items():
+        if key not in own and key not in table:
+            yield key, text + where
+    on_private = _effective(table, own, "on_private")
+    if on_private == "generalize" and "hierarchy" not in own and "hierarchy" not in table:
+        yield "hierarchy", f'is missing; on_private = "generalize" needs one{where}'
+    if on_private in _KEEPING_LEVEL and "hierarchy" in own:
+        yield "hierarchy", _UNUSED
+
+
+def _passes_over(table: Table, own: Table) -> bool:
+    """Whether the column has no use for the hierarchy of the method's table."""
+    return "hierarchy" in own or _effective(table, own, "on_private") in _KEEPING_LEVEL
+
+
+def _effective(table: Table, own: Table, key: str) -> object:
+    return own.get(key, table.get(key))
+
+
+METHODS: Final[dict[str, type[MethodSection]]] = {model.METHOD: model for model in (ZAnonymitySection,)}

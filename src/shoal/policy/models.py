@@ -1,0 +1,185 @@
+"""The tables of a policy, and the policy they make up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, model_validator
+
+from shoal.hierarchies import Hierarchy
+from shoal.policy.fields import (
+    Delimiter,
+    Duration,
+    FilePlace,
+    Interval,
+    KeptPlace,
+    Location,
+    Name,
+    Names,
+    Place,
+    Places,
+    Section,
+)
+from shoal.policy.methods import MethodSection
+
+FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
+ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
+FILE_KINDS: Final = ("csv", "jsonl", "parquet", "arrow")
+_ONLY_FOR: Final = {
+    "delimiter": ("csv",),
+    "header": ("csv",),
+    "max_record_bytes": ("csv", "jsonl"),
+}
+
+
+class StreamSection(Section):
+    """Who, when, and what is passed on unchanged."""
+
+    person: Name = Field(description="name the column that says who")
+    time: Name = Field(description="name the column that says when")
+    carry: Names = ()
+
+
+class FileSource(Section):
+    """Files, or standard input, in one format."""
+
+    kind: FileKind
+    path: Places = Field(description='name a file, folder or pattern, a list of them, or "-"')
+    compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
+    delimiter: Delimiter = ","
+    header: Names | None = None
+    max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    types: dict[str, ColumnType] = Field(default_factory=dict)
+
+    @classmethod
+    def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+        return _misplaced_keys(table)
+
+
+class FileSink(Section):
+    """A file, a folder of part files, or standard output, in one format."""
+
+    kind: FileKind
+    path: Place = Field(description='name a file, a folder (ending in "/"), or "-"')
+    compression: Literal["none", "gzip", "zstd"] = "none"
+    delimiter: Delimiter = ","
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compression_by_name(cls, table: Any) -> Any:
+        """A file called .gz or .zst is compressed that way unless the policy says otherwise."""
+        path = table.get("path")
+        endings = {".gz": "gzip", ".zst": "zstd"}
+        by_name = endings.get(Path(path).suffix) if isinstance(path, str) else None
+        return {"compression": by_name, **table} if by_name else table
+
+    @classmethod
+    def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+        return _misplaced_keys(table)
+
+
+def _misplaced_keys(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    kind = table.get("kind")
+    if kind not in FILE_KINDS:
+        return []
+    return [
+        ((key,), f"is only for {' and '.join(kinds)}; leave it out")
+        for key, kinds in _ONLY_FOR.items()
+        if key in table and kind not in kinds
+    ]
+
+
+class TraceSection(Section):
+    """Where the private trace goes that the auditor reads."""
+
+    path: FilePlace = Field(description="name the Parquet file the trace is written to")
+
+
+class DeadLettersSection(Section):
+    """Where refused rows are noted; by default beside the sink."""
+
+    path: FilePlace | None = None
+    keep_rows: bool = False
+
+
+class CheckpointSection(Section):
+    """Where state is kept for after a crash, and how often."""
+
+    path: KeptPlace = Field(description="name where state is kept")
+    every: Interval = Duration("30s", 30_000_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Where refused rows are noted, and whether the rows themselves are."""
+
+    path: Location
+    keep_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy in which everything was checked; see :func:`shoal.policy.load_policy`."""
+
+    stream: StreamSection
+    source: FileSource
+    anonymize: MethodSection
+    sink: FileSink
+    dead_letters: DeadLetters
+    trace: TraceSection | None = None
+    checkpoint: CheckpointSection | None = None
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    """Hierarchies of the columns that are generalized, read when the policy was."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about what is allowed and rarely meant."""
+    file: Path | None = None
+
+    def fingerprint(self, *sections: str) -> str:
+        """A hash of what the policy says, hierarchies included; of some sections only, if named.
+
+        Comments, layout, the order of keys, defaults written out and the folder it lies in do not count.
+        """
+        content = {name: self._plain_section(name) for name in sections or _SECTIONS}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=32, person=b"shoal-policy-1").hexdigest()
+
+    def parameters(self) -> dict[str, Any]:
+        """Keyword arguments of the anonymizer, hierarchies included; the secret comes from elsewhere."""
+        stream = {"person": self.stream.person, "time": self.stream.time, "carry": self.stream.carry}
+        return {**stream, **self.anonymize.parameters(self.hierarchies)}
+
+    def _plain_section(self, name: str) -> Any:
+        section = _plain(getattr(self, name))
+        if name != "anonymize":
+            return section
+        # What a hierarchy holds counts, not how it is described.
+        trees = {column: hierarchy.to_dict() for column, hierarchy in self.hierarchies.items()}
+        return {"method": _without_hierarchies(section), "hierarchies": trees}
+
+
+_SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "trace", "checkpoint")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Section):
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, DeadLetters):
+        return {"path": _plain(value.path), "keep_rows": value.keep_rows}
+    if isinstance(value, Location):
+        return value.text
+    if isinstance(value, Duration):
+        return {"ns": value.ns}
+    if isinstance(value, Mapping):
+        return {key: _plain(below) for key, below in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+def _without_hierarchies(content: Any) -> Any:
+    if not isinstance(content, dict):
+        return content
+    return {key: _without_hierarchies(below) for key, below in content.items() if key != "hierarchy"}

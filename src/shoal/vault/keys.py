@@ -1,0 +1,89 @@
+"""One secret, and the separate keys derived from it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from shoal.errors import VaultError
+
+KEY_FILE_VARIABLE: Final = "SHOAL_KEY_FILE"
+SHORTEST: Final = 16
+_GENERATED: Final = 32
+
+
+class Secret:
+    """Secret bytes that do not show themselves in a log, a traceback or a repr."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: bytes) -> None:
+        if len(value) < SHORTEST:
+            raise VaultError(f"the key has fewer than {SHORTEST} bytes; make one with: openssl rand -hex 32")
+        self._value = bytes(value)
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def subkey(self, purpose: str, context: bytes = b"") -> bytes:
+        """Derive 32 bytes for one purpose; keys of two purposes tell nothing of each other."""
+        return hmac.digest(self._value, purpose.encode() + b"\x00" + context, hashlib.sha256)
+
+    def same_as(self, other: Secret) -> bool:
+        """Compare without telling by the time it takes where they differ."""
+        return hmac.compare_digest(self._value, other._value)
+
+    def write_to(self, path: Path) -> None:
+        """Keep the secret in a new file only its owner can read, durable before this returns."""
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(self._value.hex().encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise VaultError(f"{path}: the key cannot be written ({error.strerror})") from None
+
+
+def secret_from_file(path: str | Path) -> Secret:
+    """Read a secret: all bytes of the file but a line end after them."""
+    try:
+        value = Path(path).read_bytes().rstrip(b"\r\n")
+    except OSError as error:
+        raise VaultError(f"{path}: the key file cannot be read ({error.strerror}); check {KEY_FILE_VARIABLE}") from None
+    if len(value) < SHORTEST:
+        raise VaultError(f"{path}: the key has fewer than {SHORTEST} bytes; make one with: openssl rand -hex 32")
+    return Secret(value)
+
+
+def secret_from_environment() -> Secret | None:
+    """The secret in the file named by SHOAL_KEY_FILE; None where the variable is not set."""
+    path = os.environ.get(KEY_FILE_VARIABLE)
+    return secret_from_file(path) if path else None
+
+
+def new_secret() -> Secret:
+    """A fresh random secret."""
+    return Secret(secrets.token_bytes(_GENERATED))
+
+
+@lru_cache(maxsize=1)
+def _secret_of_this_process() -> Secret:
+    return new_secret()
+
+
+def default_secret() -> Secret:
+    """The secret of SHOAL_KEY_FILE, else one made up for this process and gone with it."""
+    return secret_from_environment() or _secret_of_this_process()
+
+
+def as_secret(key: Secret | bytes | None) -> Secret:
+    """A secret given by a caller, or the default one."""
+    if key is None:
+        return default_secret()
+    return key if isinstance(key, Secret) else Secret(key)
