@@ -15,12 +15,13 @@ from shoal.anonymizers.intake import plain, plain_type
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import crowd as crowd_kernel
 from shoal.kernels import paths
-from shoal.kernels.events import decide_text
+from shoal.kernels.events import NO_ROOM, decide_text
 from shoal.kernels.siphash import siphash128
 
 OnPrivate = Literal["drop", "blank", "generalize"]
 Levels = npt.NDArray[np.int16]
 
+_NO_BYTES: Final = np.empty(0, dtype=np.uint8)
 SLICE: Final = 65_536
 """Rows decided between two looks at the room left in a table."""
 
@@ -80,10 +81,13 @@ class PlainReader:
     def decide(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Levels) -> None:
         """Decide some rows of a column."""
         usable = rule.usable[rows] & reading.known[rows]
-        crowd.reserve(len(usable))
-        crowd_kernel.decide_values(
-            *crowd.arrays, rule.persons[rows], reading.keys[rows], rule.times[rows], usable, rule.z, rule.window_ns, out
-        )
+        persons, keys, times = rule.persons[rows], reading.keys[rows], rule.times[rows]
+        at = 0
+        while at < len(times):
+            crowd.make_room(1)
+            at = crowd_kernel.decide_values(
+                *crowd.arrays, persons, keys, times, usable, rule.z, rule.window_ns, at, out
+            )
 
     def publish(self, reading: Values, rows: Ints, levels: Levels) -> pa.Array:
         """What leaves for some rows; null where private."""
@@ -97,10 +101,13 @@ class _PathReader:
     def decide(self, crowd: CrowdTable, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
         """Decide some rows of a column along their paths."""
         starts, nodes = self._paths(reading, rows, rule.usable[rows] & reading.known[rows])
-        crowd.reserve(int(starts[-1]))
-        crowd_kernel.decide_paths(
-            *crowd.arrays, rule.persons[rows], nodes, starts, rule.times[rows], rule.z, rule.window_ns, out
-        )
+        persons, times = rule.persons[rows], rule.times[rows]
+        at = 0
+        while at < len(times):
+            crowd.make_room(int(starts[at + 1] - starts[at]))
+            at = crowd_kernel.decide_paths(
+                *crowd.arrays, persons, nodes, starts, times, rule.z, rule.window_ns, at, out
+            )
 
     def _paths(self, reading: Any, rows: slice, usable: Bools) -> tuple[Ints, Ints]:
         raise NotImplementedError  # abstract
@@ -235,6 +242,7 @@ class AttributeColumn:
         for start in range(0, len(times), SLICE):
             rows = slice(start, min(start + SLICE, len(times)))
             self.reader.decide(self.crowd, reading, rows, rule, levels[rows])
+            self.crowd.trim()
         return levels
 
     def decide_one(self, text: str | None, *, person: Ints, time: int) -> int:
@@ -243,16 +251,20 @@ class AttributeColumn:
             return crowd_kernel.PRIVATE
         if self.hierarchy is not None:
             return self._decide_path(self.hierarchy.path(text), person, time)
-        self.crowd.reserve(1)
-        data = np.frombuffer(text.encode() or b"\x00", dtype=np.uint8)[: len(text.encode())]
-        return int(decide_text(self.key, *self.crowd.arrays, person, data, time, self.z, self.window_ns))
+        encoded = text.encode()
+        data = np.frombuffer(encoded, dtype=np.uint8) if encoded else _NO_BYTES
+        level = decide_text(self.key, *self.crowd.arrays, person, data, time, self.z, self.window_ns)
+        while level == NO_ROOM:
+            self.crowd.make_room(1)
+            level = decide_text(self.key, *self.crowd.arrays, person, data, time, self.z, self.window_ns)
+        return level
 
     def _decide_path(self, path: tuple[str, ...], person: Ints, time: int) -> int:
         nodes = np.array([_hash(self.key, label) for label in path], dtype=np.int64)
         levels = np.empty(1, dtype=np.int16)
-        self.crowd.reserve(len(path))
+        self.crowd.make_room(len(path))
         starts, times = np.array([0, len(path)]), np.array([time])
-        crowd_kernel.decide_paths(*self.crowd.arrays, person, nodes, starts, times, self.z, self.window_ns, levels)
+        crowd_kernel.decide_paths(*self.crowd.arrays, person, nodes, starts, times, self.z, self.window_ns, 0, levels)
         return int(levels[0])
 
     def publish_one(self, value: Any, text: str | None, level: int) -> Any:

@@ -111,11 +111,11 @@ def _shares(shown: _Shown, active: Ints | None, everyone: int | None) -> dict[st
 
 
 def _exactly_one(size: Ints) -> Bools:
-    return size == 1
+    return np.equal(size, 1)
 
 
 def _at_least(level: int) -> _Test:
-    return lambda size: size >= level
+    return lambda size: np.greater_equal(size, level)
 
 
 def _with_silent(shown: _Shown, population: Ints | None, test: _Test) -> float | None:

@@ -23,8 +23,8 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     release, truth, trace
         A path (a file, a pattern, or a folder of part files in name order; CSV, JSON lines, Parquet or Arrow,
         plain, gzip or zstd), an Arrow table or batch, a data frame, an object with ``.rows`` and ``.trace``,
-        or a list of these. ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor. Without
-        them less can be checked, and the report says what.
+        or a list of these. ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor.
+        Without them less can be checked, and the report says what.
     policy
         The path of the policy file, or its content as a dict. It says what was promised.
 

@@ -49,7 +49,7 @@ def _check_columns(promise: ZPromise, release: Rows, notes: Notes) -> bool:
     extra = [number for number, name in enumerate(there) if name not in promise.columns]
     if not len(release) and not there:
         return True
-    # Without a header the first row passes for one: names are repeated only where all expected ones are there.
+    # Without a header the first row passes for one: repeat names only where all expected ones are there.
     names = ", ".join(str(number) if missing else there[number] for number in extra)
     notes.violation(
         "extra-column", f"The release has columns that must not leave: {names}.", count=len(extra)

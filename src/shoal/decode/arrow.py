@@ -17,8 +17,8 @@ _FILE_MAGIC: Final = b"ARROW1\0\0"
 class ArrowDecoder(TableDecoder):
     """Batches of an Arrow stream or file, told apart by the first bytes.
 
-    A file is read as what it holds after its first eight bytes: a stream. So it may come from a pipe, and what is
-    complete in one without an end is still used.
+    A file is read as what it holds after its first eight bytes: a stream. So it may come from a pipe, and
+    what is complete in one without an end is still used.
     """
 
     _opened: tuple[BinaryIO, Any] | None = None

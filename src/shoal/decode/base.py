@@ -57,8 +57,9 @@ class Decoded:
 class Decoder(ABC):
     """Reads the needed columns of one file.
 
-    Nothing depends on where a batch ends. Errors and problems name the file, the column and the reason, never a
-    value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
+    Nothing depends on where a batch ends. Errors and problems name the file, the column and the reason, never
+    a value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
+    Types are plain ones: text is `string` also where large, viewed or dictionary-encoded text was declared.
     """
 
     def __init__(

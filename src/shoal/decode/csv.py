@@ -43,8 +43,8 @@ class _Found:
 class CsvDecoder(Decoder):
     """Delimited text in UTF-8, with or without a header line.
 
-    An empty field, quoted or not, is null. Columns are text unless `types` says otherwise; then spaces around a
-    value do not count. A quote is special at the start of a field only. Blank lines are no records.
+    An empty field, quoted or not, is null. Columns are text unless `types` says otherwise; then spaces around
+    a value do not count. A quote is special at the start of a field only. Blank lines are no records.
 
     Parameters
     ----------
@@ -211,16 +211,29 @@ class _Window:
         data = np.frombuffer(self.blocks.data, dtype=np.uint8)
         # A record is a byte and a line end at least.
         rows = min(rows, len(data) // 2 + 1)
-        bounds = np.zeros((2, int(slots.max(initial=-1)) + 1, rows), dtype=np.int64)
+        starts, ends = np.zeros((2, int(slots.max(initial=-1)) + 1, rows), dtype=np.int64)
         codes = np.empty(rows, dtype=np.uint8)
         counts, lines = np.empty((2, rows), dtype=np.int64)
-        # Of a stream that breaks off, the last record may be a part only: it never counts as complete.
-        final = self.blocks.is_complete and self.blocks.failure is None
         used, why = csv_records.split_records(
-            data, final, self._table, self._longest, width, slots, self._cursor, *bounds, codes, counts, lines
+            data,
+            self._is_final(),
+            self._table,
+            self._longest,
+            width,
+            slots,
+            self._cursor,
+            starts,
+            ends,
+            codes,
+            counts,
+            lines,
         )
-        found = _Found(data, *bounds[:, :, :used], codes[:used], counts[:used], lines[:used])
+        found = _Found(data, starts[:, :used], ends[:, :used], codes[:used], counts[:used], lines[:used])
         return found, int(why)
+
+    def _is_final(self) -> bool:
+        # Of a stream that breaks off, the last record may be a part only: it never counts as complete.
+        return self.blocks.is_complete and self.blocks.failure is None
 
     def _drop(self) -> None:
         self.blocks.drop(int(self._cursor[AT]))
@@ -228,7 +241,7 @@ class _Window:
         self._cursor[AT] = 0
 
     def _skip_line(self) -> bool:
-        """Leave a record that is too long behind without holding it; False when the stream breaks off in it."""
+        """Leave a record that is too long behind, unheld; False when the stream breaks off in it."""
         self._drop()
         self.blocks.drop(self._longest + 1)
         while (after := self._line_end()) < 0:
@@ -242,8 +255,7 @@ class _Window:
 
     def _line_end(self) -> int:
         data = np.frombuffer(self.blocks.data, dtype=np.uint8)
-        is_final = self.blocks.is_complete and self.blocks.failure is None
-        return int(csv_records.next_line(data, 0, is_final))
+        return int(csv_records.next_line(data, 0, self._is_final()))
 
 
 def _one_bad(code: int, line: int, *, columns: int) -> _Found:

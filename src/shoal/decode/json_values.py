@@ -59,7 +59,7 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> 
     for row, value in enumerate(values):
         try:
             if isinstance(value, float) and field.type == pa.string():
-                value = _float_text(lines[row], field.name)  # noqa: PLW2901
+                value = _float_text(lines[row], field.name)
             fitting.append(_fitting(value, field.type))
         except _Misfit as misfit:
             fitting.append(None)
@@ -120,4 +120,4 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
         )
     except (pa.ArrowException, OverflowError):
         raise _Misfit from None
-    return scalar.as_py() if not pa.types.is_timestamp(kind) else scalar
+    return scalar.as_py() if not pa.types.is_temporal(kind) else scalar

@@ -34,9 +34,9 @@ class _Lines:
 class JsonlDecoder(Decoder):
     """Objects, one a line, in UTF-8. A missing key and null are null; blank lines are no records.
 
-    Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all integers,
-    numbers, else text; in a text column numbers and booleans are their JSON text. A value that does not fit its
-    column later on is a problem, and so are objects and lists (unless `types` declares a list).
+    Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all
+    integers, numbers, else text; in a text column numbers and booleans are their JSON text. A value that does
+    not fit its column later on is a problem, and so are objects and lists (unless `types` declares a list).
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class _Window:
                 yield _Lines([part[at] for at in kept], numbers[kept])
 
     def _skip_line(self) -> Iterator[_Lines]:
-        """Leave a line that is too long behind without holding it; nothing when the stream breaks off in it."""
+        """Leave a line that is too long behind, unheld; nothing comes when the stream breaks off in it."""
         while (end := self.blocks.data.find(b"\n")) < 0 and not self.blocks.is_complete:
             self.blocks.drop(len(self.blocks.data))
             self.blocks.grow()

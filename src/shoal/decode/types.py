@@ -25,7 +25,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_widening(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether every kind of value of one type has a place in the other: numbers stay numbers, text stays text."""
+    """Whether values of one type have a place in the other: numbers stay numbers, text stays text."""
     source = plain_type(source)
     if source == target or pa.types.is_null(source):
         return True

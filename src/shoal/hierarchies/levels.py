@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from shoal.hierarchies.tree import ROOT_PARENT, Tree, plant
 
 Line = tuple[int, list[str]]
 _MOST_PROBLEMS = 20
+_LONGEST_LABEL = 100_000
 
 
 def plant_levels(path: Path, *, separator: str | None = None, header: bool | None = None) -> Tree:
@@ -93,8 +95,8 @@ def _lines(path: Path, separator: str | None) -> list[Line]:
         return list(_filled(reader))
     except csv.Error:
         raise PolicyError(
-            f"{path.name}: line {reader.line_num}: a quote is not closed or stands inside a label; "
-            'double it ("") and quote the whole label'
+            f"{path.name}: line {reader.line_num}: a quote is not closed or stands inside a label, or a label "
+            'is too long; write a quote twice ("") and put the label in quotes'
         ) from None
 
 
@@ -116,8 +118,9 @@ def _text(path: Path) -> str:
 
 def _separator(text: str) -> str:
     """The semicolon if the first line has one outside quotes, else the comma."""
-    first = text.lstrip().partition("\n")[0]
-    return ";" if len(next(csv.reader([first], delimiter=";"), [])) > 1 else ","
+    first = re.split(r"[\r\n]", text.lstrip(), maxsplit=1)[0]
+    csv_cells = csv.reader([first[:_LONGEST_LABEL]], delimiter=";")
+    return ";" if len(next(csv_cells, [])) > 1 else ","
 
 
 def _has_header(lines: list[Line]) -> bool:

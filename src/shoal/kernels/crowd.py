@@ -9,8 +9,9 @@ State (all int64; see CrowdTable for who allocates it):
 ``names``   open-addressed index of ``attrs``, in the same form as ``pairs``.
 ``marks``   the scalars below.
 
-The tag's low bits are the entry's home slot, so entries move without looking at what they point to. Both indexes
-are kept at most 70% full by the caller, which bounds every probe.
+The tag alone says an entry's home slot, so entries move without looking at what they point to. PAIR_LIMIT and
+ATTR_LIMIT keep both indexes from filling up, which bounds every probe: a kernel that finds no room stops and says
+how far it came, the caller makes room and goes on.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-HEAD, USED, LIVE, ATTRS, TOP, FREE = 0, 1, 2, 3, 4, 5
-MARKS = 6
+HEAD, USED, LIVE, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = 0, 1, 2, 3, 4, 5, 6, 7
+MARKS = 8
 PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
 KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
 
@@ -46,59 +47,85 @@ def entry(tag, position):
     return np.int64((tag << 32) | (position + 1))
 
 
+@njit(cache=True, inline="always")
+def home_of(index, tag):
+    """The slot where the search for a tag begins: tags spread evenly over any size."""
+    return (tag * len(index)) >> 32
+
+
+@njit(cache=True, inline="always")
+def after(index, slot):
+    """The next slot, round the end."""
+    following = slot + 1
+    return following if following < len(index) else 0
+
+
+@njit(cache=True, inline="always")
+def tag_of(held):
+    """The tag of what an index holds."""
+    return (held >> 32) & _LOW32
+
+
+@njit(cache=True, inline="always")
+def position_of(held):
+    """The position an index entry points at."""
+    return (held & _LOW32) - 1
+
+
 @njit(cache=True)
 def find_pair(pairs, pool, tag, low, high, attribute):
     """Slot of the pair's entry, or of the empty slot where it belongs."""
-    mask = len(pairs) - 1
-    slot = tag & mask
+    slot = home_of(pairs, tag)
     while pairs[slot] != 0:
-        held = pairs[slot]
-        if ((held >> 32) & _LOW32) == tag:
-            at = (held & _LOW32) - 1
+        if tag_of(pairs[slot]) == tag:
+            at = position_of(pairs[slot])
             if pool[at, 0] == low and pool[at, 1] == high and pool[at, 3] == attribute:
                 break
-        slot = (slot + 1) & mask
+        slot = after(pairs, slot)
     return slot
 
 
 @njit(cache=True)
 def find_name(names, attrs, tag, low, high):
     """Slot of the attribute's entry, or of the empty slot where it belongs."""
-    mask = len(names) - 1
-    slot = tag & mask
+    slot = home_of(names, tag)
     while names[slot] != 0:
-        held = names[slot]
-        if ((held >> 32) & _LOW32) == tag:
-            at = (held & _LOW32) - 1
+        if tag_of(names[slot]) == tag:
+            at = position_of(names[slot])
             if attrs[at, 0] == low and attrs[at, 1] == high:
                 break
-        slot = (slot + 1) & mask
+        slot = after(names, slot)
     return slot
 
 
 @njit(cache=True)
 def find_position(index, tag, position):
     """Slot of the entry that points at a position; it must be there."""
-    mask = len(index) - 1
-    slot = tag & mask
+    slot = home_of(index, tag)
     wanted = entry(tag, position)
     while index[slot] != wanted:
-        slot = (slot + 1) & mask
+        slot = after(index, slot)
     return slot
+
+
+@njit(cache=True, inline="always")
+def steps_between(index, start, stop):
+    """Slots from start on to stop, round the end."""
+    steps = stop - start
+    return steps if steps >= 0 else steps + len(index)
 
 
 @njit(cache=True)
 def erase(index, slot):
     """Empty a slot and close the gap, so that no search stops too early."""
-    mask = len(index) - 1
     gap = slot
-    probe = (slot + 1) & mask
+    probe = after(index, slot)
     while index[probe] != 0:
-        home = (index[probe] >> 32) & mask
-        if ((probe - home) & mask) >= ((probe - gap) & mask):
+        home = home_of(index, tag_of(index[probe]))
+        if steps_between(index, home, probe) >= steps_between(index, gap, probe):
             index[gap] = index[probe]
             gap = probe
-        probe = (probe + 1) & mask
+        probe = after(index, probe)
     index[gap] = 0
 
 
@@ -141,7 +168,7 @@ def attribute_row(attrs, names, marks, low, high):
     tag = fold(low)
     slot = find_name(names, attrs, tag, low, high)
     if names[slot] != 0:
-        return (names[slot] & _LOW32) - 1
+        return position_of(names[slot])
     row = marks[FREE]
     if row >= 0:
         marks[FREE] = attrs[row, 3]
@@ -163,7 +190,7 @@ def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     slot = find_pair(pairs, pool, tag, low, high, attribute)
     held = pairs[slot]
     if held != 0:
-        at = (held & _LOW32) - 1
+        at = position_of(held)
         if pool[at, 2] == time:
             return attrs[attribute, 2]
         pool[at, 3] = -1
@@ -182,42 +209,62 @@ def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     return attrs[attribute, 2]
 
 
-@njit(cache=True, nogil=True)
-def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, levels):
-    """Decide events in time order: level 0 where at least z people exposed the value, else PRIVATE.
+@njit(cache=True, inline="always")
+def has_room(pool, marks, sightings):
+    """Whether this many more sightings, each of a new attribute at worst, find room."""
+    return (
+        len(pool) - marks[USED] >= sightings
+        and marks[LIVE] + sightings <= marks[PAIR_LIMIT]
+        and marks[ATTRS] + sightings <= marks[ATTR_LIMIT]
+    )
 
-    Algorithm 1 of the paper, with one expiry order for all attributes instead of one list each.
+
+@njit(cache=True, nogil=True)
+def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, first, levels):
+    """Decide events in time order from `first` on: level 0 where at least z people exposed the value, else PRIVATE.
+
+    Algorithm 1 of the paper, with one expiry order for all attributes instead of one list each. Returns the first
+    event not decided.
     """
-    for i in range(len(times)):
+    for i in range(first, len(times)):
         levels[i] = PRIVATE
         if not usable[i]:
             continue
         time = times[i]
         expire(pool, pairs, attrs, names, marks, time - window)
+        if not has_room(pool, marks, 1):
+            return i
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
         people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
         if people >= z:
             levels[i] = 0
+    return len(times)
 
 
 @njit(cache=True, nogil=True)
-def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times, z, window, levels):
+def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times, z, window, first, levels):
     """Decide events in time order at the most specific node that passes z by the residual rule.
 
     nodes[starts[i]:starts[i + 1]] are the keys from the value of event i up to the root. A node passes when z
     people have an exposure under it that was not released strictly below it, so an exposure is noted at every
-    node up to the one it is released at, and at all of them when it is not released.
+    node up to the one it is released at, and at all of them when it is not released. Returns the first event not
+    decided.
     """
-    for i in range(len(times)):
+    for i in range(first, len(times)):
         levels[i] = PRIVATE
+        if starts[i] == starts[i + 1]:
+            continue
         time = times[i]
         expire(pool, pairs, attrs, names, marks, time - window)
+        if not has_room(pool, marks, starts[i + 1] - starts[i]):
+            return i
         for at in range(starts[i], starts[i + 1]):
             attribute = attribute_row(attrs, names, marks, nodes[at, 0], nodes[at, 1])
             people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
             if people >= z:
                 levels[i] = at - starts[i]
                 break
+    return len(times)
 
 
 @njit(cache=True, nogil=True)
@@ -250,25 +297,24 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     return live, known
 
 
+@njit(cache=True, inline="always")
+def put(index, tag, position):
+    """Add an entry that is not there yet."""
+    slot = home_of(index, tag)
+    while index[slot] != 0:
+        slot = after(index, slot)
+    index[slot] = entry(tag, position)
+
+
 @njit(cache=True, nogil=True)
 def index_pairs(pool, live, pairs):
     """Fill an empty index with the first rows of a packed pool."""
-    mask = len(pairs) - 1
     for at in range(live):
-        tag = pair_tag(pool[at, 0], pool[at, 3])
-        slot = tag & mask
-        while pairs[slot] != 0:
-            slot = (slot + 1) & mask
-        pairs[slot] = entry(tag, at)
+        put(pairs, pair_tag(pool[at, 0], pool[at, 3]), at)
 
 
 @njit(cache=True, nogil=True)
 def index_names(attrs, known, names):
     """Fill an empty index with the first rows of packed attributes."""
-    mask = len(names) - 1
     for at in range(known):
-        tag = fold(attrs[at, 0])
-        slot = tag & mask
-        while names[slot] != 0:
-            slot = (slot + 1) & mask
-        names[slot] = entry(tag, at)
+        put(names, fold(attrs[at, 0]), at)

@@ -1,7 +1,7 @@
 """Find records and fields in CSV bytes, with the quoting rules of Arrow's CSV parser.
 
-A quote is special at the start of a field only; there, a doubled quote is one quote and line breaks are part of
-the field. What follows a closing quote is taken as it stands. Lines end with \\n, \\r\\n or \\r.
+A quote is special at the start of a field only; there, a doubled quote is one quote and line breaks are part
+of the field. What follows a closing quote is taken as it stands. Lines end with \\n, \\r\\n or \\r.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GOOD, WRONG_COUNT, HAS_NUL, TOO_LONG, UNCLOSED = 0, 1, 2, 3, 4
 # Why a call ended.
 FULL, NEEDS_MORE, ENDLESS = 0, 1, 2
 
-# Places in the cursor: next byte; its line; how far an open quote was followed; line breaks in an endless record.
+# Places in the cursor: next byte; its line; how far an open quote was followed; breaks in an endless record.
 AT, LINE, OPEN_UNTIL, BREAKS = 0, 1, 2, 3
 
 # Outcomes of one record besides its codes.
@@ -57,8 +57,8 @@ def read_record(
 ) -> tuple[int, int, int, int, int]:
     """Read the record at `start`; give (outcome, where the next starts, fields, line breaks, followed until).
 
-    `open_until` > `start` says that from every line break before it on, a field left open is still open there:
-    a quote that is never closed is followed once, not once for every line after it.
+    `open_until` > `start` says that from every line break before it on, a field left open is still open
+    there: a quote that is never closed is followed once, not once for every line after it.
     """
     size = len(data)
     limit = min(size, start + longest + 1)
@@ -157,9 +157,9 @@ def split_records(
 ) -> tuple[int, int]:
     """Read records from the cursor on, as many as there is room for; give (rows, why it ended).
 
-    `slots[f]` is the row of `starts` and `ends` where the bounds of field f go, or -1. A record of another width
-    than `width` (0: any) or with a NUL byte keeps no bounds. Blank lines are no records. A record that is too
-    long and whose line does not end in the data is left to the caller: the cursor stays at its first byte.
+    `slots[f]` is the row of `starts` and `ends` where the bounds of field f go, or -1. A record of another
+    width than `width` (0: any) or with a NUL byte keeps no bounds. Blank lines are no records. A record
+    that is too long and whose line does not end in the data is left to the caller: the cursor stays there.
     """
     rows = 0
     while rows < len(codes) and cursor[AT] < len(data):

@@ -6,8 +6,10 @@ import numpy as np
 from numba import njit
 
 from shoal.kernels.clock import admit_one
-from shoal.kernels.crowd import PRIVATE, attribute_row, expire, see
+from shoal.kernels.crowd import PRIVATE, attribute_row, expire, has_room, see
 from shoal.kernels.siphash import siphash128
+
+NO_ROOM = -2
 
 
 @njit(cache=True)
@@ -21,9 +23,11 @@ def admit_text(key, clock, text, time, lateness, max_gap, person):
 
 @njit(cache=True)
 def decide_text(key, pool, pairs, attrs, names, marks, person, text, time, z, window):
-    """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does."""
+    """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does; NO_ROOM to ask for room."""
     low, high = siphash128(key[0], key[1], text, 0, len(text))
     expire(pool, pairs, attrs, names, marks, time - window)
+    if not has_room(pool, marks, 1):
+        return NO_ROOM
     attribute = attribute_row(attrs, names, marks, np.int64(low), np.int64(high))
     people = see(pool, pairs, attrs, names, marks, person[0, 0], person[0, 1], time, attribute)
     return 0 if people >= z else PRIVATE

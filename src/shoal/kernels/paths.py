@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.kernels.crowd import find_name, fold
+from shoal.kernels.crowd import find_name, fold, position_of
 from shoal.kernels.siphash import siphash128
 
 MOST_ANCESTORS = 64
@@ -22,7 +22,7 @@ def find_nodes(names, label_keys, values, usable, nodes):
         nodes[i] = -1
         if usable[i]:
             slot = find_name(names, label_keys, fold(values[i, 0]), values[i, 0], values[i, 1])
-            nodes[i] = (names[slot] & 0xFFFFFFFF) - 1
+            nodes[i] = position_of(names[slot])
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,1 @@
+"""Where bytes go: one system a file. A sink knows nothing of formats."""

@@ -120,8 +120,8 @@ class InputFile:
                 have += len(part)
                 if have > MEMORY_LIMIT_BYTES:
                     raise InputError(
-                        f"{self.name}: larger than {MEMORY_LIMIT_BYTES // 1024**2} MiB and this format cannot be "
-                        "read from a pipe or compressed file piece by piece; give an uncompressed file"
+                        f"{self.name}: larger than {MEMORY_LIMIT_BYTES // 1024**2} MiB, and this format "
+                        "cannot be read piece by piece from a pipe or compressed file; give an uncompressed one"
                     )
         return pa.BufferReader(b"".join(parts))
 

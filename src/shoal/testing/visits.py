@@ -29,7 +29,8 @@ _ACTIVITY_BY_HOUR: Final = (
 )  # fmt: skip
 _FIRST: Final = (
     "quiet", "green", "north", "daily", "little", "bright", "open", "silver", "wild", "first", "warm",
-    "rapid", "amber", "blue", "calm", "dusty", "early", "fair", "golden", "happy", "inner", "jolly", "keen", "lucky",
+    "rapid", "amber", "blue", "calm", "dusty", "early", "fair", "golden", "happy", "inner", "jolly",
+    "keen", "lucky",
 )  # fmt: skip
 _SECOND: Final = (
     "otter", "harbour", "lantern", "maple", "river", "cats", "compass", "meadow", "kettle", "falcon",

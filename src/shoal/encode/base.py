@@ -1,0 +1,41 @@
+"""The contract every encoder keeps: Arrow batches in, bytes of one format out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import BinaryIO, ClassVar
+
+import pyarrow as pa
+
+
+class Writer(ABC):
+    """Writes one piece: a whole file, or what comes next in one that can be appended to."""
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows; they may stay in memory until `close`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the piece (compressed member, footer). What was written to stays open."""
+
+
+class Encoder(ABC):
+    """A format and its options."""
+
+    appendable: ClassVar[bool]
+    """Pieces one after another form one valid file."""
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """How names of such files end, with the dot."""
+
+    @abstractmethod
+    def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
+        """Begin a piece: with the header when `fresh`, else to go on after an earlier piece."""
+
+    def join(self, pieces: Iterable[BinaryIO], out: BinaryIO, schema: pa.Schema) -> None:
+        """Make one file of several complete ones, where they cannot just stand one after another."""
+        raise NotImplementedError(f"{type(self).__name__}: pieces of this format are joined by concatenation")

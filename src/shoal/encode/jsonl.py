@@ -1,0 +1,56 @@
+"""JSON lines: one object a row."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO, ClassVar
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.encode.base import Encoder, Writer
+from shoal.encode.compression import SUFFIXES, Compression, check_compression, compressor
+from shoal.encode.text import json_column
+
+
+class JsonlEncoder(Encoder):
+    """One object a line with every column in it; intervals are arrays of two, NaN is null."""
+
+    appendable: ClassVar[bool] = True
+
+    def __init__(self, *, compression: Compression = "none") -> None:
+        check_compression(compression)
+        self._compression = compression
+
+    @property
+    def suffix(self) -> str:
+        return ".jsonl" + SUFFIXES[self._compression]
+
+    def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
+        return _JsonlWriter(out, schema, compression=self._compression)
+
+
+class _JsonlWriter(Writer):
+    def __init__(self, out: BinaryIO, schema: pa.Schema, *, compression: Compression) -> None:
+        self._out = compressor(compression, out)
+        keys = [orjson.dumps(name).decode() + ":" for name in schema.names]
+        self._before = [("{" if at == 0 else ",") + key for at, key in enumerate(keys)]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        parts: list[Any] = []
+        for before, column in zip(self._before, batch.columns, strict=True):
+            parts += [before, json_column(column)]
+        lines = pc.binary_join_element_wise(*parts, "}\n", "")
+        self._out.write(_bytes_of(lines))
+
+    def close(self) -> None:
+        self._out.close()
+
+
+def _bytes_of(lines: Any) -> pa.Buffer:
+    """The text of all rows: they stand one after another in memory already."""
+    offsets = memoryview(lines.buffers()[1]).cast("i")
+    start, end = offsets[lines.offset], offsets[lines.offset + len(lines)]
+    return lines.buffers()[2][start:end]

@@ -1,0 +1,102 @@
+"""Writable streams whose errors say what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from shoal.errors import OutputError
+
+_SENTENCES = {
+    errno.ENOSPC: "there is no space left on the disk; make room and run again",
+    errno.EDQUOT: "the disk quota is used up; make room and run again",
+    errno.EACCES: "may not be written; check the permissions of the folder",
+    errno.EPERM: "may not be written; check the permissions of the folder",
+    errno.EROFS: "is on a read-only disk; name another place",
+    errno.EISDIR: "is a folder where a file is needed; name a file in it",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; name another place",
+    errno.EEXIST: "is a file where a folder is needed; name another place",
+    errno.ENOENT: "is gone; run again",
+    errno.ENAMETOOLONG: "the name is too long; name a shorter one",
+    errno.EPIPE: "the reader has gone away; keep it open until the run is done",
+}
+
+
+@contextlib.contextmanager
+def output_error(name: str | Path) -> Iterator[None]:
+    """Turn any OSError into an OutputError: one sentence with the path and what to do."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        sentence = _SENTENCES.get(
+            error.errno or 0, f"cannot be written ({reason}); check the disk and run again"
+        )
+        raise OutputError(f"{name}: {sentence}") from None
+
+
+class Guarded(io.RawIOBase):
+    """A stream that writes everything it is given and raises OutputError where it cannot."""
+
+    def __init__(self, out: BinaryIO, name: str | Path, *, keep_open: bool = False) -> None:
+        self._target = out
+        self._name = name
+        self._keep_open = keep_open
+        self.written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        view = memoryview(data).cast("B")
+        with self._errors():
+            done = 0
+            while done < len(view):
+                done += self._target.write(view[done:])
+        self.written += done
+        return done
+
+    def tell(self) -> int:
+        with self._errors():
+            return self._target.tell()
+
+    def flush(self) -> None:
+        if not self._target.closed:
+            with self._errors():
+                self._target.flush()
+
+    def sync(self) -> None:
+        """Flush, and wait until the disk has it."""
+        with self._errors():
+            self._target.flush()
+            os.fsync(self._target.fileno())
+
+    def close(self) -> None:
+        if not self.closed and not self._keep_open:
+            with self._errors():
+                self._target.close()
+        super().close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        with output_error(self._name):
+            try:
+                yield
+            except BrokenPipeError:
+                self._silence()
+                raise
+
+    def _silence(self) -> None:
+        """The interpreter flushes standard output once more at its end: let that go nowhere."""
+        with contextlib.suppress(OSError, ValueError):
+            number = self._target.fileno()
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
+            os.close(nowhere)
