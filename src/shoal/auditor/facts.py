@@ -55,7 +55,7 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     carry, shown_carry = _carried(promise, release, known)
     return Facts(
         time=time,
-        usable=has_time & (person >= 0) & ~known.broken,
+        usable=has_time & _is_someone(person, persons) & ~known.broken,
         person=person,
         carry=carry,
         shown_time=shown_time,
@@ -65,6 +65,10 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
         persons=persons,
         values={attribute.name: _values(attribute, release, known) for attribute in promise.attributes},
     )
+
+
+def _is_someone(person: Ints, persons: list[str]) -> Bools:
+    return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
 
 
 def _values(attribute: Attribute, release: Rows, truth: Rows) -> Values:

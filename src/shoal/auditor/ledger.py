@@ -15,7 +15,7 @@ from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 
 _VERDICTS: Final = ("released", "suppressed", "dead")
-_EARLIEST: Final = np.iinfo(np.int64).min
+_LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Ledger:
     """Which truth rows counted, in the order they were decided, and where each was released."""
 
     accepted: Ints
+    start: Ints
+    """How often the stream had started anew before each accepted row; earlier starts do not count."""
     shown_at: Ints
     """For every accepted row the number of its released row, -1 for none."""
     link: Ints | None
@@ -47,11 +49,11 @@ def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> L
     shown_at = np.where(verdict == 0, np.cumsum(verdict == 0) - 1, -1)
     counted = np.flatnonzero(first & ((verdict == 0) | (verdict == 1)))
     counted = _only_usable(counted, row, facts, notes)
-    counted = _in_order(counted, row, facts, notes)
-    _check_dead(trace, row, first & (verdict == 2), row[counted], facts, promise, notes)
+    counted, start = _in_order(counted, row, facts, promise, notes)
+    _check_dead(trace, row, first & (verdict == 2), facts, promise, notes)
     _check_undecided(row[first], row[counted], facts, notes)
     _count(verdict, facts, row[first], notes)
-    return Ledger(row[counted], shown_at[counted], link, _z_in_force(trace, promise, counted))
+    return Ledger(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted))
 
 
 def _verdicts(trace: Rows, notes: Notes) -> Ints:
@@ -87,21 +89,40 @@ def _only_usable(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
     return counted[usable]
 
 
-def _in_order(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
-    """Check that records were decided by time, equal times by arrival; put them so where they were not."""
+def _in_order(counted: Ints, row: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
+    """Check that records were decided by time, equal times by arrival; put them so where they were not.
+
+    Also number the starts of the stream: a first clock far ahead must not stop everyone else, so while only one
+    person was seen, another person's record more than ``max_gap`` older starts anew, and nothing before counts.
+    """
     rows, time = row[counted], facts.time[row[counted]]
-    wrong = (np.diff(time) < 0) | ((np.diff(time) == 0) & (np.diff(rows) < 0))
+    back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
+    steps = np.flatnonzero(back) + 1
+    starts = _fresh_starts(steps, time, facts.person[rows], promise.max_gap_ns)
+    wrong = len(steps) - len(starts)
     notes.violation(
         "decision-order",
         "Records were not decided in the order of time (equal times in order of arrival).",
-        count=int(wrong.sum()),
+        count=wrong,
     )
-    return counted[np.lexsort((rows, time))] if wrong.any() else counted
+    if wrong:
+        return counted[np.lexsort((rows, time))], np.zeros(len(counted), np.int64)
+    return counted, np.searchsorted(np.array(starts, np.int64), np.arange(len(counted)), side="right")
 
 
-def _check_dead(
-    trace: Rows, row: Ints, dead: Bools, accepted: Ints, facts: Facts, promise: ZPromise, notes: Notes
-) -> None:
+def _fresh_starts(steps: Ints, time: Ints, person: Ints, max_gap: int) -> list[int]:
+    """Return the steps back in time at which the stream was allowed to start anew."""
+    changes = np.append(np.flatnonzero(np.diff(person)) + 1, len(person))
+    starts: list[int] = []
+    for step in steps.tolist():
+        begin = starts[-1] if starts else 0
+        only_one = int(changes[np.searchsorted(changes, begin, side="right")]) == step
+        if only_one and int(time[step - 1]) - int(time[step]) > max_gap:
+            starts.append(step)
+    return starts
+
+
+def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Warn of records put away as late that were not, or as empty that were not."""
     if "reason" not in trace.columns:
         notes.skip("Why records were put away was not checked: the trace has no column reason.")
@@ -109,7 +130,7 @@ def _check_dead(
     reasons, (code,) = shared_codes(trace.text("reason"))
     late = np.array([reason == "late" for reason in reasons] + [False])[code] & dead
     empty = np.array([reason.startswith("null") for reason in reasons] + [False])[code] & dead
-    newest = _newest_before(accepted, facts)
+    newest = _newest_before(row[dead], facts)
     in_time = facts.usable[row[late]] & (facts.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
     wrong = int(in_time.sum()) + int((empty & _at(facts.usable, row, empty)).sum())
     notes.warning(
@@ -125,20 +146,22 @@ def _at(values: Bools, row: Ints, among: Bools) -> Bools:
     return found
 
 
-def _newest_before(accepted: Ints, facts: Facts) -> Ints:
-    """Return, for every record, the newest time among the accepted ones that arrived before it."""
-    time = np.full(len(facts.time) + 1, _EARLIEST // 2, np.int64)
-    time[accepted + 1] = facts.time[accepted]
-    return np.maximum.accumulate(time)[:-1]
+def _newest_before(dead: Ints, facts: Facts) -> Ints:
+    """Return, for every record, the newest time among those not dead (some may still be held) before it."""
+    alive = facts.usable.copy()
+    alive[dead] = False
+    time = np.where(alive, facts.time, _LONG_AGO)
+    return np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]
 
 
 def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, notes: Notes) -> None:
     """Tell records still held (or not read yet) when the trace ends from records that got lost."""
     open_rows = np.setdiff1d(np.arange(len(facts.time)), decided)
     last = accepted[-1] if len(accepted) else -1
-    behind = facts.time[open_rows] < (facts.time[last] if last >= 0 else _EARLIEST)
-    tied = (facts.time[open_rows] == facts.time[last]) & (open_rows < last) if last >= 0 else behind
-    passed = behind | tied | ~facts.usable[open_rows]
+    passed = ~facts.usable[open_rows]
+    if last >= 0:
+        time = facts.time[open_rows]
+        passed |= (time < facts.time[last]) | ((time == facts.time[last]) & (open_rows < last))
     lost = passed & (open_rows < decided.max(initial=-1))
     notes.violation(
         "lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum())

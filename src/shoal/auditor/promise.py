@@ -70,6 +70,7 @@ class ZPromise:
     carry: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     lateness_ns: int
+    max_gap_ns: int
     rotation_ns: int
 
     @property
@@ -92,6 +93,7 @@ def read_z_promise(policy: Policy) -> ZPromise:
         carry=tuple(str(name) for name in stream.get("carry", ())),
         attributes=attributes,
         lateness_ns=duration_ns(rules.get("lateness", 0), name="lateness"),
+        max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         rotation_ns=rotation,
     )
 

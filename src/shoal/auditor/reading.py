@@ -115,7 +115,8 @@ def _memory(what: Any, name: str, part: str) -> Any:
         raise InputError(f"{name}: give a path, an Arrow table or batch, a data frame, or a list of these")
     table = pa.RecordBatchReader.from_stream(inner).read_all()
     # pandas adds the index of a filtered frame; it is not a column of the frame.
-    return table.select([column for column in table.column_names if not _INDEX_OF_PANDAS.fullmatch(column)])
+    names = enumerate(table.column_names)
+    return table.select([place for place, column in names if not _INDEX_OF_PANDAS.fullmatch(column)])
 
 
 def _from_table(table: Any) -> Part:

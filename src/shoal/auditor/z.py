@@ -156,6 +156,8 @@ def _check_exactly(facts: Facts, attribute: Attribute, ledger: Ledger, notes: No
     level = values.paths.level(known, published)
     _check_labels((published >= 0) & (level < 0), attribute, facts, ledger, notes)
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
+    # Nothing counts across a fresh start of the stream: labels of each start are labels of their own.
+    label += ledger.start[owner] * (int(label.max(initial=0)) + 1)
     crowd = crowds(
         label, facts.person[rows][owner], facts.time[rows][owner], attribute.window_ns, ties_together=False
     )

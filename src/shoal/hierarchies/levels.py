@@ -95,8 +95,8 @@ def _lines(path: Path, separator: str | None) -> list[Line]:
         return list(_filled(reader))
     except csv.Error:
         raise PolicyError(
-            f"{path.name}: line {reader.line_num}: a quote is not closed or stands inside a label, or a label "
-            'is too long; write a quote twice ("") and put the label in quotes'
+            f"{path.name}: line {reader.line_num}: a quote is not closed or stands inside a label, or a "
+            'label is too long; write a quote twice ("") and put the label in quotes'
         ) from None
 
 

@@ -84,13 +84,10 @@ class FileSink(Section):
 
 
 def _misplaced_keys(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    kind = table.get("kind")
-    if kind not in FILE_KINDS:
-        return []
     return [
         ((key,), f"is only for {' and '.join(kinds)}; leave it out")
         for key, kinds in _ONLY_FOR.items()
-        if key in table and kind not in kinds
+        if key in table and table.get("kind") not in kinds
     ]
 
 

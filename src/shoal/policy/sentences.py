@@ -47,7 +47,11 @@ def key_path(section: str, steps: Iterable[Step]) -> str:
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    close = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6) if isinstance(word, str) else []
+    if not isinstance(word, str) or not word:
+        return None
+    known = list(known)
+    begun = [name for name in known if len(word) > 2 and name.startswith(word.lower())]
+    close = begun or get_close_matches(word.lower(), known, n=1, cutoff=0.6)
     return close[0] if close else None
 
 

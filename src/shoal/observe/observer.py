@@ -1,0 +1,24 @@
+"""What a run tells whoever watches it: counts and sentences, never values."""
+
+from __future__ import annotations
+
+import logging
+
+from shoal.observe.counts import RunSummary
+
+_LOG = logging.getLogger("shoal")
+
+
+class Observer:
+    """Writes to the log; the command line shows the same on a terminal."""
+
+    def progress(self, summary: RunSummary) -> None:
+        """Another batch is done."""
+
+    def resumed(self, rows: int) -> None:
+        """The run goes on after this many rows."""
+        _LOG.info("going on after row %d", rows)
+
+    def warn(self, sentence: str) -> None:
+        """Something is not as it should be; the run goes on."""
+        _LOG.warning("%s", sentence)

@@ -1,0 +1,96 @@
+"""From a checked policy to the objects of the rooms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.restoring import METHODS
+from shoal.decode import decoder_for
+from shoal.decode.base import Decoder
+from shoal.encode import encoder_for
+from shoal.encode.base import Encoder
+from shoal.pipeline.outlets import AssembledOutlet, FileOutlet, FolderOutlet, Outlet, SealedEncoder
+from shoal.policy import Policy
+from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.sources.files import FileSource, InputFile
+from shoal.vault.keys import Secret
+
+_TYPES: Final = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "timestamp": pa.timestamp("ns", tz="UTC"),
+}
+
+
+def make_files(policy: Policy) -> list[InputFile]:
+    """The input files in reading order."""
+    places = [place.text if place.is_standard else str(place.path) for place in policy.source.path]
+    return FileSource(places, compression=policy.source.compression).files()
+
+
+def make_anonymizer(policy: Policy, secret: Secret) -> Anonymizer:
+    """The anonymizer with the policy's parameters."""
+    return METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
+
+
+def make_decoder(
+    policy: Policy, file: InputFile, columns: tuple[str, ...], types: dict[str, pa.DataType] | None = None
+) -> Decoder:
+    """The decoder of one file; `types` are those of the first file."""
+    source = policy.source
+    options: dict[str, Any] = {}
+    if source.kind == "csv":
+        options = {"delimiter": source.delimiter, "header": source.header}
+    if source.max_record_bytes is not None:
+        options["max_record_bytes"] = source.max_record_bytes
+    declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
+    return decoder_for(source.kind)(file, columns=columns, types=types or declared, **options)
+
+
+def make_outlet(policy: Policy, *, resumable: bool) -> Outlet:
+    """Where released rows go."""
+    sink, place = policy.sink, policy.sink.path
+    encoder = _encoder(policy)
+    if place.is_standard:
+        return FileOutlet(encoder, StandardOutput())
+    if place.is_folder:
+        return FolderOutlet(encoder, PartsSink(place.path, encoder.suffix))
+    if resumable and not encoder.appendable:
+        return AssembledOutlet(encoder, sink.path.path)
+    return FileOutlet(encoder, FileSink(place.path))
+
+
+def _encoder(policy: Policy) -> Encoder:
+    sink = policy.sink
+    options: dict[str, Any] = {}
+    if "compression" in sink.model_fields_set or sink.compression != "none":
+        options["compression"] = sink.compression
+    if sink.kind == "csv":
+        options["delimiter"] = sink.delimiter
+    if sink.kind == "parquet":
+        options["plain"] = (policy.stream.person,)  # pseudonyms hardly repeat: a dictionary only costs
+    if sink.kind == "arrow":
+        return _arrow_encoder(policy)
+    return encoder_for(sink.kind)(**options)
+
+
+def _arrow_encoder(policy: Policy) -> Encoder:
+    place = policy.sink.path
+    is_stream = place.is_standard or place.path.suffix == ".arrows"
+    return encoder_for("arrow-stream" if is_stream else "arrow")()
+
+
+def make_trace_outlet(path: Path, *, resumable: bool, secret: Secret | None) -> Outlet:
+    """Where the private trace goes: for its owner alone, sealed where a key was given."""
+    parquet = encoder_for("parquet")()
+    if secret is not None:
+        return FileOutlet(SealedEncoder(parquet, secret), FileSink(path, private=True))
+    if resumable:
+        return AssembledOutlet(parquet, path, private=True)
+    return FileOutlet(parquet, FileSink(path, private=True))

@@ -1,0 +1,193 @@
+"""Checkpoints on disk: complete or not there, sealed, and tied to one policy, key and source.
+
+A checkpoint is a file ``checkpoint-NNNNNNNN``: magic, length of the sealed description, the sealed description, the
+sealed snapshot of the anonymizer. The last two are kept: if the newest is damaged, the one before it is used.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal
+
+from shoal.errors import CheckpointError
+from shoal.vault.keys import Secret, new_secret, secret_from_environment, secret_from_file
+from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
+
+_MAGIC: Final = b"SHOALCKPT1"
+_HEAD: Final = struct.Struct("<10sQ")
+_NAME: Final = re.compile(r"checkpoint-(\d{8,})")
+_KEPT: Final = 2
+_PURPOSE: Final = "checkpoint"
+KEY_NAME: Final = "key"
+LOCK_NAME: Final = "lock"
+
+Phase = Literal["reading", "finishing", "done"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: everything but the anonymizer's own state."""
+
+    policy: str
+    sources: dict[str, str]
+    phase: Phase = "reading"
+    file: int = 0
+    position: dict[str, int] | None = None
+    bases: list[int] = field(default_factory=list)
+    """Number of the first record of each file begun."""
+    outlets: dict[str, int | None] = field(default_factory=dict)
+    failure: str | None = None
+    """Why reading ended early, if it did."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run as it can be taken up again."""
+
+    progress: Progress
+    snapshot: bytes
+
+
+class CheckpointFolder:
+    """The folder of one run's checkpoints; only one process at a time may hold it."""
+
+    def __init__(self, path: Path, *, warn: Callable[[str], None]) -> None:
+        self.path = path
+        self._warn = warn
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{path}: the checkpoint folder cannot be made ({error.strerror})") from None
+        self._lock = self._take_lock()
+        self.secret = self._find_secret()
+        self._number = max((number for number, _ in self._found()), default=-1)
+
+    def _take_lock(self) -> BinaryIO:
+        try:
+            handle = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointError(f"{self.path}: another run is using this checkpoint folder; wait for it") from None
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: the checkpoint folder cannot be used ({error.strerror})") from None
+        return os.fdopen(handle, "rb")
+
+    def _find_secret(self) -> Secret:
+        """The key of SHOAL_KEY_FILE, else the one beside the checkpoint, made when there is none."""
+        given = secret_from_environment()
+        if given is not None:
+            return given
+        path = self.path / KEY_NAME
+        if not path.exists():
+            if any(self._found()):
+                raise CheckpointError(
+                    f"{path}: the key of these checkpoints is gone; put it back, or set SHOAL_KEY_FILE to their key"
+                )
+            self._make_key(path)
+        return secret_from_file(path)
+
+    def _make_key(self, path: Path) -> None:
+        temporary = path.with_name("key.tmp")
+        temporary.unlink(missing_ok=True)
+        new_secret().write_to(temporary)
+        os.replace(temporary, path)
+        self._sync()
+
+    def release(self) -> None:
+        """Let another run use the folder."""
+        self._lock.close()
+
+    def latest(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; None where there never was one."""
+        broken = []
+        for _, path in sorted(self._found(), reverse=True):
+            try:
+                checkpoint = self._read(path)
+            except SealBroken as error:
+                broken.append(f"{path}: this checkpoint is damaged ({error})")
+                continue
+            for sentence in broken:
+                self._warn(f"{sentence}; using the one before it")
+            return checkpoint
+        if broken:
+            raise CheckpointError(
+                "; ".join(broken) + "; no whole one is left. Remove the folder and the output to start over"
+            )
+        return None
+
+    def _read(self, path: Path) -> Checkpoint:
+        data = path.read_bytes()
+        if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
+            raise SealBroken("its beginning is lost")
+        _, length = _HEAD.unpack_from(data)
+        sealed, snapshot = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
+        try:
+            content = json.loads(unseal(self.secret, sealed, purpose=_PURPOSE))
+        except WrongKey as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        if _digest(snapshot) != content["snapshot"]:
+            raise SealBroken("its end is lost or altered")
+        return Checkpoint(Progress(**content["progress"]), snapshot)
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Add a checkpoint; when this returns it is on the disk and the one before it still there."""
+        content = {"progress": asdict(checkpoint.progress), "snapshot": _digest(checkpoint.snapshot)}
+        sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
+        self._number += 1
+        path = self.path / f"checkpoint-{self._number:08d}"
+        try:
+            self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
+            for number, old in self._found():
+                if number <= self._number - _KEPT:
+                    old.unlink()
+        except OSError as error:
+            raise CheckpointError(f"{path}: the checkpoint cannot be written ({error.strerror}); make room") from None
+
+    def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
+        temporary = path.with_name(path.name + ".tmp")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self._sync()
+
+    def _sync(self) -> None:
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _found(self) -> list[tuple[int, Path]]:
+        matches = ((_NAME.fullmatch(path.name), path) for path in self.path.iterdir())
+        return [(int(match[1]), path) for match, path in matches if match]
+
+
+def require_same_run(progress: Progress, *, policy: str, sources: dict[str, Any], folder: Path) -> None:
+    """Raise CheckpointError where a checkpoint is of another policy or its sources have changed."""
+    if progress.policy != policy:
+        raise CheckpointError(
+            f"{folder}: these checkpoints are of another policy; use another folder, or the policy they were made with"
+        )
+    changed = [name for name, mark in sources.items() if progress.sources.get(name) != mark]
+    changed += [name for name in progress.sources if name not in sources]
+    if changed:
+        raise CheckpointError(
+            f"{changed[0]}: has changed since the checkpoint (size, time of change or content); "
+            "put the file back as it was, or start over with a new folder and a new output"
+        )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=32).hexdigest()

@@ -1,0 +1,216 @@
+"""An encoder and a sink joined: rows in, committed bytes out."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import BinaryIO, ClassVar, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shoal.encode.base import Encoder, Writer
+from shoal.errors import VaultError
+from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.vault.keys import Secret
+from shoal.vault.sealing import MAGIC, seal, unseal
+
+_ROWS_A_PART: Final = 5_000_000
+_ROWS_A_SEALED_PIECE: Final = 500_000
+_LENGTH: Final = struct.Struct("<Q")
+_TRACE: Final = "trace"
+
+
+class Outlet(Protocol):
+    """Where rows leave. A position is what `commit` gave; `open` with it forgets all that came after."""
+
+    def open(self, schema: pa.Schema, position: int | None) -> None: ...
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def commit(self) -> int: ...
+
+    def finish(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FileOutlet:
+    """One file. It can be committed more than once if the format can be appended to."""
+
+    def __init__(self, encoder: Encoder, sink: FileSink | StandardOutput) -> None:
+        self._encoder = encoder
+        self._sink = sink
+        self._writer: Writer | None = None
+
+    def open(self, schema: pa.Schema, position: int | None) -> None:
+        self._schema = schema
+        self._out = self._sink.resume(position) if isinstance(self._sink, FileSink) else self._sink.begin()
+        self._is_fresh = not position
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            self._piece().write(batch)
+
+    def _piece(self) -> Writer:
+        if self._writer is None:
+            self._writer = self._encoder.open(self._out, self._schema, fresh=self._is_fresh)
+            self._is_fresh = False
+        return self._writer
+
+    def commit(self) -> int:
+        if self._is_fresh or self._writer is not None:  # a file without rows still says what its columns are
+            self._piece().close()
+            self._writer = None
+        return self._sink.commit()
+
+    def finish(self) -> None:
+        self._sink.finish()
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class FolderOutlet:
+    """A folder of part files; every commit ends a part."""
+
+    def __init__(self, encoder: Encoder, sink: PartsSink, *, rows_a_part: int = _ROWS_A_PART) -> None:
+        self._encoder = encoder
+        self._sink = sink
+        self._rows_a_part = rows_a_part
+        self._writer: Writer | None = None
+        self._rows = 0
+
+    def open(self, schema: pa.Schema, position: int | None) -> None:
+        self._schema = schema
+        self._sink.resume(position)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        self._piece().write(batch)
+        self._rows += batch.num_rows
+        if self._rows >= self._rows_a_part:
+            self.commit()
+
+    def _piece(self) -> Writer:
+        if self._writer is None:
+            self._writer = self._encoder.open(self._sink.begin(), self._schema, fresh=True)
+            self._rows = 0
+        return self._writer
+
+    def commit(self) -> int:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        return self._sink.commit()
+
+    def finish(self) -> None:
+        if not self._sink.paths():  # no rows at all: one part that says what the columns are
+            self._piece()
+        self.commit()
+        self._sink.finish()
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class AssembledOutlet:
+    """One file of a format that cannot be appended to: parts beside it until the end, then one file of them."""
+
+    def __init__(self, encoder: Encoder, path: Path, *, private: bool = False) -> None:
+        self._encoder = encoder
+        self._parts = PartsSink(path.with_name(path.name + ".parts"), encoder.suffix, private=private)
+        self._folder = FolderOutlet(encoder, self._parts)
+        self._target = FileSink(path, private=private)
+
+    def open(self, schema: pa.Schema, position: int | None) -> None:
+        self._schema = schema
+        self._folder.open(schema, position)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._folder.write(batch)
+
+    def commit(self) -> int:
+        return self._folder.commit()
+
+    def finish(self) -> None:
+        """Join the parts; done over again from the parts if a crash comes before they are removed."""
+        if not self._parts.paths() and self._target.path.exists() and not self._parts.folder.exists():
+            return
+        self._folder.finish()
+        with ExitStack() as stack:
+            pieces = [stack.enter_context(path.open("rb")) for path in self._parts.paths()]
+            self._encoder.join(pieces, self._target.resume(None), self._schema)
+        self._target.commit()
+        self._target.finish()
+        self._parts.remove()
+
+    def close(self) -> None:
+        self._folder.close()
+        self._target.close()
+
+
+class SealedEncoder(Encoder):
+    """Pieces of another format, each sealed before it reaches the disk; a length stands before each."""
+
+    appendable: ClassVar[bool] = True
+
+    def __init__(self, inner: Encoder, secret: Secret) -> None:
+        self._inner = inner
+        self._secret = secret
+
+    @property
+    def suffix(self) -> str:
+        return self._inner.suffix + ".sealed"
+
+    def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
+        return _SealedWriter(self._inner, self._secret, out, schema)
+
+
+class _SealedWriter(Writer):
+    def __init__(self, inner: Encoder, secret: Secret, out: BinaryIO, schema: pa.Schema) -> None:
+        self._inner, self._secret, self._out, self._schema = inner, secret, out, schema
+        self._begin()
+
+    def _begin(self) -> None:
+        self._memory = io.BytesIO()
+        self._writer = self._inner.open(self._memory, self._schema, fresh=True)
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROWS_A_SEALED_PIECE:
+            self.close()
+            self._begin()
+
+    def close(self) -> None:
+        self._writer.close()
+        sealed = seal(self._secret, self._memory.getvalue(), purpose=_TRACE)
+        self._out.write(_LENGTH.pack(len(sealed)) + sealed)
+
+
+def is_sealed_trace(path: Path) -> bool:
+    """Whether a trace was sealed when it was written."""
+    with path.open("rb") as file:
+        return file.read(_LENGTH.size + len(MAGIC))[_LENGTH.size :] == MAGIC
+
+
+def read_sealed_trace(path: Path, secret: Secret) -> pa.Table:
+    """Open a sealed trace."""
+    with closing(path.open("rb")) as file:
+        tables = [pq.read_table(io.BytesIO(unseal(secret, piece, purpose=_TRACE))) for piece in _pieces(file, path)]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    while head := file.read(_LENGTH.size):
+        (length,) = _LENGTH.unpack(head.ljust(_LENGTH.size, b"\x00"))
+        piece = file.read(length)
+        if len(piece) < length:
+            raise VaultError(f"{path}: the sealed trace breaks off; its run may still be going on")
+        yield piece

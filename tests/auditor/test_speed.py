@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor import audit
+from tests.auditor.naive import policy
+
+ROWS = 500_000
+
+
+def stream():
+    """Make a stream whose every row is released: not a correct one, but the most work for the auditor."""
+    draw = np.random.default_rng(7)
+    people = np.array([f"{number:032x}" for number in range(20_000)])
+    moments = np.sort(draw.integers(0, 10 * 3600 * 10**9, ROWS))
+    sites = np.array([f"host{number % 50}.site{number}.example" for number in range(5_000)])
+    chosen = sites[np.minimum(draw.zipf(1.3, ROWS), 5_000) - 1]
+    user = draw.integers(0, 20_000, ROWS)
+    columns = {
+        "ts": pa.array(moments, pa.timestamp("ns")),
+        "user": pa.array(np.char.add("p", user.astype(str))),
+    }
+    truth = pa.table({**columns, "site": pa.array(chosen)})
+    release = truth.set_column(1, "user", pa.array(people[user]))
+    trace = pa.table({"row": np.arange(ROWS), "verdict": ["released"] * ROWS, "z": np.full(ROWS, 5)})
+    return release, truth, trace
+
+
+def test_half_a_million_rows(capsys):
+    release, truth, trace = stream()
+    suffix = {"kind": "suffix", "separator": "."}
+    for how in ({}, {"on_private": "generalize", "hierarchy": suffix}):
+        for given in (trace, None):
+            start = time.perf_counter()
+            report = audit(release, truth, given, policy(z=5, **how))
+            spent = time.perf_counter() - start
+            with capsys.disabled():
+                kind = f"{how.get('on_private', 'drop')}, {'with' if given else 'without'} trace"
+                print(f"\naudit of {ROWS} rows ({kind}): {spent:.1f} s", end="")  # noqa: T201
+            assert "below-z" in {found.code for found in report.violations}
