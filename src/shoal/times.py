@@ -22,6 +22,7 @@ LATEST: Final = 2**62 - 1
 """Times lie between the years 1824 and 2116: the difference of any two fits 64 bits."""
 
 _SECOND: Final = 1_000_000_000
+_FEW: Final = 32
 _WHOLE: Final = r"^[+-]?[0-9]+$"
 _DECIMAL: Final = r"^[+-]?[0-9]+([.][0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 _CLOCK: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
@@ -111,14 +112,25 @@ def _text_ns(text: str) -> int | None:
     match = _ISO_RE.match(text)
     if match is None:
         return None
-    zone = match["zone"] or "Z"
-    zone = zone if zone == "Z" or len(zone) > 3 else zone + "00"
+    day, clock = match["date"], f"{match['minute'] or '00:00'}:{match['second'] or '00'}"
     try:
-        clock = f"{match['date']}T{match['minute'] or '00:00'}:{match['second'] or '00'}"
-        whole = datetime.strptime(clock + zone, "%Y-%m-%dT%H:%M:%S%z")
+        whole = datetime.fromisoformat(f"{day}T{clock}+00:00")
     except ValueError:
         return None
-    return _datetime_ns(whole) + int((match["fraction"] or "").ljust(9, "0"))  # type: ignore[operator]
+    nanoseconds = (whole - _EPOCH) // timedelta(microseconds=1) * 1000
+    offset = _zone_ns(match["zone"])
+    return None if offset is None else nanoseconds + int((match["fraction"] or "").ljust(9, "0")) - offset
+
+
+def _zone_ns(zone: str | None) -> int | None:
+    """How far a zone is ahead of UTC; None where there is no such zone."""
+    if zone is None or zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    if hours > 23 or minutes > 59:
+        return None
+    ahead = (hours * 60 + minutes) * 60 * _SECOND
+    return -ahead if zone[0] == "-" else ahead
 
 
 def _filled(column: pa.Array, value: float) -> npt.NDArray[np.float64]:
@@ -167,11 +179,19 @@ def _texts_ns(column: pa.StringArray) -> tuple[Ints, Bools]:
 
 
 def _group_ns(texts: pa.StringArray, convert: Callable[[pa.Array], tuple[Ints, Bools]]) -> tuple[Ints, Bools]:
-    """Convert a group at once; where Arrow refuses one of its texts, read them one by one."""
+    """Convert a group at once; where Arrow refuses one of its texts, halve it until the bad ones stand alone."""
     try:
         return convert(texts)
     except pa.ArrowInvalid:
-        values = [_within(_text_ns(text)) for text in texts.to_pylist()]
+        half = len(texts) // 2
+    if half < _FEW:
+        return _singly_ns(texts)
+    parts = [_group_ns(part, convert) for part in (texts.slice(0, half), texts.slice(half))]
+    return np.concatenate([times for times, _ in parts]), np.concatenate([usable for _, usable in parts])
+
+
+def _singly_ns(texts: pa.StringArray) -> tuple[Ints, Bools]:
+    values = [_within(_text_ns(text)) for text in texts.to_pylist()]
     usable = np.array([value is not None for value in values], dtype=np.bool_)
     return np.array([value or 0 for value in values], dtype=np.int64), usable
 

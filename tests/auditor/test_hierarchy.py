@@ -76,7 +76,7 @@ def test_what_is_no_tree_is_refused(levels, text, words):
 
 def test_circles_are_refused():
     with pytest.raises(PolicyError, match=r"above itself|two others"):
-        ladder({"kind": "nested", "tree": {"*": ["x"], "a": {"b": ["a"]}}})
+        ladder({"kind": "nested", "tree": {"*": [{"x": ["y"]}, {"y": ["x"]}]}})
 
 
 def test_nested_trees(tmp_path):

@@ -88,6 +88,12 @@ def test_an_empty_truth_knows_no_row(run):
     assert {found.code for found in report.violations} == {"trace-row", "not-in-truth"}
 
 
+def test_an_empty_person_is_no_person():
+    truth = pa.table({"ts": [0, 1], "user": ["", "u"], "site": ["s", "s"]})
+    release = pa.table({"ts": [1], "user": ["0" * 32], "site": ["s"]})
+    assert [found.code for found in audit(release, truth, policy=policy(z=2)).violations] == ["below-z"]
+
+
 def test_a_truth_without_the_columns_is_an_input_error(run):
     with pytest.raises(InputError, match="truth: no column site"):
         audit(run / "released", table([{"ts": 1, "user": "u"}], ("ts", "user")), policy=run / "policy.toml")

@@ -129,6 +129,18 @@ def test_files_that_are_not_there_or_torn(tmp_path):
         read(tmp_path / "sealed", name="truth", expected=NOWHERE)
 
 
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("ts\n1\n")
+
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    with pytest.raises(InputError, match="cannot be read"):
+        read(path, name="truth", expected=NOWHERE)
+
+
 def test_a_doubled_column_is_an_error():
     doubled = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["ts", "ts"])
     with pytest.raises(InputError, match="same name"):

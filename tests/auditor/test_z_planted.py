@@ -300,6 +300,14 @@ class TestTrace:
         case.trace[0] |= {"verdict": "dead", "reason": reason}
         assert [found.code for found in case.audit().warnings] == ["dead-without-cause"]
 
+    def test_a_record_late_after_one_still_held_died_rightly(self):
+        rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
+        trace = trace_table(
+            [{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}]
+        )
+        report = audit(table([]), table(records(rows)), trace, policy(z=5, lateness=600))
+        assert [(found.code, found.count) for found in report.findings] == [("held", 1)]
+
     def test_a_trace_without_columns_is_an_error(self, case):
         with pytest.raises(ValueError, match="trace: no column row, verdict"):
             audit(
@@ -320,6 +328,34 @@ TREE = {"*": {"news": ["a.example", "rare.example"], "shops": ["b.example"]}}
 
 def climbing(z):
     return policy(z=z, on_private="generalize", hierarchy={"kind": "nested", "tree": TREE})
+
+
+class TestFreshStart:
+    """A first record with a clock far ahead: the second person starts the stream anew."""
+
+    FAR = 100 * HOUR
+
+    def test_it_is_no_wrong_order(self):
+        exact, _ = decide([(self.FAR, "u", "s"), (self.FAR, "u", "s"), (0, "v", "s")], {})
+        assert exact.findings == ()
+
+    def test_nothing_before_it_counts(self):
+        exact, bound = decide([(self.FAR, "u", "s"), (0, "v", "t"), (self.FAR, "w", "s")], {2: "s"})
+        assert [(found.code, found.rows) for found in exact.findings] == [("below-z", (0,))]
+        assert bound.ok
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            [(FAR, "u", "s"), (0, "u", "s")],  # the same person
+            [(FAR, "u", "s"), (FAR, "w", "s"), (0, "v", "s")],  # two persons agreed
+            [(HOUR, "u", "s"), (0, "v", "s")],  # not far ahead
+            [(FAR, "u", "s"), (0, "v", "s"), (0, "w", "s"), (-FAR, "u", "s")],
+        ],
+    )
+    def test_otherwise_it_is(self, rows):
+        exact, _ = decide(rows, {}, z=9)
+        assert [found.code for found in exact.findings] == ["decision-order"]
 
 
 class TestGeneralize:

@@ -121,7 +121,9 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
     ],
 )
 @pytest.mark.parametrize("block_bytes", [1, 16, 4096])
-def test_a_bad_record_costs_one_row(text: bytes, row: int, column: str, reason: str, block_bytes: int) -> None:
+def test_a_bad_record_costs_one_row(
+    text: bytes, row: int, column: str, reason: str, block_bytes: int
+) -> None:
     rows, problems, lines = decode(text, ["a", "b"], block_bytes=block_bytes, max_record_bytes=64)
     assert rows == [(None, None), ("2", "3")]
     assert problems == [(row, column, reason)]
@@ -228,7 +230,9 @@ def test_utf_16() -> None:
         list(CsvDecoder(Memory("a\n1\n".encode("utf-16")), columns=["a"]).batches())
 
 
-@pytest.mark.parametrize("options", [{"delimiter": ""}, {"delimiter": "::"}, {"quote": "\n"}, {"delimiter": '"'}])
+@pytest.mark.parametrize(
+    "options", [{"delimiter": ""}, {"delimiter": "::"}, {"quote": "\n"}, {"delimiter": '"'}]
+)
 def test_bad_options(options: dict[str, str]) -> None:
     with pytest.raises(PolicyError):
         CsvDecoder(Memory(b"a\n"), columns=["a"], **options)
@@ -287,7 +291,12 @@ def test_more_rows_than_a_batch() -> None:
         _ = decoder.schema
         if len(list(decoder.batches())) < 2:
             raise AssertionError("one batch only")
-    values = np.concatenate([p.batch.column(0).to_numpy() for p in CsvDecoder(Memory(data), columns=["a"], types={"a": pa.int64()}).batches()])
+    values = np.concatenate(
+        [
+            p.batch.column(0).to_numpy()
+            for p in CsvDecoder(Memory(data), columns=["a"], types={"a": pa.int64()}).batches()
+        ]
+    )
     assert (values == np.arange(70_000)).all()
 
 
@@ -330,14 +339,22 @@ def test_same_as_the_twin(data: bytes, block_bytes: int, longest: int) -> None:
         lines += part.lines.tolist()
         after += [None] * (part.batch.num_rows - 1) + [part.position["byte"]]
     expected = twin.read_records(data, width=2, longest=longest)
-    words = {twin.HAS_NUL: "NUL", twin.TOO_LONG: "longer", twin.UNCLOSED: "never closed", twin.WRONG_COUNT: "fields"}
+    words = {
+        twin.HAS_NUL: "NUL",
+        twin.TOO_LONG: "longer",
+        twin.UNCLOSED: "never closed",
+        twin.WRONG_COUNT: "fields",
+    }
     assert lines == [record.line for record in expected]
     for row, record in enumerate(expected):
         assert words.get(record.verdict, "") in reasons.get(row, "")
         assert (record.verdict == twin.GOOD) == (row not in reasons)
         if record.verdict == twin.GOOD:
             assert rows[row] == tuple(field.decode() or None for field in record.fields)
-    assert all(found in (None, record.after, len(data)) or _only_blank(data[record.after : found]) for found, record in zip(after, expected, strict=True))
+    assert all(
+        found in (None, record.after, len(data)) or _only_blank(data[record.after : found])
+        for found, record in zip(after, expected, strict=True)
+    )
 
 
 def _only_blank(part: bytes) -> bool:

@@ -207,7 +207,13 @@ def test_decoder_for() -> None:
     assert decoder_for("jsonl") is JsonlDecoder
 
 
-scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.text(max_size=3)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 
 
 @settings(max_examples=150, deadline=None)

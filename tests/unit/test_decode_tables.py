@@ -81,7 +81,9 @@ def test_no_rows(decoder: type[Decoder], write: Write) -> None:
 
 @each_format
 def test_missing_and_duplicate_columns(decoder: type[Decoder], write: Write) -> None:
-    with pytest.raises(InputError, match=r"^visits.csv: there is no column 'who' among its 3 columns") as error:
+    with pytest.raises(
+        InputError, match=r"^visits.csv: there is no column 'who' among its 3 columns"
+    ) as error:
         list(decoder(Memory(write()), columns=["who"]).batches())
     assert "user" not in str(error.value)
     twice = TABLE.rename_columns(["user", "n", "n"])
@@ -92,7 +94,13 @@ def test_missing_and_duplicate_columns(decoder: type[Decoder], write: Write) -> 
 
 @each_format
 @pytest.mark.parametrize(
-    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.large_string())]
+    "kind",
+    [
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.dictionary(pa.int8(), pa.large_string()),
+    ],
 )
 def test_all_text_is_plain_text(decoder: type[Decoder], write: Write, kind: pa.DataType) -> None:
     text = pa.array(["x", None, "y", "x"], pa.string())
@@ -108,7 +116,9 @@ def test_declared_types(decoder: type[Decoder], write: Write) -> None:
     found = decoder(Memory(write()), columns=["n", "x", "user"], types=types)
     assert found.schema.types == [pa.int32(), pa.float32(), pa.string()]
     assert rows_of(found)[99] == {"n": 99, "x": 0.5, "user": "u99"}
-    with pytest.raises(InputError, match=r"visits.csv: column 'user' has type string where int64 is expected"):
+    with pytest.raises(
+        InputError, match=r"visits.csv: column 'user' has type string where int64 is expected"
+    ):
         _ = decoder(Memory(write()), columns=["user"], types={"user": pa.int64()}).schema
 
 
@@ -187,7 +197,9 @@ def test_large_arrow_batches_are_cut() -> None:
     parts = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches())
     assert [part.batch.num_rows for part in parts] == [65_536, 65_536, 18_928]
     assert parts[0].position == {"batch": 0, "row": 65_536}
-    rest = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches(parts[1].position))
+    rest = list(
+        ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches(parts[1].position)
+    )
     assert rest[0].batch.column(0).to_pylist() == list(range(131_072, 150_000))
 
 
@@ -198,7 +210,9 @@ def test_truncated_parquet() -> None:
 
 def test_a_damaged_row_group_stops_after_what_comes_before() -> None:
     data = bytearray(parquet())
-    start = pq.ParquetFile(pa.BufferReader(bytes(data))).metadata.row_group(2).column(1).dictionary_page_offset
+    start = (
+        pq.ParquetFile(pa.BufferReader(bytes(data))).metadata.row_group(2).column(1).dictionary_page_offset
+    )
     data[start : start + 40] = b"\xff" * 40
     rows: list[int] = []
     with pytest.raises(TruncatedInput, match=r"visits.csv: row group 3 of 4 cannot be read"):

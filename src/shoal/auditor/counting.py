@@ -39,8 +39,9 @@ def pair_codes(left: tuple[Ints, ...], right: tuple[Ints, ...]) -> tuple[Ints, I
 def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together: bool) -> Ints:
     """Count, for every row, the different persons with the same value at times from time - window on.
 
-    Rows come in the order they were decided, times of a value never fall. A row counts itself and the rows before it;
-    with ``ties_together`` also later rows of the same time (the most any order of equal times could count).
+    Rows come in the order they were decided; among rows of one value times never fall. A row counts itself
+    and the rows before it; with ``ties_together`` also later rows of the same time (the most that any order
+    of equal times could count).
 
     Every row stands for its person from its own place until the person's next row of that value, or until the
     window has passed it: +1 where it starts, -1 where it ends, and a running sum gives all counts at once.

@@ -92,8 +92,8 @@ def _only_usable(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
 def _in_order(counted: Ints, row: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
     """Check that records were decided by time, equal times by arrival; put them so where they were not.
 
-    Also number the starts of the stream: a first clock far ahead must not stop everyone else, so while only one
-    person was seen, another person's record more than ``max_gap`` older starts anew, and nothing before counts.
+    Also number the starts of the stream: a first clock far ahead must not stop everyone else, so while only
+    one person was seen, another's record more than ``max_gap`` older starts anew, and nothing before counts.
     """
     rows, time = row[counted], facts.time[row[counted]]
     back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
@@ -130,7 +130,7 @@ def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPro
     reasons, (code,) = shared_codes(trace.text("reason"))
     late = np.array([reason == "late" for reason in reasons] + [False])[code] & dead
     empty = np.array([reason.startswith("null") for reason in reasons] + [False])[code] & dead
-    newest = _newest_before(row[dead], facts)
+    newest = _newest_before(facts)
     in_time = facts.usable[row[late]] & (facts.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
     wrong = int(in_time.sum()) + int((empty & _at(facts.usable, row, empty)).sum())
     notes.warning(
@@ -146,11 +146,9 @@ def _at(values: Bools, row: Ints, among: Bools) -> Bools:
     return found
 
 
-def _newest_before(dead: Ints, facts: Facts) -> Ints:
-    """Return, for every record, the newest time among those not dead (some may still be held) before it."""
-    alive = facts.usable.copy()
-    alive[dead] = False
-    time = np.where(alive, facts.time, _LONG_AGO)
+def _newest_before(facts: Facts) -> Ints:
+    """Return, for every record, the newest time before it, whether or not it was let move the clock."""
+    time = np.where(facts.usable, facts.time, _LONG_AGO)
     return np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]
 
 

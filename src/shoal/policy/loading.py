@@ -61,10 +61,17 @@ _RULES: Final = {
 }
 
 
-def load_policy(path: str | PathLike[str]) -> Policy:
-    """Read and check a policy file; relative paths in it start from its folder."""
+def load_policy(path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Policy:
+    """Read and check a policy file; relative paths in it start from its folder.
+
+    `checkpoint` names a folder, seen from the current one, in place of the policy's own.
+    """
     file = Path(path)
-    return parse_policy(_read(file), folder=file.absolute().parent, file=file.absolute())
+    table = _read(file)
+    if checkpoint is not None:
+        own = table.get("checkpoint")
+        table["checkpoint"] = {**(own if isinstance(own, dict) else {}), "path": str(Path(checkpoint).absolute())}
+    return parse_policy(table, folder=file.absolute().parent, file=file.absolute())
 
 
 def parse_policy(

@@ -1,0 +1,320 @@
+"""Files that are complete or not there; going on after a crash; errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.errors import CheckpointError, OutputError
+from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# --- one file
+
+
+def test_visible_only_when_finished(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "out.csv"
+    sink = FileSink(path)
+    out = sink.resume(None)
+    out.write(b"abc")
+    assert sink.commit() == 3
+    assert not path.exists()
+    assert path.with_name("out.csv.partial").read_bytes() == b"abc"
+    sink.finish()
+    assert path.read_bytes() == b"abc"
+    assert os.listdir(path.parent) == ["out.csv"]
+    sink.finish()
+    FileSink(path).finish()
+    assert path.read_bytes() == b"abc"
+
+
+def test_resume_cuts_what_was_not_committed(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out")
+    sink.resume(0).write(b"committed")
+    position = sink.commit()
+    again = FileSink(tmp_path / "out")
+    sink._out.write(b" and lost")  # type: ignore[union-attr]
+    sink.close()
+    out = again.resume(position)
+    out.write(b"!")
+    assert again.commit() == position + 1
+    again.finish()
+    assert (tmp_path / "out").read_bytes() == b"committed!"
+
+
+def test_start_anew_leaves_nothing_of_before(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"old result")
+    (tmp_path / "out.partial").write_bytes(b"old leftover")
+    sink = FileSink(tmp_path / "out")
+    sink.resume(None).write(b"new")
+    sink.commit()
+    assert (tmp_path / "out").read_bytes() == b"old result"
+    sink.finish()
+    assert (tmp_path / "out").read_bytes() == b"new"
+
+
+def test_shorter_than_the_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "out.partial").write_bytes(b"abc")
+    with pytest.raises(CheckpointError, match=r"out.partial: has 3 bytes where the checkpoint has 4"):
+        FileSink(tmp_path / "out").resume(4)
+    assert (tmp_path / "out.partial").read_bytes() == b"abc"
+    with pytest.raises(CheckpointError):
+        FileSink(tmp_path / "other").resume(1)
+
+
+def test_died_after_the_rename(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"abc")
+    sink = FileSink(path)
+    sink.resume(3)
+    assert sink.commit() == 3
+    sink.finish()
+    assert path.read_bytes() == b"abc"
+    path.write_bytes(b"someone else's longer file")
+    with pytest.raises(CheckpointError):
+        FileSink(path).resume(3)
+
+
+def test_private_from_the_first_byte(tmp_path: Path) -> None:
+    previous = os.umask(0)
+    try:
+        (tmp_path / "old.partial").write_bytes(b"")
+        for name in ("new", "old"):
+            sink = FileSink(tmp_path / name, private=True)
+            sink.resume(None)
+            assert mode_of(tmp_path / f"{name}.partial") == 0o600
+            sink.finish()
+            assert mode_of(tmp_path / name) == 0o600
+        public = FileSink(tmp_path / "public")
+        public.resume(None)
+        public.finish()
+        assert mode_of(tmp_path / "public") == 0o666
+    finally:
+        os.umask(previous)
+
+
+def test_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "dead.jsonl"
+    sink = FileSink(path, private=True, in_place=True)
+    sink.resume(None).write(b"one\n")
+    assert sink.commit() == 4
+    assert path.read_bytes() == b"one\n"
+    sink.close()
+    again = FileSink(path, in_place=True)
+    again.resume(4).write(b"two\n")
+    again.finish()
+    again.finish()
+    assert path.read_bytes() == b"one\ntwo\n"
+    assert os.listdir(tmp_path) == ["dead.jsonl"]
+
+
+def test_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="call resume first"):
+        FileSink(tmp_path / "out").commit()
+    with pytest.raises(OutputError):
+        FileSink(tmp_path / "out").finish()
+
+
+def test_devices_and_pipes_are_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="not a regular file"):
+        FileSink("/dev/null").resume(None)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="not a regular file"):
+        FileSink(tmp_path / "pipe").resume(None)
+
+
+def test_path_is_a_folder_or_below_a_file(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="is a folder where a file is needed"):
+        FileSink(tmp_path).resume(None)
+    (tmp_path / "file").write_bytes(b"")
+    for below in ("file/out", "file/deeper/out"):
+        with pytest.raises(OutputError, match=r"^\S+: .*name another place$"):
+            FileSink(tmp_path / below).resume(None)
+    with pytest.raises(OutputError, match="name is too long"):
+        FileSink(tmp_path / ("x" * 300)).resume(None)
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (errno.ENOSPC, "there is no space left on the disk; make room and run again"),
+        (errno.EACCES, "may not be written; check the permissions of the folder"),
+        (errno.EIO, "cannot be written (Input/output error); check the disk and run again"),
+    ],
+)
+def test_every_os_error_becomes_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, sentence: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    path = tmp_path / "out"
+    sink = FileSink(path)
+    sink.resume(None)
+    for name in ("fsync", "replace", "open"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, name, fail)
+            with pytest.raises(OutputError) as error:
+                sink.finish() if name != "open" else FileSink(path).resume(None)
+            assert str(error.value) == f"{path}: {sentence}"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_full_disk() -> None:
+    from shoal.sinks.streams import Guarded
+
+    out = Guarded(open("/dev/full", "wb", buffering=0), "out.csv")
+    with pytest.raises(OutputError, match="out.csv: there is no space left"):
+        out.write(b"x" * 10)
+    out.close()
+
+
+# --- parts
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_parts_are_visible_when_committed(tmp_path: Path) -> None:
+    sink = PartsSink(tmp_path / "out", ".csv")
+    sink.resume(None)
+    assert sink.commit() == 0
+    sink.begin().write(b"a")
+    assert names(tmp_path / "out") == [".part-00000.csv.tmp"]
+    assert sink.commit() == 1
+    sink.begin().write(b"b")
+    sink.finish()
+    assert names(tmp_path / "out") == ["part-00000.csv", "part-00001.csv"]
+    assert [path.read_bytes() for path in sink.paths()] == [b"a", b"b"]
+    assert sink.commit() == 2
+
+
+def test_parts_resume_removes_what_came_later_and_nothing_else(tmp_path: Path) -> None:
+    kept = [
+        "notes.txt",
+        "part-00000.csv",
+        "part-00001.csv",
+        "part-0001.csv",
+        "part-00002.parquet",
+        "x-part-00002.csv",
+    ]
+    stale = ["part-00002.csv", "part-00003.csv", "part-100000.csv", ".part-00004.csv.tmp"]
+    for name in kept + stale:
+        (tmp_path / name).write_bytes(name.encode())
+    sink = PartsSink(tmp_path, ".csv")
+    sink.resume(2)
+    assert names(tmp_path) == sorted(kept)
+    sink.begin().write(b"new")
+    assert sink.commit() == 3
+    assert (tmp_path / "part-00002.csv").read_bytes() == b"new"
+    sink.resume(0)
+    assert names(tmp_path) == sorted(set(kept) - {"part-00000.csv", "part-00001.csv"})
+
+
+def test_parts_missing(tmp_path: Path) -> None:
+    (tmp_path / "part-00001.csv").write_bytes(b"")
+    (tmp_path / "part-00002.csv").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"part-00000.csv: is missing"):
+        PartsSink(tmp_path, ".csv").resume(2)
+    assert names(tmp_path) == ["part-00001.csv", "part-00002.csv"]
+
+
+def test_parts_private_prefix_and_remove(tmp_path: Path) -> None:
+    sink = PartsSink(tmp_path / "staging", ".arrow", private=True, prefix="held-")
+    sink.resume(None)
+    sink.begin()
+    assert mode_of(tmp_path / "staging" / ".held-00000.arrow.tmp") == 0o600
+    assert mode_of(tmp_path / "staging") == 0o700
+    sink.commit()
+    sink.begin()
+    sink.remove()
+    assert not (tmp_path / "staging").exists()
+    assert sink.paths() == []
+    sink.remove()
+
+
+def test_parts_remove_keeps_what_is_not_theirs(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(b"")
+    sink = PartsSink(tmp_path, ".csv")
+    sink.resume(None)
+    sink.begin()
+    sink.finish()
+    sink.remove()
+    assert names(tmp_path) == ["notes.txt"]
+
+
+def test_parts_one_at_a_time_and_close_gives_up(tmp_path: Path) -> None:
+    sink = PartsSink(tmp_path, ".csv")
+    sink.resume(None)
+    sink.begin()
+    with pytest.raises(OutputError, match="commit it first"):
+        sink.begin()
+    sink.close()
+    assert names(tmp_path) == []
+
+
+def test_parts_folder_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"")
+    with pytest.raises(OutputError, match="is a file where a folder is needed"):
+        PartsSink(tmp_path / "out", ".csv").resume(None)
+    with pytest.raises(OutputError):
+        PartsSink(tmp_path / "out", ".csv").begin()
+
+
+# --- standard output
+
+
+class FakeStandardOutput:
+    def __init__(self, buffer: Any) -> None:
+        self.buffer = buffer
+
+
+def test_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", FakeStandardOutput(buffer))
+    sink = StandardOutput()
+    with sink.begin() as out:
+        out.write(b"abc")
+    assert sink.commit() == 3
+    sink.finish()
+    sink.close()
+    assert buffer.getvalue() == b"abc"
+
+
+def test_reader_of_standard_output_goes_away() -> None:
+    program = """
+import sys
+from shoal.errors import OutputError
+from shoal.sinks.files import StandardOutput
+sink = StandardOutput()
+try:
+    for _ in range(10_000):
+        sink.begin().write(b"x" * 1000)
+    sink.finish()
+except OutputError as error:
+    print(error, file=sys.stderr)
+    sys.exit(7)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        assert process.wait() == 7
+    assert said == "standard output: the reader has gone away; keep it open until the run is done\n"
