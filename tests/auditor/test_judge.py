@@ -147,6 +147,14 @@ def test_carried_values_may_be_spelt_another_way():
     assert audit(release, truth, policy=policy(z=1, carry=["price", "seen"])).findings == ()
 
 
+def test_epochs_last_as_long_as_the_shortest_window():
+    truth = pa.table({"ts": [0, 15], "user": ["u", "u"], "site": ["s", "s"], "country": ["x", "x"]})
+    release = pa.table({"ts": [0, 15], "user": ["0" * 32] * 2, "site": ["s", "s"], "country": ["x", "x"]})
+    own = {"site": {"window": 20}, "country": {"window": 10}}
+    report = audit(release, truth, policy=policy(z=1, attribute=own))
+    assert [found.code for found in report.violations] == ["pseudonym-across-epochs"]
+
+
 def test_each_attribute_has_its_own_z_and_window():
     rows = [(0, "u", "s", "x"), (10, "v", "s", "x"), (20, "w", "s", "x")]
     truth = table(records(rows, ("ts", "user", "site", "country")), ("ts", "user", "site", "country"))

@@ -282,6 +282,15 @@ class TestTrace:
         case.trace[0], case.trace[1] = case.trace[1], case.trace[0]
         assert "decision-order" in case.codes()
 
+    def test_in_a_wrong_order_people_are_counted_by_time(self):
+        truth = table(records([(0, "u", "s"), (10, "v", "s"), (5, "w", "s")]))
+        release = table([{"ts": 10, "user": "0" * 32, "site": "s"}])
+        trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 1, "verdict": "released"}])
+        late = trace_table([{"row": 2, "verdict": "suppressed"}])
+        for z, codes in ((3, ["decision-order"]), (4, ["decision-order", "below-z"])):
+            report = audit(release, truth, [trace, late], policy(z=z))
+            assert [found.code for found in report.violations] == codes
+
     def test_a_lower_z(self, case):
         case.trace[0]["z"] = 4
         assert set(case.codes()) == {"z-lowered"}
@@ -299,6 +308,13 @@ class TestTrace:
     def test_a_death_without_cause_is_a_warning(self, case, reason):
         case.trace[0] |= {"verdict": "dead", "reason": reason}
         assert [found.code for found in case.audit().warnings] == ["dead-without-cause"]
+
+    @pytest.mark.parametrize(("time", "codes"), [(300, ["dead-without-cause"]), (299, [])])
+    def test_a_record_is_late_when_older_than_the_newest_by_more_than_lateness(self, time, codes):
+        truth = table(records([(900, "v", "s"), (time, "w", "s")]))
+        entries = [{"row": 0, "verdict": "suppressed"}, {"row": 1, "verdict": "dead", "reason": "late"}]
+        report = audit(table([]), truth, trace_table(entries), policy(z=5, lateness=600))
+        assert [found.code for found in report.findings] == codes
 
     def test_a_record_late_after_one_still_held_died_rightly(self):
         rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
@@ -349,7 +365,7 @@ class TestFreshStart:
         [
             [(FAR, "u", "s"), (0, "u", "s")],  # the same person
             [(FAR, "u", "s"), (FAR, "w", "s"), (0, "v", "s")],  # two persons agreed
-            [(HOUR, "u", "s"), (0, "v", "s")],  # not far ahead
+            [(24 * HOUR, "u", "s"), (0, "v", "s")],  # no further ahead than max_gap
             [(FAR, "u", "s"), (0, "v", "s"), (0, "w", "s"), (-FAR, "u", "s")],
         ],
     )

@@ -32,7 +32,7 @@ def read_records(
     return found
 
 
-def _read(
+def _read(  # noqa: PLR0912 - one branch for each thing a byte can mean
     data: bytes, start: int, line: int, *, width: int, longest: int, delimiter: bytes, quote: bytes
 ) -> Record:
     fields, value = [], b""

@@ -157,11 +157,13 @@ def test_error_of_the_sink_comes_through(encoder: Encoder, read: Read) -> None:
         def write(self, data: Any, /) -> int:
             raise OutputError("out: there is no space left")
 
-    writer = None
-    with pytest.raises(OutputError, match="no space"):
+    def write() -> None:
         writer = encoder.open(Full(), SCHEMA, fresh=True)  # type: ignore[arg-type]
         writer.write(batch())
         writer.close()
+
+    with pytest.raises(OutputError, match="no space"):
+        write()
 
 
 def test_suffixes() -> None:
@@ -228,10 +230,26 @@ WHEN = datetime.date(2024, 2, 29)
 @pytest.mark.parametrize(
     ("column", "in_csv", "in_json"),
     [
-        (pa.array([0, 1_500_000_000, 86_400 * NS + 10, None], pa.timestamp("ns")), ['"1970-01-01T00:00:00"', '"1970-01-01T00:00:01.5"', '"1970-01-02T00:00:00.00000001"', ""], ['"1970-01-01T00:00:00"', '"1970-01-01T00:00:01.5"', '"1970-01-02T00:00:00.00000001"', "null"]),
-        (pa.array([600, 0], pa.timestamp("s")), ['"1970-01-01T00:10:00"', '"1970-01-01T00:00:00"'], ['"1970-01-01T00:10:00"', '"1970-01-01T00:00:00"']),
-        (pa.array([1500], pa.timestamp("ms", "Europe/Rome")), ['"1970-01-01T00:00:01.5Z"'], ['"1970-01-01T00:00:01.5Z"']),
-        (pa.array([1.0, 0.1, float("nan"), float("inf"), None]), ["1", "0.1", "nan", "inf", ""], ["1.0", "0.1", "null", "null", "null"]),
+        (
+            pa.array([0, 1_500_000_000, 86_400 * NS + 10, None], pa.timestamp("ns")),
+            ['"1970-01-01T00:00:00"', '"1970-01-01T00:00:01.5"', '"1970-01-02T00:00:00.00000001"', ""],
+            ['"1970-01-01T00:00:00"', '"1970-01-01T00:00:01.5"', '"1970-01-02T00:00:00.00000001"', "null"],
+        ),
+        (
+            pa.array([600, 0], pa.timestamp("s")),
+            ['"1970-01-01T00:10:00"', '"1970-01-01T00:00:00"'],
+            ['"1970-01-01T00:10:00"', '"1970-01-01T00:00:00"'],
+        ),
+        (
+            pa.array([1500], pa.timestamp("ms", "Europe/Rome")),
+            ['"1970-01-01T00:00:01.5Z"'],
+            ['"1970-01-01T00:00:01.5Z"'],
+        ),
+        (
+            pa.array([1.0, 0.1, float("nan"), float("inf"), None]),
+            ["1", "0.1", "nan", "inf", ""],
+            ["1.0", "0.1", "null", "null", "null"],
+        ),
         (pa.array([-2.0, 1e20, 1e-7]), ["-2", "1e+20", "1e-7"], ["-2.0", "1e+20", "1e-7"]),
         (pa.array([True, None, False]), ["true", "", "false"], ["true", "null", "false"]),
         (pa.array(["x", "", None]).dictionary_encode(), ['"x"', '""', ""], ['"x"', '""', "null"]),
@@ -241,11 +259,19 @@ WHEN = datetime.date(2024, 2, 29)
         (pa.array([None, None]), ["", ""], ["null", "null"]),
         (pa.array([WHEN]), ['"2024-02-29"'], ['"2024-02-29"']),
         (pa.array([Decimal("1.50")]), ['"1.50"'], ["1.50"]),
-        (pa.array([["a", 'b"'], [], None, [None]]), ['"[""a"",""b\\""""]"', '"[]"', "", '"[null]"'], ['["a","b\\""]', "[]", "null", "[null]"]),
+        (
+            pa.array([["a", 'b"'], [], None, [None]]),
+            ['"[""a"",""b\\""""]"', '"[]"', "", '"[null]"'],
+            ['["a","b\\""]', "[]", "null", "[null]"],
+        ),
         (pa.array([{"k": 1}, None]), ['"{""k"":1}"', ""], ['{"k":1}', "null"]),
-        (pa.array([{"lo": 1, "hi": 5}, {"lo": None, "hi": 2}]), ['"[1, 5]"', '"[, 2]"'], ["[1,5]", "[null,2]"]),
+        (
+            pa.array([{"lo": 1, "hi": 5}, {"lo": None, "hi": 2}]),
+            ['"[1, 5]"', '"[, 2]"'],
+            ["[1,5]", "[null,2]"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_values_as_text(column: pa.Array, in_csv: list[str], in_json: list[str]) -> None:
     assert lines_of(column, CsvEncoder()) == in_csv
     assert lines_of(column, JsonlEncoder()) == [f'{{"a":{value}}}' for value in in_json]

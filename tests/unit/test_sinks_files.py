@@ -15,6 +15,7 @@ import pytest
 
 from shoal.errors import CheckpointError, OutputError
 from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.sinks.streams import Guarded
 
 
 def mode_of(path: Path) -> int:
@@ -173,12 +174,10 @@ def test_every_os_error_becomes_one_sentence(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_full_disk() -> None:
-    from shoal.sinks.streams import Guarded
-
-    out = Guarded(open("/dev/full", "wb", buffering=0), "out.csv")
-    with pytest.raises(OutputError, match="out.csv: there is no space left"):
-        out.write(b"x" * 10)
-    out.close()
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        out = Guarded(full, "out.csv")  # type: ignore[arg-type]
+        with pytest.raises(OutputError, match=r"^out\.csv: there is no space left"):
+            out.write(b"x" * 10)
 
 
 # --- parts

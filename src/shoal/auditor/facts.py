@@ -55,7 +55,7 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     carry, shown_carry = _carried(promise, release, known)
     return Facts(
         time=time,
-        usable=has_time & _is_someone(person, persons) & ~known.broken,
+        usable=has_time & _is_someone(person, persons),  # broken records have neither
         person=person,
         carry=carry,
         shown_time=shown_time,

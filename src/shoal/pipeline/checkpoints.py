@@ -44,6 +44,8 @@ class Progress:
     bases: list[int] = field(default_factory=list)
     """Number of the first record of each file begun."""
     outlets: dict[str, int | None] = field(default_factory=dict)
+    unreadable: int = 0
+    """Records that could not even be decoded."""
     failure: str | None = None
     """Why reading ended early, if it did."""
 

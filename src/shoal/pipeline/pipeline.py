@@ -175,22 +175,28 @@ class _Run:
     def _letters_of(
         self, release: Release, decoded: Decoded | None, first: int
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+        """Dead letters of what was refused; the decoder's own reason wins where it had one."""
         verdicts = release.trace.column("verdict").indices.to_numpy()
         dead = release.trace.take(pa.array(np.flatnonzero(verdicts == VERDICTS.index(DEAD))))
         problems = {problem.row: problem for problem in decoded.problems} if decoded else {}
         for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
-            at = row - first
-            refusal, problem = self.anonymizer.explain(reason), problems.get(at)
-            base = int(np.searchsorted(self.progress.bases, row, side="right")) - 1
-            letter = {"file": self.files[base].name, "row": row - self.progress.bases[base] + 1}
+            at, letter = row - first, self._letter(row)
             if decoded is not None and decoded.lines is not None and at >= 0:
                 letter["line"] = int(decoded.lines[at])
-            letter["column"] = problem.column if problem else refusal.column
-            letter["reason"] = problem.reason if problem else refusal.sentence
-            record = None
-            if self.letters.keep_rows and decoded is not None and at >= 0 and problem is None:
-                record = decoded.batch.slice(at, 1).to_pylist()[0]
-            yield letter, record
+            problem = problems.get(at)
+            if problem is not None:
+                yield {**letter, "column": problem.column, "reason": problem.reason}, None
+                continue
+            refusal = self.anonymizer.explain(reason)
+            is_kept = self.letters.keep_rows and decoded is not None and at >= 0
+            record = decoded.batch.slice(at, 1).to_pylist()[0] if is_kept and decoded else None
+            yield {**letter, "column": refusal.column, "reason": refusal.sentence}, record
+        self.progress = replace(self.progress, unreadable=self.progress.unreadable + len(problems))
+
+    def _letter(self, row: int) -> dict[str, Any]:
+        """Where a record stands: its file and its number in it, from 1."""
+        file = int(np.searchsorted(self.progress.bases, row, side="right")) - 1
+        return {"file": self.files[file].name, "row": row - self.progress.bases[file] + 1}
 
     # ---- checkpoints
 
@@ -217,13 +223,12 @@ class _Run:
     def _summary(self, *, finished_before: bool = False) -> RunSummary:
         counts, policy = self.anonymizer.counts, self.policy
         seconds = time.perf_counter() - self.started
-        known = ("pushed", "released", "suppressed", "dead", "held")
         return RunSummary(
             rows_in=counts["pushed"],
             released=counts["released"],
             suppressed=counts["suppressed"],
             dead=counts["dead"],
-            dead_by_reason={name: count for name, count in counts.items() if name not in known},
+            dead_by_reason=self._dead_by_reason(),
             seconds=seconds,
             rows_per_second=counts["pushed"] / seconds if seconds else 0.0,
             files=len(self.files),
@@ -239,3 +244,12 @@ class _Run:
             warnings=list(policy.warnings),
         )
 
+    def _dead_by_reason(self) -> dict[str, int]:
+        """Dead letters by reason; a record that could not be decoded reached the anonymizer without a person."""
+        known = ("pushed", "released", "suppressed", "dead", "held")
+        reasons = {name: count for name, count in self.anonymizer.counts.items() if name not in known}
+        unreadable = self.progress.unreadable
+        if unreadable:
+            reasons["null-person"] -= unreadable
+            reasons = {"unreadable": unreadable, **reasons}
+        return {name: count for name, count in reasons.items() if count}

@@ -121,7 +121,7 @@ class InputFile:
                 if have > MEMORY_LIMIT_BYTES:
                     raise InputError(
                         f"{self.name}: larger than {MEMORY_LIMIT_BYTES // 1024**2} MiB, and this format "
-                        "cannot be read piece by piece from a pipe or compressed file; give an uncompressed one"
+                        "cannot be read piece by piece from a pipe or compressed file; uncompress it first"
                     )
         return pa.BufferReader(b"".join(parts))
 

@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. They need Python >= 3.11 and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test check fix cover bench clean
+
+help:  ## show this
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## make .venv with everything in it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shoal needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)  ## make a day of visits, anonymize it, audit it, draw it
+	$(BIN)/shoal demo --out demo-out
+
+test: $(READY)  ## run all tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+check: $(READY)  ## lint, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: $(READY)  ## mend what can be mended by machine
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+cover: $(READY)  ## the run without JIT: coverage of the kernels and everything that decides
+	rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q -m "not compiled" \
+		tests/unit tests/laws tests/property tests/golden tests/auditor
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/anonymizers/*,src/shoal/auditor/*,src/shoal/vault/*' \
+		--show-missing --skip-covered --fail-under=97
+
+bench: $(READY)  ## speed and memory beside the peers, as ratios in one run
+	$(BIN)/python -m benchmarks.z_speed
+
+clean:  ## remove what was made
+	rm -rf $(VENV) demo-out .coverage .coverage.* .hypothesis

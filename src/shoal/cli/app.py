@@ -1,0 +1,61 @@
+"""The `shoal` command. Commands are loaded when they are called, so that help stays fast."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from cyclopts import App
+
+from shoal import __version__
+from shoal.errors import PolicyError, ShoalError
+
+app = App(
+    name="shoal",
+    version=__version__,
+    help="Let a stream of data about people flow on while no one in it stands out.",
+    help_format="plaintext",
+)
+app.command("shoal.cli.run:run", name="run")
+app.command("shoal.cli.doctor:doctor", name="doctor")
+app.command("shoal.cli.audit:audit", name="audit")
+app.command("shoal.cli.demo:demo", name="demo")
+
+
+def main() -> None:
+    """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy."""
+    try:
+        code = app(result_action="return_value")
+    except ShoalError as error:
+        code = _say(error)
+    except KeyboardInterrupt:
+        print("shoal: stopped; with a checkpoint, the same command goes on from the last one", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read standard output is gone
+        code = 1
+    except Exception as error:  # noqa: BLE001
+        code = _confess(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(error: ShoalError) -> int:
+    problems = error.problems if isinstance(error, PolicyError) else (str(error),)
+    for problem in problems:
+        print(f"shoal: {problem}", file=sys.stderr)
+    return error.exit_code
+
+
+def _confess(error: Exception) -> int:
+    """A fault of ours: where it happened and no text of it, which could hold somebody's value."""
+    if os.environ.get("SHOAL_DEBUG"):
+        raise error
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"
+    print(
+        f"shoal: this should not have happened: {type(error).__name__} at {where}; please report it. "
+        "SHOAL_DEBUG=1 shows the whole trace, which may hold values of your data",
+        file=sys.stderr,
+    )
+    return 1

@@ -1,0 +1,60 @@
+"""`shoal audit`: check a release against its input, independently."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+
+def audit(
+    release: Path,
+    *,
+    policy: Path,
+    truth: Path | None = None,
+    trace: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """Check a release with code that shares nothing with what published it.
+
+    Exit code 0 when no promise is broken, 1 when one is, 2 when the policy is wrong. Without the input or the trace
+    fewer checks are possible; the report says which.
+
+    Examples:
+
+        shoal audit released.parquet --truth visits.csv --trace trace.parquet --policy policy.toml
+
+        shoal audit released/ --policy policy.toml --json
+
+    Parameters
+    ----------
+    release
+        The released file, or a folder of part files.
+    policy
+        The policy it was released under.
+    truth
+        The private input.
+    trace
+        The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
+    as_json
+        Print the report as JSON.
+    """
+    import orjson
+
+    from shoal.auditor import audit as judge
+
+    report = judge(release, truth=truth, trace=_trace(trace), policy=policy)
+    text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
+    print(text, file=sys.stdout)
+    return 0 if report.ok else 1
+
+
+def _trace(path: Path | None) -> Any:
+    from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
+    from shoal.vault.keys import as_secret
+
+    if path is None or not path.is_file() or not is_sealed_trace(path):
+        return path
+    return read_sealed_trace(path, as_secret(None))

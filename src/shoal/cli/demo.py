@@ -1,0 +1,125 @@
+"""`shoal demo`: the main job on a made-up day, from raw rows to a checked release and a picture."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Final
+
+_POLICY: Final = """\
+[stream]
+person = "user"
+time = "ts"
+carry = ["device"]
+
+[source]
+kind = "csv"
+path = "visits.csv"
+
+[anonymize]
+method = "z-anonymity"
+attribute = "site"
+z = {z}
+window = "1h"
+lateness = "5min"
+
+[sink]
+kind = "parquet"
+path = "released.parquet"
+
+[trace]
+path = "trace.parquet"
+"""
+
+
+def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_000, z: int = 20, seed: int = 7) -> int:
+    """Make a day of web visits, anonymize it, audit the release and draw a picture.
+
+    Examples:
+
+        shoal demo
+
+        shoal demo --people 10000 --events 1000000 --z 50
+
+    Parameters
+    ----------
+    out
+        Folder for everything made.
+    people
+        How many people visit sites.
+    events
+        How many visits they make.
+    z
+        How many people must have visited a site within the hour.
+    seed
+        Another seed makes another day.
+    """
+    from shoal.auditor import audit
+    from shoal.cli.showing import summary_lines, watch
+    from shoal.pipeline import Pipeline
+    from shoal.testing.visits import make_visits, write_visits_csv
+
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"making a day of {events:,} visits by {people:,} people …")
+    planted = write_visits_csv(
+        out / "visits.csv", make_visits(people=people, events=events, seed=seed), late_share=0.01, broken_share=0.001
+    )
+    print(f"  among them {planted.late:,} late rows and {sum(planted.broken.values()):,} broken ones")
+    (out / "policy.toml").write_text(_POLICY.format(z=z))
+    print("anonymizing (the first time, kernels are compiled) …")
+    pipeline = Pipeline.from_policy(out / "policy.toml")
+    with watch(quiet=True) as observer:
+        summary = pipeline.run(observer)
+    print("auditing the release with independent code …\n")
+    begun = time.perf_counter()
+    report = audit(
+        out / "released.parquet", truth=out / "visits.csv", trace=out / "trace.parquet", policy=out / "policy.toml"
+    )
+    audited = time.perf_counter() - begun
+    _draw(pipeline, out, report, z)
+    print("\n".join([*summary_lines(summary)[:-2], *_verdict(report, audited), *_places(out)]))
+    return 0 if report.ok and summary.ok else 1
+
+
+def _verdict(report: Any, seconds: float) -> list[str]:
+    metrics = report.metrics
+    unique = metrics["epochs"]["shares"]["1 (unique)"]
+    verdict = "holds" if report.ok else "IS BROKEN: " + "; ".join(found.text() for found in report.violations)
+    return [
+        f"audit          the promise {verdict} (smallest crowd behind a released row: "
+        f"{min(metrics['smallest_crowd'].values())} people; {seconds:.1f} s)",
+        f"people         {metrics['people']:,}, of whom {metrics['people_never_released_share']:.1%} have no released row",
+        f"               {unique['shown']:.1%} of those shown in an hour have a released set no one else has: z hides rare",
+        "               sites, not rare combinations",
+    ]
+
+
+def _places(out: Path) -> list[str]:
+    return [
+        f"released rows  {out / 'released.parquet'}",
+        f"dead letters   {out / 'released.parquet.dead.jsonl'}",
+        f"picture        {out / 'day.png'}",
+        f"policy         {out / 'policy.toml'}   (shoal run it yourself)",
+    ]
+
+
+def _draw(pipeline: Any, out: Path, report: Any, z: int) -> None:
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from shoal.figures.z_day import draw_day
+    from shoal.pipeline.building import make_decoder, make_files
+    from shoal.times import column_ns
+
+    policy = pipeline.policy
+    with make_decoder(policy, make_files(policy)[0], (policy.stream.time,)) as decoder:
+        columns = [column_ns(decoded.batch.column(0)) for decoded in decoder.batches()]
+    times, usable = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    trace = pq.read_table(out / "trace.parquet", columns=["row", "verdict"])
+    rows = trace.column("row").to_numpy()
+    shown = usable[rows]
+    verdicts = np.asarray(trace.column("verdict").to_pylist())
+    draw_day(
+        out / "day.png", times=times[rows][shown], verdicts=verdicts[shown],
+        title=f"Web visits under z-anonymity, z = {z} people an hour",
+    )  # fmt: skip

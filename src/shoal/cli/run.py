@@ -1,0 +1,51 @@
+"""`shoal run`: anonymize a stream as a policy says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def run(
+    policy: Path,
+    *,
+    checkpoint: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+) -> int:
+    """Anonymize a stream as a policy says.
+
+    Released rows go to the policy's sink, unusable ones to the dead letters beside it. Exit code 0 when all went
+    well, 1 when the run failed or the input broke off, 2 when the policy is wrong.
+
+    Examples:
+
+        shoal run policy.toml
+
+        shoal run policy.toml --checkpoint state/     (kill it, start it again: it goes on)
+
+        shoal run policy.toml --json > summary.json
+
+    Parameters
+    ----------
+    policy
+        The policy file (TOML).
+    checkpoint
+        Folder for state, so that a killed run can be started again with the same command.
+    as_json
+        Print the summary as JSON on standard output.
+    quiet
+        No progress.
+    """
+    from shoal.cli.showing import print_summary, watch
+    from shoal.pipeline import Pipeline
+
+    pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)
+    with watch(quiet=quiet) as observer:
+        for warning in pipeline.policy.warnings:
+            observer.warn(warning)
+        summary = pipeline.run(observer)
+    print_summary(summary, as_json=as_json, is_piped=pipeline.policy.sink.path.is_standard)
+    return 0 if summary.ok else 1

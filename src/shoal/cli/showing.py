@@ -1,0 +1,106 @@
+"""How the command line shows what goes on: live on a terminal, as plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import orjson
+
+from shoal.observe.counts import RunSummary
+from shoal.observe.observer import Observer
+
+_SECONDS_BETWEEN_LINES: Final = 5.0
+
+
+class LineObserver(Observer):
+    """Plain lines on standard error, now and then."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._last = time.monotonic()
+
+    def progress(self, summary: RunSummary) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            print(f"shoal: {describe(summary)}", file=sys.stderr)
+
+    def resumed(self, rows: int) -> None:
+        if not self._quiet:
+            print(f"shoal: going on from the checkpoint after {rows:,} rows", file=sys.stderr)
+
+    def warn(self, sentence: str) -> None:
+        print(f"shoal: warning: {sentence}", file=sys.stderr)
+
+
+class LiveObserver(LineObserver):
+    """One line on a terminal that changes as rows go by."""
+
+    def __init__(self, status: Any) -> None:
+        super().__init__(quiet=False)
+        self._status = status
+
+    def progress(self, summary: RunSummary) -> None:
+        self._status.update(describe(summary))
+
+
+@contextmanager
+def watch(*, quiet: bool) -> Iterator[Observer]:
+    """An observer that fits where standard error goes."""
+    if quiet or not sys.stderr.isatty():
+        yield LineObserver(quiet=quiet)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting (the first run compiles its kernels) …") as status:
+        yield LiveObserver(status)
+
+
+def describe(summary: RunSummary) -> str:
+    """One line on how far a run has come."""
+    return (
+        f"{summary.rows_in:,} rows in, {summary.released:,} released, {summary.suppressed:,} suppressed, "
+        f"{summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"
+    )
+
+
+def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None:
+    """The end of a run; standard output belongs to the rows where they go there."""
+    out = sys.stderr if is_piped else sys.stdout
+    if as_json:
+        print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
+    else:
+        print("\n".join(summary_lines(summary)), file=out)
+    if summary.failure:
+        print(f"shoal: {summary.failure} (what could be read was used)", file=sys.stderr)
+
+
+def summary_lines(summary: RunSummary) -> list[str]:
+    """A summary for people."""
+    if summary.finished_before:
+        return [f"this run was finished before; nothing was changed ({summary.rows_in:,} rows, {summary.released:,} released)"]
+    lines = [
+        f"rows in        {summary.rows_in:>12,}",
+        f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
+        f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}",
+        f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
+    ]
+    lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
+    lines += [
+        f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({summary.seconds:.1f} s)",
+        f"promise        {summary.guarantee}",
+        f"released to    {summary.released_to}",
+    ]
+    if summary.dead:
+        lines.append(f"dead letters   {summary.dead_letters}")
+    if summary.trace:
+        lines.append(f"trace          {summary.trace}  (private: for the auditor)")
+    return lines
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:6.1%}" if whole else ""
