@@ -35,7 +35,15 @@ def test_records_are_those_of_the_csv_module_where_every_quote_closes(text):
 
 
 @settings(deadline=None)
-@given(st.text("ab,é\n\r ", max_size=40))
+@given(
+    st.one_of(
+        st.text("ab,é\n\r ", max_size=40),
+        st.text('a,"\n', max_size=16),
+        st.lists(
+            st.sampled_from(['"a"', '""', '"x,""y"', "b", ",", ",", "\n", "\r\n", '"']), max_size=16
+        ).map("".join),
+    )
+)
 @example("x\n\n\na\n")
 @example("\n\nx\na\n")
 @example("x,y\na\n")
@@ -51,8 +59,9 @@ def test_the_fast_way_agrees_with_the_careful_one(text):
         assert found[1].tolist() == broken.tolist()
 
 
-def test_complete_rows_go_the_fast_way():
-    assert lines._read_plain(b"x,y\na,b\n", ",", None) is not None
+@pytest.mark.parametrize("data", [b"x,y\na,b\n", b'"x","y"\r\n"a, ""b""",c\r\n\r\n,""'])
+def test_tidy_rows_go_the_fast_way(data):
+    assert lines._read_plain(data, ",", None) is not None
 
 
 def test_broken_records_keep_their_number():

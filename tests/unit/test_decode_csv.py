@@ -322,11 +322,17 @@ def test_decoder_for() -> None:
 # --- against the twin and against Python's csv module
 
 ALPHABET = [b"a", b",", b'"', b"\n", b"\r", b"\r\n", b'""', b'"\n', b"\0", "ж".encode()]
+LINES = [b'a"b,"c\n', b'",x\n', b"a,b\n", b'"\n', b'a,"b\r\n', b'""\n']
 soup = st.lists(st.sampled_from(ALPHABET), max_size=40).map(b"".join)
+quoted_soup = st.lists(st.sampled_from(LINES), max_size=20).map(b"".join)
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=soup, block_bytes=st.integers(1, 20), longest=st.integers(1, 30))
+@given(data=soup | quoted_soup, block_bytes=st.integers(1, 20), longest=st.integers(1, 60))
+@example(data=b'a"b,"c\n' * 4 + b'",x\n', block_bytes=99, longest=20)
+@example(data=b'a"b,"c\n' * 4 + b'",x' + b"x" * 30 + b"\n", block_bytes=99, longest=20)
+@example(data=b'a"b,"c\n' * 9, block_bytes=2, longest=20)
+@example(data=b'a"b,"c\n' * 9, block_bytes=2, longest=99)
 @example(data=b'"\n"\n', block_bytes=1, longest=2)
 @example(data=b'a,"\r\na,"\r\na,"\r\n', block_bytes=5, longest=4)
 @example(data=b'a"b,"c\n' * 5 + b'"', block_bytes=3, longest=12)

@@ -128,11 +128,21 @@ def test_declared_types(kind: pa.DataType, good: list[Any], bad: list[Any]) -> N
 def test_a_bad_record_costs_one_row(line: bytes, column: str, reason: str, block_bytes: int) -> None:
     data = b'{"a":1,"b":2}\n' + line + b'\n\r\n{"b":3}'
     rows, problems, lines = decode(
-        data, ["a", "b"], types={"a": pa.int64()}, block_bytes=block_bytes, max_record_bytes=64
+        data,
+        ["a", "b"],
+        types={"a": pa.int64(), "b": pa.int64()},
+        block_bytes=block_bytes,
+        max_record_bytes=64,
     )
     assert rows == [(1, 2), (None, None), (None, 3)]
     assert problems == [(1, column, reason)]
     assert lines == [1, 2, 4]
+
+
+def test_integers_of_more_than_64_bits() -> None:
+    rows, problems, _ = decode(jsonl({"a": 2**63 - 1}, {"a": 2**63}), ["a"], types={"a": pa.int64()})
+    assert rows == [(2**63 - 1,), (None,)]
+    assert problems == [(1, "a", "not a value of type int64")]
 
 
 def test_nested_values_in_other_columns_do_not_matter() -> None:
@@ -169,7 +179,8 @@ def test_truncated_stream_gives_complete_lines_then_says_so() -> None:
     failure = TruncatedInput("visits: breaks off")
     for tail in (b'{"a":2}', b'{"a', b"x" * 99):
         memory = Memory(b'{"a":1}\n' + tail, failure=failure)
-        decoder = JsonlDecoder(memory, columns=["a"], block_bytes=4, max_record_bytes=50)
+        types = {"a": pa.int64()}
+        decoder = JsonlDecoder(memory, columns=["a"], types=types, block_bytes=4, max_record_bytes=50)
         assert until_error(decoder) == ([1], failure)
 
 

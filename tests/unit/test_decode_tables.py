@@ -151,7 +151,7 @@ def test_something_else_entirely(decoder: type[Decoder], write: Write) -> None:
 def test_truncated_arrow_gives_complete_batches(write: Write) -> None:
     whole = write()
     previous = -1
-    for size in range(len(write(TABLE.slice(0, 0))), len(whole) - 8, 64):
+    for size in range(8, len(whole), 61):
         rows, error = until_error(ArrowDecoder(Memory(whole[:size]), columns=["n"]))
         # A stream may end after any batch.
         assert isinstance(error, TruncatedInput) or "in its schema" in str(error) or write is arrow_stream
@@ -175,6 +175,29 @@ def test_error_of_the_source_comes_through() -> None:
     memory = Memory(whole[: len(whole) // 2], failure=TruncatedInput("visits.csv: the gzip data breaks off"))
     with pytest.raises(TruncatedInput, match="gzip"):
         list(ArrowDecoder(memory, columns=["n"]).batches())
+
+
+def test_error_of_the_source_in_the_schema() -> None:
+    memory = Memory(arrow_stream()[:8], failure=TruncatedInput("visits.csv: the gzip data breaks off"))
+    with pytest.raises(TruncatedInput, match="gzip"):
+        _ = ArrowDecoder(memory, columns=["n"]).schema
+
+
+def test_damage_in_the_middle_of_arrow() -> None:
+    data = bytearray(arrow_stream())
+    second = data.index(b"\xff\xff\xff\xff", len(data) // 2)
+    data[second + 4 : second + 8] = b"\x08\x00\x00\x00"
+    rows, error = until_error(ArrowDecoder(Memory(bytes(data)), columns=["n"]))
+    assert rows == list(range(len(rows)))
+    assert "damaged" in str(error)
+
+
+def test_encoded_and_extension_columns() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["x", "y"]))
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16] * 3, pa.binary(16)))
+    found = ArrowDecoder(Memory(arrow_stream(pa.table({"a": runs, "b": uuids}))), columns=["a", "b"])
+    assert found.schema.types == [pa.string(), pa.binary(16)]
+    assert rows_of(found) == [{"a": value, "b": b"0" * 16} for value in "xxy"]
 
 
 def test_damaged_arrow_offsets_are_noticed() -> None:

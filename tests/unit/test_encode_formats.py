@@ -280,6 +280,21 @@ def test_values_as_text(column: pa.Array, in_csv: list[str], in_json: list[str])
     assert lines_of(column[1:], CsvEncoder()) == in_csv[1:]
 
 
+def test_encoded_and_extension_columns() -> None:
+    assert (
+        lines_of(pa.RunEndEncodedArray.from_arrays([2], pa.array(["x"])), JsonlEncoder()) == ['{"a":"x"}'] * 2
+    )
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"\x0f" * 16], pa.binary(16)))
+    assert lines_of(uuids, CsvEncoder()) == ['"' + "0f" * 16 + '"']
+
+
+def test_large_text_makes_several_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.encode.compression._FRAME_BYTES", 100)
+    data = encode(JsonlEncoder(compression="zstd"), *[batch()] * 9)
+    assert data.count(b"\x28\xb5\x2f\xfd") > 3
+    assert read_jsonl(unzstd(data)) == ROWS * 9
+
+
 def test_json_keys_are_escaped() -> None:
     out = io.BytesIO()
     rows = pa.record_batch({'a"b': [1], "c": ["x"]})

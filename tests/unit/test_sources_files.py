@@ -226,6 +226,38 @@ def test_named_pipe(tmp_path: Path, kind: str) -> None:
     writer.join()
 
 
+def test_standard_input_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for data in (TEXT, b"x", b""):
+        monkeypatch.setattr("sys.stdin", FakeStandardInput(data))
+        with InputFile(None).open() as stream:
+            assert stream.readable()
+            assert stream.read() == data
+
+
+def test_read_error_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "open", lambda *_: Broken())
+    with pytest.raises(InputError, match=r"cannot be read \(Input/output error\)"):
+        written_without_open(tmp_path).open()
+
+
+def written_without_open(folder: Path) -> InputFile:
+    os.close(os.open(folder / "a", os.O_CREAT))
+    return InputFile(folder / "a")
+
+
+def test_decompressed_streams_are_ordinary_streams(tmp_path: Path) -> None:
+    with written(tmp_path, gzip.compress(TEXT)).open() as stream:
+        assert (stream.readable(), stream.seekable()) == (True, False)
+        assert io.BufferedReader(stream).readline() == TEXT.split(b"\n")[0] + b"\n"  # type: ignore[arg-type]
+    with written(tmp_path, gzip.compress(TEXT)).open() as stream:
+        assert stream.read(0) == b""
+        assert stream.readall() == TEXT  # type: ignore[attr-defined]
+
+
 # --- seekable and fingerprint
 
 

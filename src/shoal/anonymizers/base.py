@@ -92,6 +92,11 @@ class Anonymizer(ABC):
     def held(self) -> int:
         """Records taken in and not decided yet."""
 
+    @property
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Records so far by what became of them: pushed, released, suppressed, dead, held, and dead by reason."""
+
     @abstractmethod
     def bind(self, schema: pa.Schema) -> None:
         """Fix the input types; raise InputError when a column is missing or of a type that cannot be used."""

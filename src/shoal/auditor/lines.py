@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -33,8 +34,8 @@ def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: st
 
 
 def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:
-    """Read with Arrow where no reader could disagree: no quote, no NUL, valid UTF-8, every row complete."""
-    if b'"' in data or b"\x00" in data or not data.strip() or not delimiter.isascii():
+    """Read with Arrow where no reader could disagree: tidy quotes, no NUL, valid UTF-8, every row complete."""
+    if b"\x00" in data or not data.strip() or not delimiter.isascii() or not _is_tidy(data, delimiter):
         return None
     try:
         table = csv.read_csv(pa.BufferReader(data), **_plain_options(data, delimiter, header))
@@ -46,11 +47,22 @@ def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part |
     return columns, np.zeros(table.num_rows, np.bool_)
 
 
+def _is_tidy(data: bytes, delimiter: str) -> bool:
+    """Tell whether every quoted field is quoted from end to end and ends on its line."""
+    if b'"' not in data:
+        return True
+    mark = re.escape(delimiter).encode()
+    field = rb'(?:"[^"\r\n]*+(?:""[^"\r\n]*+)*+"|[^"\r\n' + mark + rb"]*+)"
+    untidy = rb"^(?!" + field + rb"(?:" + mark + field + rb")*+\r?$)"
+    return b"\r" not in data.replace(b"\r\n", b"") and re.search(untidy, data, re.MULTILINE) is None
+
+
 def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dict[str, Any]:
-    names = header or re.split(rb"[\r\n]+", data.lstrip(b"\r\n"), maxsplit=1)[0].decode().split(delimiter)
+    first = re.split(rb"[\r\n]+", data.lstrip(b"\r\n"), maxsplit=1)[0].decode()
+    names = header or split_fields(first, delimiter) or []
     return {
         "read_options": csv.ReadOptions(column_names=header),
-        "parse_options": csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        "parse_options": csv.ParseOptions(delimiter=delimiter, quote_char='"'),
         "convert_options": csv.ConvertOptions(
             column_types=dict.fromkeys(names, TEXT), null_values=[""], strings_can_be_null=True
         ),
@@ -76,50 +88,57 @@ def csv_records(text: str, delimiter: str) -> Iterator[list[str] | None]:
     """Yield the fields of every record, None for one that cannot be read. Blank lines are no records."""
     lines = io.StringIO(text, newline="").readlines()
     ends = _QuoteEnds(lines, delimiter)
+    is_clean = _UNREADABLE.search(text) is None
     at = 0
     while at < len(lines):
-        end = ends.of_record(at)
-        if end is None:
-            yield None
-        elif record := _without_newline("".join(lines[at : end + 1])):
-            yield None if _UNREADABLE.search(record) else split_fields(record, delimiter)
-        at = (at if end is None else end) + 1
+        record = _without_newline(lines[at])
+        fields = split_fields(record, delimiter)
+        if fields is None and (end := ends.of_record(at)) is not None:
+            record = _without_newline("".join(lines[at : end + 1]))
+            fields = split_fields(record, delimiter)
+            at = end
+        if record:
+            yield fields if is_clean or not _UNREADABLE.search(record) else None
+        at += 1
 
 
 class _QuoteEnds:
-    """For every line: where a record that starts there ends, in linear time over all lines.
+    """For a line that leaves a quote open: where its record ends, in linear time over all lines.
 
     A quoted field that never closes, or is longer than 16 MiB, makes its first line one unreadable record.
     """
 
     def __init__(self, lines: list[str], delimiter: str) -> None:
         self._lines, self._delimiter = lines, delimiter
-        self._starts = np.zeros(len(lines) + 1, np.int64)
-        np.cumsum([len(line) for line in lines], out=self._starts[1:])
-        self._quoted = np.array([i for i, line in enumerate(lines) if '"' in line], np.int64)
-        # Of lines with a quote: does a record that is inside a quoted field before the line end with it?
-        self._closes = np.array([not self._is_open(i, inside=True) for i in self._quoted], np.bool_)
-        self._closing = self._quoted[self._closes]
 
     def of_record(self, at: int) -> int | None:
-        if '"' not in self._lines[at] or not self._is_open(at, inside=False):
-            return at
+        """Return the last line of a record whose first line leaves a quote open."""
         found = int(np.searchsorted(self._closing, at + 1))
         if found == len(self._closing) or self._is_too_long(at, int(self._closing[found])):
             return None
         return int(self._closing[found])
 
-    def _is_open(self, at: int, *, inside: bool) -> bool:
-        line, position = self._lines[at], 0
-        while True:
-            if inside or line.startswith('"', position):
-                closing = _TO_CLOSING_QUOTE.match(line, position if inside else position + 1)
-                if closing is None:
-                    return True
-                position, inside = closing.end(), False
-            position = line.find(self._delimiter, position) + 1
-            if position == 0:
-                return False
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        return np.cumsum([0, *(len(line) for line in self._lines)])
+
+    @cached_property
+    def _quoted(self) -> npt.NDArray[np.int64]:
+        return np.array([at for at, line in enumerate(self._lines) if '"' in line], np.int64)
+
+    @cached_property
+    def _closing(self) -> npt.NDArray[np.int64]:
+        """Lines that end a record which is inside a quoted field before them."""
+        return np.array([at for at in self._quoted.tolist() if not self._is_open_after(at)], np.int64)
+
+    def _is_open_after(self, at: int) -> bool:
+        """Tell whether a line that starts inside a quoted field leaves one open."""
+        line = self._lines[at]
+        closing = _TO_CLOSING_QUOTE.match(line)
+        following = line.find(self._delimiter, closing.end()) if closing else -1
+        if closing is None or following < 0:
+            return closing is None
+        return split_fields(line[following + 1 :], self._delimiter) is None
 
     def _is_too_long(self, at: int, end: int) -> bool:
         """Tell whether more than the limit lies between two lines with quotes of this record."""
@@ -131,22 +150,25 @@ class _QuoteEnds:
 
     def _has_long_field(self, at: int, end: int) -> bool:
         fields = split_fields(_without_newline("".join(self._lines[at : end + 1])), self._delimiter)
-        return any(len(field.encode("utf-8", "surrogateescape")) > _LONGEST_QUOTED for field in fields)
+        return any(len(field.encode("utf-8", "surrogateescape")) > _LONGEST_QUOTED for field in fields or ())
 
 
 def _without_newline(record: str) -> str:
     return record.removesuffix("\n").removesuffix("\r")
 
 
-def split_fields(record: str, delimiter: str) -> list[str]:
-    """Split a record; a quote counts only at the start of a field, as Python's csv module has it."""
+def split_fields(record: str, delimiter: str) -> list[str] | None:
+    """Split a record; None if a quote stays open. A quote counts only where a field starts, as in Python's csv."""
     if '"' not in record:
         return record.split(delimiter)
     fields, position = [], 0
     while True:
-        quoted = _TO_CLOSING_QUOTE.match(record, position + 1) if record.startswith('"', position) else None
-        head = quoted.group()[:-1].replace('""', '"') if quoted else ""
-        position = quoted.end() if quoted else position
+        head = ""
+        if record.startswith('"', position):
+            quoted = _TO_CLOSING_QUOTE.match(record, position + 1)
+            if quoted is None:
+                return None
+            head, position = quoted.group()[:-1].replace('""', '"'), quoted.end()
         end = record.find(delimiter, position)
         fields.append(head + record[position : end if end >= 0 else None])
         if end < 0:

@@ -12,6 +12,8 @@ from shoal.decode.tables import TableDecoder, pieces
 from shoal.errors import InputError, TruncatedInput
 
 _FILE_MAGIC: Final = b"ARROW1\0\0"
+_END_MAGIC: Final = b"ARROW1"
+_TAIL_BYTES: Final = 64 * 1024
 
 
 class ArrowDecoder(TableDecoder):
@@ -86,8 +88,11 @@ class ArrowDecoder(TableDecoder):
             ) from None
 
     def _check_end(self) -> None:
-        # The file format has a footer; a stream may end after any message.
-        if self._is_file and not self._stream.read(1):
+        """The file format has a footer that ends like the file begins; a stream may end after any message."""
+        tail = b""
+        while self._is_file and (part := self._stream.read(_TAIL_BYTES)):
+            tail = (tail + part)[-len(_END_MAGIC) :]
+        if self._is_file and tail != _END_MAGIC:
             raise self._truncated()
 
     def _broken(self) -> InputError:

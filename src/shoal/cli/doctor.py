@@ -1,0 +1,52 @@
+"""`shoal doctor`: check a policy, its columns and a sample of the data before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def doctor(
+    policy: Path,
+    *,
+    rows: int = 100_000,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """Check a policy, its columns and a sample of the data before anything runs.
+
+    Nothing is written. Exit code 0 when the policy can run, 1 when it would fail, 2 when the policy itself is wrong.
+
+    Examples:
+
+        shoal doctor policy.toml
+
+        shoal doctor policy.toml --rows 1000000 --json
+
+    Parameters
+    ----------
+    policy
+        The policy file (TOML).
+    rows
+        How many of the first rows to look at.
+    as_json
+        Print the remarks as JSON.
+    """
+    import orjson
+
+    from shoal.pipeline.examining import examine
+    from shoal.policy import load_policy
+
+    remarks = examine(load_policy(policy), rows=rows)
+    is_fit = all(remark.level != "wrong" for remark in remarks)
+    if as_json:
+        content = {"ok": is_fit, "remarks": [remark.to_dict() for remark in remarks]}
+        print(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(), file=sys.stdout)
+    else:
+        marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
+        for remark in remarks:
+            print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}", file=sys.stdout)
+        print("this policy can run" if is_fit else "this policy would fail; see WRONG above", file=sys.stdout)
+    return 0 if is_fit else 1

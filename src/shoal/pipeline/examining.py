@@ -1,0 +1,213 @@
+"""Looking at a policy and a sample of its data before anything runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.anonymizers.base import Anonymizer
+from shoal.decode.base import Decoded
+from shoal.errors import InputError, ShoalError
+from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.policy import Policy
+from shoal.times import column_ns
+from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
+
+Level = Literal["good", "look", "wrong"]
+SAMPLE_ROWS: Final = 100_000
+_NEARLY_UNIQUE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing seen: good, worth a look, or wrong; with what it means and what to do."""
+
+    level: Level
+    topic: str
+    sentence: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The first rows of the input."""
+
+    batch: pa.RecordBatch
+    problems: tuple[tuple[str | None, str], ...]
+    is_all: bool
+
+
+def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
+    """Everything worth saying about a policy that was read without error."""
+    remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
+    remarks += [*_key_remarks(policy), *_place_remarks(policy)]
+    try:
+        anonymizer = make_anonymizer(policy, new_secret())
+        sample = _take_sample(policy, anonymizer, rows, remarks)
+    except ShoalError as error:
+        return [*remarks, Remark("wrong", "source", str(error))]
+    if sample is not None:
+        remarks += _sample_remarks(policy, anonymizer, sample)
+    return remarks
+
+
+def _key_remarks(policy: Policy) -> Iterator[Remark]:
+    try:
+        secret = secret_from_environment()
+    except ShoalError as error:
+        yield Remark("wrong", "key", str(error))
+        return
+    if secret is not None:
+        path = Path(os.environ[KEY_FILE_VARIABLE])
+        if path.stat().st_mode & 0o077:
+            yield Remark("look", "key", f"{path}: others can read the key; run: chmod 600 {path}")
+        yield Remark("good", "key", f"pseudonyms and sealed files use the key that {KEY_FILE_VARIABLE} names")
+    elif policy.checkpoint is not None:
+        yield Remark(
+            "look", "key",
+            f"{KEY_FILE_VARIABLE} is not set: a key will be made beside the checkpoint, which protects only against "
+            "someone who copies the checkpoint alone",
+        )  # fmt: skip
+    else:
+        yield Remark(
+            "look", "key",
+            f"{KEY_FILE_VARIABLE} is not set: pseudonyms use a key that ends with the run, so two runs cannot be joined",
+        )  # fmt: skip
+
+
+def _place_remarks(policy: Policy) -> Iterator[Remark]:
+    places = {"sink": policy.sink.path, "dead letters": policy.dead_letters.path}
+    if policy.trace is not None:
+        places["trace"] = policy.trace.path
+    else:
+        yield Remark("look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly")
+    for topic, place in places.items():
+        if place.is_standard:
+            continue
+        parent = next(folder for folder in (place.path, *place.path.parents) if folder.exists())
+        if not os.access(parent, os.W_OK):
+            yield Remark("wrong", topic, f"{place.text}: cannot be written; make {parent} writable or name another place")
+        elif place.path.is_file():
+            yield Remark("look", topic, f"{place.text}: is there already and will be replaced")
+
+
+def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:
+    if any(place.is_standard for place in policy.source.path):
+        remarks.append(Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken"))
+        return None
+    files = make_files(policy)
+    remarks.append(Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names"))
+    decoded, is_all = [], False
+    with make_decoder(policy, files[0], anonymizer.columns) as decoder:
+        anonymizer.bind(decoder.schema)
+        try:
+            for part in _until(decoder.batches(), rows):
+                decoded.append(part)
+            is_all = len(files) == 1 and sum(part.batch.num_rows for part in decoded) < rows
+        except InputError as error:
+            remarks.append(Remark("wrong", "source", str(error)))
+        empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
+    problems = tuple((problem.column, problem.reason) for part in decoded for problem in part.problems)
+    return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), problems, is_all)
+
+
+def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:
+    seen = 0
+    for decoded in batches:
+        yield decoded
+        seen += decoded.batch.num_rows
+        if seen >= rows:
+            return
+
+
+def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+    batch = sample.batch
+    if not batch.num_rows:
+        yield Remark("look", "sample", "the first file has no rows")
+        return
+    whole = "all" if sample.is_all else "the first"
+    yield Remark("good", "sample", f"{whole} {batch.num_rows:,} rows were looked at")
+    if sample.problems:
+        column, reason = sample.problems[0]
+        where = f"column {column!r}: " if column else ""
+        yield Remark(
+            "look", "sample",
+            f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; the first: {where}{reason}",
+        )  # fmt: skip
+    yield from _time_remarks(policy, batch)
+    yield from _carry_remarks(policy, batch)
+    yield from _outcome_remarks(anonymizer, sample)
+
+
+def _time_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
+    times, usable = column_ns(batch.column(policy.stream.time))
+    known = times[usable]
+    if not len(known):
+        yield Remark("wrong", "time", f"column {policy.stream.time!r}: no row has a usable time; name the right column")
+        return
+    newest = np.maximum.accumulate(known)
+    behind = newest - known
+    longest = int(behind.max())
+    if longest:
+        share = np.count_nonzero(behind) / len(known)
+        needed = float(np.quantile(behind[behind > 0], 0.99)) / 1e9
+        yield Remark(
+            "look", "time",
+            f"{share:.2%} of rows come after a newer one, up to {longest / 1e9:,.0f} s late; "
+            f'lateness = "{int(np.ceil(needed))}s" would take in 99% of them',
+        )  # fmt: skip
+    gaps = np.diff(newest)
+    max_gap = getattr(policy.anonymize, "max_gap", None)
+    if max_gap is not None and np.count_nonzero(gaps > max_gap.ns):
+        yield Remark(
+            "look", "time",
+            f"{np.count_nonzero(gaps > max_gap.ns):,} gaps are longer than max_gap; until a second person confirms the "
+            f"new time, rows after such a gap go to the dead letters; if such gaps are normal, raise max_gap "
+            f"above {int(gaps.max() / 1e9):,} s",
+        )  # fmt: skip
+
+
+def _carry_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
+    for name in policy.stream.carry:
+        column = batch.column(name)
+        present = len(column) - column.null_count
+        distinct = pc.count_distinct(column).as_py()
+        if present and distinct > _NEARLY_UNIQUE * present and present > 20:
+            yield Remark(
+                "look", "carry",
+                f"column {name!r}: {distinct / present:.0%} of its values are different; carried unchanged, it can single "
+                "people out and link their pseudonyms",
+            )  # fmt: skip
+
+
+def _outcome_remarks(anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+    """Try the method on the sample: what would leave, and what would be refused."""
+    anonymizer.push_batch(sample.batch)
+    anonymizer.flush()
+    counts: dict[str, Any] = anonymizer.counts
+    rows = counts["pushed"]
+    released = counts["released"] / rows
+    level: Level = "good" if released >= 0.01 else "look"
+    yield Remark(
+        level, "outcome",
+        f"of these rows {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
+        f"{counts['dead'] / rows:.2%} refused"
+        + ("" if level == "good" else "; choose a smaller z, a longer window or a hierarchy"),
+    )  # fmt: skip
+    fixed = ("pushed", "released", "suppressed", "dead", "held")
+    for reason in islice((name for name in counts if name not in fixed), 8):
+        refusal = anonymizer.explain(reason)
+        count = counts[reason] - (len(sample.problems) if reason == "null-person" else 0)
+        if count > 0:
+            yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
