@@ -23,17 +23,18 @@ LATEST: Final = 2**62 - 1
 
 _SECOND: Final = 1_000_000_000
 _FEW: Final = 32
-_WHOLE: Final = r"^[+-]?[0-9]+$"
+_WHOLE: Final = r"^[+-]?[0-9]{1,30}$"
 _DECIMAL: Final = r"^[+-]?[0-9]+([.][0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
 _CLOCK: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
 _ZONED: Final = _CLOCK + r")(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _UNZONED: Final = _CLOCK + r")?$"
-_WHOLE_RE: Final = re.compile(_WHOLE)
-_DECIMAL_RE: Final = re.compile(_DECIMAL)
+# In Python `$` also matches before a line end, in Arrow it does not.
+_WHOLE_RE: Final = re.compile(_WHOLE.replace("$", r"\Z"))
+_DECIMAL_RE: Final = re.compile(_DECIMAL.replace("$", r"\Z"))
 _ISO_RE: Final = re.compile(
     r"^(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ](?P<minute>[0-9]{2}:[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.](?P<fraction>[0-9]{1,9}))?)?"
-    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?\Z"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -88,7 +89,7 @@ def _exact_ns(value: Any) -> int | None:
     if isinstance(value, date):
         return (value - _EPOCH.date()).days * 86_400 * _SECOND
     if isinstance(value, np.datetime64):
-        return None if np.isnat(value) else int(value.astype("datetime64[ns]").astype(np.int64))
+        return _datetime64_ns(value)
     return None
 
 
@@ -104,9 +105,17 @@ def _datetime_ns(value: datetime) -> int | None:
     return (aware - _EPOCH) // timedelta(microseconds=1) * 1000 + int(getattr(value, "nanosecond", 0))
 
 
+def _datetime64_ns(value: np.datetime64) -> int | None:
+    nanoseconds = value.astype("datetime64[ns]")
+    # NumPy wraps round where a time does not fit; seconds have room for all years, and NaT equals nothing
+    if np.isnat(value) or nanoseconds.astype("datetime64[s]") != value.astype("datetime64[s]"):
+        return None
+    return int(nanoseconds.astype(np.int64))
+
+
 def _text_ns(text: str) -> int | None:
     if _WHOLE_RE.match(text):
-        return int(text) * _SECOND if len(text) < 32 else None
+        return int(text) * _SECOND
     if _DECIMAL_RE.match(text):
         return value_ns(float(text))
     match = _ISO_RE.match(text)
@@ -140,7 +149,7 @@ def _filled(column: pa.Array, value: float) -> npt.NDArray[np.float64]:
 def _float_seconds_ns(seconds: npt.NDArray[np.float64]) -> tuple[Ints, Bools]:
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = np.rint(seconds * _SECOND)
-        usable = (scaled >= EARLIEST) & (scaled <= LATEST)  # NaN fails too
+        usable = (scaled >= EARLIEST) & (scaled < LATEST + 1)  # LATEST itself is no float; NaN fails too
     return np.where(usable, scaled, 0).astype(np.int64), usable
 
 

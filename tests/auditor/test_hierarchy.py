@@ -64,7 +64,7 @@ def test_cells_may_be_quoted(levels):
     ("text", "words"),
     [
         ("a;x;*\na;y;*\n", "two others"),
-        ("a;b;a;*\n", "two others|above itself"),
+        ("a;b;a;*\n", "two others"),
         ("a;x\nb;y\n", "one root"),
         ("", "one root"),
     ],
@@ -75,7 +75,7 @@ def test_what_is_no_tree_is_refused(levels, text, words):
 
 
 def test_circles_are_refused():
-    with pytest.raises(PolicyError, match=r"above itself|two others"):
+    with pytest.raises(PolicyError, match="two others"):
         ladder({"kind": "nested", "tree": {"*": [{"x": ["y"]}, {"y": ["x"]}]}})
 
 

@@ -17,6 +17,7 @@ from shoal.decode import decoder_for
 from shoal.decode.base import Decoder
 from shoal.decode.csv import CsvDecoder
 from shoal.errors import InputError, PolicyError, TruncatedInput
+from shoal.kernels import csv_records as kernel
 from tests.reference import csv_records as twin
 
 
@@ -330,7 +331,9 @@ quoted_soup = st.lists(st.sampled_from(LINES), max_size=20).map(b"".join)
 @settings(max_examples=300, deadline=None)
 @given(data=soup | quoted_soup, block_bytes=st.integers(1, 20), longest=st.integers(1, 60))
 @example(data=b'a"b,"c\n' * 4 + b'",x\n', block_bytes=99, longest=20)
-@example(data=b'a"b,"c\n' * 4 + b'",x' + b"x" * 30 + b"\n", block_bytes=99, longest=20)
+@example(data=b'a"b,"c\n' * 4 + b'",x' + b"x" * 30 + b"\na,b\n", block_bytes=99, longest=20)
+@example(data=b'"\nb""c"\na,b\n', block_bytes=99, longest=3)
+@example(data=b'\0"\na,b\n', block_bytes=99, longest=20)
 @example(data=b'a"b,"c\n' * 9, block_bytes=2, longest=20)
 @example(data=b'a"b,"c\n' * 9, block_bytes=2, longest=99)
 @example(data=b'"\n"\n', block_bytes=1, longest=2)
@@ -371,6 +374,25 @@ def test_same_as_the_twin(data: bytes, block_bytes: int, longest: int) -> None:
 
 def _only_blank(part: bytes) -> bool:
     return not part.strip(b"\r\n")
+
+
+def test_a_bad_record_keeps_no_bounds() -> None:
+    """Else its fields would be copied, wherever their bounds point."""
+    data = np.frombuffer(b"aa,bb\naa,bb,cc\n\0,bb\n", dtype=np.uint8)
+    table = np.zeros(256, dtype=np.uint8)
+    table[[0, 10, 13, 44, 34]] = [kernel.NUL, kernel.LF, kernel.CR, kernel.DELIMITER, kernel.QUOTE]
+    starts, ends = np.full((2, 2, 5), 9)
+    codes, counts, lines = np.zeros((3, 5), dtype=np.int64)
+    cursor = np.array([0, 1, -1, 0])
+    slots = np.array([0, 1])
+    rows, why = kernel.split_records(
+        data, True, table, 99, 2, slots, cursor, starts, ends, codes, counts, lines
+    )
+    assert (rows, why) == (3, kernel.NEEDS_MORE)
+    assert codes[:3].tolist() == [kernel.GOOD, kernel.WRONG_COUNT, kernel.HAS_NUL]
+    assert starts[:, :3].tolist() == [[0, 0, 0], [3, 0, 0]]
+    assert ends[:, :3].tolist() == [[2, 0, 0], [5, 0, 0]]
+    assert cursor.tolist()[:2] == [len(data), 4]
 
 
 cells = st.text(alphabet='ab,"\n\r жé🐟', max_size=6)

@@ -73,6 +73,7 @@ def test_shorter_than_the_checkpoint(tmp_path: Path) -> None:
     assert (tmp_path / "out.partial").read_bytes() == b"abc"
     with pytest.raises(CheckpointError):
         FileSink(tmp_path / "other").resume(1)
+    assert os.listdir(tmp_path) == ["out.partial"]
 
 
 def test_died_after_the_rename(tmp_path: Path) -> None:

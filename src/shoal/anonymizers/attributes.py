@@ -19,7 +19,7 @@ from shoal.kernels.events import NO_ROOM, decide_text
 from shoal.kernels.siphash import siphash128
 
 OnPrivate = Literal["drop", "blank", "generalize"]
-Levels = npt.NDArray[np.int16]
+Levels = npt.NDArray[np.int32]
 
 _NO_BYTES: Final = np.empty(0, dtype=np.uint8)
 SLICE: Final = 65_536
@@ -213,6 +213,7 @@ class AttributeColumn:
 
     def __post_init__(self) -> None:
         self.rekey(self.key)
+        self._singles = 0
 
     def rekey(self, key: Words) -> None:
         """Use this key for the table; what the table holds must be of the same key."""
@@ -237,7 +238,7 @@ class AttributeColumn:
 
     def decide(self, reading: Reading, *, persons: Ints, times: Ints, usable: Bools) -> Levels:
         """Level each row may leave at, 0 the value itself; -1 where it is private. Rows are in time order."""
-        levels = np.empty(len(times), dtype=np.int16)
+        levels = np.empty(len(times), dtype=np.int32)
         rule = Rule(persons, times, usable, self.z, self.window_ns)
         for start in range(0, len(times), SLICE):
             rows = slice(start, min(start + SLICE, len(times)))
@@ -249,6 +250,9 @@ class AttributeColumn:
         """The level of one value, as decide gives it."""
         if text is None:
             return crowd_kernel.PRIVATE
+        self._singles += 1
+        if self._singles % SLICE == 0:
+            self.crowd.trim()
         if self.hierarchy is not None:
             return self._decide_path(self.hierarchy.path(text), person, time)
         encoded = text.encode()
@@ -261,7 +265,7 @@ class AttributeColumn:
 
     def _decide_path(self, path: tuple[str, ...], person: Ints, time: int) -> int:
         nodes = np.array([_hash(self.key, label) for label in path], dtype=np.int64)
-        levels = np.empty(1, dtype=np.int16)
+        levels = np.empty(1, dtype=np.int32)
         self.crowd.make_room(len(path))
         starts, times = np.array([0, len(path)]), np.array([time])
         crowd_kernel.decide_paths(*self.crowd.arrays, person, nodes, starts, times, self.z, self.window_ns, 0, levels)

@@ -34,10 +34,18 @@ def is_text_like(kind: pa.DataType) -> bool:
 def as_text(value: Any) -> str | None:
     """One Python value as the text its column would have; None for no value or one that cannot be used."""
     if isinstance(value, str):
-        return value
+        return value if value.isascii() or _is_encodable(value) else None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     return str(int(value)) if isinstance(value, int | np.integer) else None
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, which no UTF-8 column can hold
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

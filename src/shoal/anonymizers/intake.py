@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,21 @@ import pyarrow as pa
 from shoal.errors import InputError
 
 
-def record_batches(data: Any) -> Iterator[pa.RecordBatch]:
-    """Batches of anything that speaks Arrow: batches, tables, readers, pandas and polars frames."""
+def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    """The schema and the batches of anything that speaks Arrow: batches, tables, readers, pandas and polars frames."""
     if isinstance(data, pa.RecordBatch):
-        yield data
-    elif isinstance(data, pa.Table):
-        yield from data.to_batches()
-    elif hasattr(data, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(data)
-    elif hasattr(data, "__arrow_c_array__"):
-        yield pa.record_batch(data)
-    else:
-        raise InputError(
-            f"push_batch takes Arrow batches, tables, or frames of pandas and polars, not {type(data).__name__}"
-        )
+        return data.schema, [data]
+    if isinstance(data, pa.Table):
+        return data.schema, data.to_batches()
+    if hasattr(data, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(data)
+        return reader.schema, reader
+    if hasattr(data, "__arrow_c_array__"):
+        batch = pa.record_batch(data)
+        return batch.schema, [batch]
+    raise InputError(
+        f"push_batch takes Arrow batches, tables, or frames of pandas and polars, not {type(data).__name__}"
+    )
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -71,19 +72,32 @@ def require_same(expected: pa.Schema, given: pa.Schema) -> None:
             )
 
 
-def record_type(value: Any) -> pa.DataType:
-    """The type of a column of values like this one; text where there is none yet."""
+def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:
+    """The type of a column of values like this one: text where there is none yet, None where there is no type.
+
+    Numbers that are measured, not counted, may have a fraction later on.
+    """
     if value is None:
         return pa.string()
-    kind = pa.array([value]).type
-    return pa.float64() if pa.types.is_integer(kind) else kind  # later numbers may have a fraction
+    try:
+        kind = pa.array([value]).type
+    except (ValueError, TypeError, OverflowError):  # Arrow's own message would show the value
+        return None
+    if pa.types.is_integer(kind):
+        return pa.int64() if is_counted else pa.float64()
+    return pa.float64() if pa.types.is_floating(kind) else kind
 
 
 def fits(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value can stand in a column of this type."""
+    """Whether a value comes back unchanged out of a column of this type."""
+    if value is None:
+        return True
+    if isinstance(value, bool) != pa.types.is_boolean(kind):
+        return False
     try:
-        return value is None or pa.scalar(value, kind).is_valid
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError):
+        back = pa.scalar(value, kind).as_py()
+        return bool(back == value or (back != back and value != value))  # NaN  # noqa: PLR0124
+    except (ValueError, TypeError, OverflowError):
         return False
 
 

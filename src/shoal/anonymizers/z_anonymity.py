@@ -21,7 +21,7 @@ from shoal.errors import CheckpointError, InputError
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import clock as clock_kernel
 from shoal.kernels.events import admit_text
-from shoal.times import LATEST, column_ns, is_time_type, now_ns, value_ns
+from shoal.times import EARLIEST, LATEST, column_ns, is_time_type, now_ns, value_ns
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.pseudonyms import Pseudonyms
 from shoal.vault.snapshots import State, open_state, seal_state
@@ -132,6 +132,7 @@ class ZAnonymity(Anonymizer):
         self._reasons = reasons_for(column.name for column in self._attributes)
         self._tracer = Tracer(self._reasons, self._thresholds())
         self._clock = np.zeros(clock_kernel.CLOCK, dtype=np.int64)
+        self._clock[clock_kernel.NEWEST] = EARLIEST  # time only ever moves forward, from the first event on too
         self._held = HeldRows()
         self._seen = 0
         self._counts = dict.fromkeys((RELEASED, SUPPRESSED, *self._reasons), 0)
@@ -247,11 +248,12 @@ class ZAnonymity(Anonymizer):
     # ---- batches
 
     def push_batch(self, batch: Any) -> Release:
-        batches = [piece.select(select(piece.schema, self.columns).names) for piece in record_batches(batch)]
-        for piece in batches:  # raise before anything changes
-            self._check_types(piece.schema)
-        for piece in batches:
-            self.bind(piece.schema)
+        schema, pieces = record_batches(batch)
+        fields = select(schema, self.columns)
+        batches = [piece.select(fields.names) for piece in pieces]
+        has_rows = any(piece.num_rows for piece in batches)
+        if has_rows or not any(pa.types.is_null(kind) for kind in fields.types):
+            self.bind(fields)  # an empty table has types too, unless it says nothing of them
         parts = [
             self._push_rows(piece.slice(start, SLICE))
             for piece in batches
@@ -290,9 +292,9 @@ class ZAnonymity(Anonymizer):
         people = Texts.of(batch.column(settings.person))
         readings = self._read(batch)
         reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int8)
-        for number, (column, reading) in enumerate(zip(self._attributes, readings, strict=True)):
+        for number, column in reversed(list(enumerate(self._attributes))):  # the first unknown column is named
             if column.is_listed:
-                reasons[~reading.known & reading.present] = FIRST_UNKNOWN + number
+                reasons[~readings[number].known & readings[number].present] = FIRST_UNKNOWN + number
         missing = ~np.asarray(batch.column(settings.time).is_valid().to_numpy(zero_copy_only=False))
         reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
         reasons[~people.filled] = NULL_PERSON
@@ -413,15 +415,25 @@ class ZAnonymity(Anonymizer):
         if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
             clock[clock_kernel.NEWEST] = time
             clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
-        return self._release_until(int(clock[clock_kernel.NEWEST]) - self._settings.lateness_ns)
+        limit = int(clock[clock_kernel.NEWEST]) - self._settings.lateness_ns
+        release, _ = self._release_until(limit)
+        for column in self._attributes:  # nothing older than limit comes any more: an idle stream forgets too
+            column.crowd.expire(max(limit - column.window_ns, 2 * EARLIEST))
+            column.crowd.trim()
+        return release
 
     def flush(self) -> Release:
-        return self._release_until(LATEST)
+        release, times = self._release_until(LATEST)
+        if len(times):
+            # what comes now and is older than these cannot be sorted in before them any more: it is late
+            newest = int(times[-1]) + self._settings.lateness_ns
+            self._clock[clock_kernel.NEWEST] = max(int(self._clock[clock_kernel.NEWEST]), newest)
+        return release
 
-    def _release_until(self, limit: int) -> Release:
+    def _release_until(self, limit: int) -> tuple[Release, Ints]:
         self._held.gather_singles(self.input_schema)
-        rows, decisions = self._decide_waiting(self._held.take_until(limit, self.input_schema))
-        return self._close(rows, decisions)
+        waiting = self._held.take_until(limit, self.input_schema)
+        return self._close(*self._decide_waiting(waiting)), waiting.times
 
     # ---- one record
 
@@ -430,7 +442,7 @@ class ZAnonymity(Anonymizer):
         person = as_text(record.get(settings.person))
         time = value_ns(record.get(settings.time))
         reason = self._trouble(record, person, time)
-        if settings.lateness_ns:
+        if settings.lateness_ns and reason == NO_REASON:
             self._require_types(record)
         self._seen += 1
         if reason == NO_REASON:
@@ -498,12 +510,20 @@ class ZAnonymity(Anonymizer):
 
     def _require_types(self, record: Record) -> None:
         """Records that wait become columns later, so they must fit one type each."""
-        fields = [(name, record.get(name)) for name in self.columns]
+        types = self._record_types(record) if self._input_schema is None else self._input_schema
+        for name, kind in zip(types.names, types.types, strict=True):
+            if not fits(record.get(name), kind):
+                raise InputError(f"column {name!r}: a value is not {kind}; give one type")
         if self._input_schema is None:
-            self.bind(pa.schema([(name, record_type(value)) for name, value in fields]))
-        for name, value in fields:
-            if not fits(value, self.input_schema.field(name).type):
-                raise InputError(f"column {name!r}: a value is not {self.input_schema.field(name).type}; give one type")
+            self.bind(types)
+
+    def _record_types(self, record: Record) -> pa.Schema:
+        counted = {self._settings.person, *(column.name for column in self._attributes)}
+        types = {name: record_type(record.get(name), is_counted=name in counted) for name in self.columns}
+        for name, kind in types.items():
+            if kind is None:
+                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
+        return pa.schema(types)
 
     # ---- state
 

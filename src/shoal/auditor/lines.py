@@ -34,7 +34,7 @@ def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: st
 
 
 def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:
-    """Read with Arrow where no reader could disagree: tidy quotes, no NUL, valid UTF-8, every row complete."""
+    """Read with Arrow where no reader could disagree: tidy quotes, no NUL, valid UTF-8, complete rows."""
     if b"\x00" in data or not data.strip() or not delimiter.isascii() or not _is_tidy(data, delimiter):
         return None
     try:
@@ -158,7 +158,7 @@ def _without_newline(record: str) -> str:
 
 
 def split_fields(record: str, delimiter: str) -> list[str] | None:
-    """Split a record; None if a quote stays open. A quote counts only where a field starts, as in Python's csv."""
+    """Split a record, None if a quote stays open; a quote counts only where a field starts (Python's csv)."""
     if '"' not in record:
         return record.split(delimiter)
     fields, position = [], 0

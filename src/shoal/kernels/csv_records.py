@@ -88,8 +88,6 @@ def read_record(
                 quoted = True
                 fresh = False
             elif quoted:
-                if at + 1 >= size and not final:
-                    return _MORE, start, 0, 0, -1
                 if at + 1 < limit and table[data[at + 1]] == QUOTE:
                     at += 1
                 else:

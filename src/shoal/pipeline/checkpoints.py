@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
-from shoal.errors import CheckpointError
+from shoal.errors import CheckpointError, VaultError
 from shoal.vault.keys import Secret, new_secret, secret_from_environment, secret_from_file
 from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
 
@@ -109,32 +109,32 @@ class CheckpointFolder:
 
     def latest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; None where there never was one."""
-        broken = []
-        for _, path in sorted(self._found(), reverse=True):
+        damaged: list[tuple[Path, VaultError]] = []
+        for number, path in sorted(self._found(), reverse=True):
             try:
                 checkpoint = self._read(path)
-            except SealBroken as error:
-                broken.append(f"{path}: this checkpoint is damaged ({error})")
+            except (SealBroken, WrongKey) as error:
+                damaged.append((path, error))
                 continue
-            for sentence in broken:
-                self._warn(f"{sentence}; using the one before it")
+            for bad, error in damaged:  # the key is the right one: it opened this one
+                reason = "the mark of its key is altered" if isinstance(error, WrongKey) else error
+                self._warn(f"{bad}: this checkpoint is damaged ({reason}); using the one before it")
+            self._number = number  # the damaged one is written over, and this one stays until it is
             return checkpoint
-        if broken:
-            raise CheckpointError(
-                "; ".join(broken) + "; no whole one is left. Remove the folder and the output to start over"
-            )
+        if damaged:
+            raise _none_is_whole(damaged)
         return None
 
     def _read(self, path: Path) -> Checkpoint:
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise SealBroken(f"it cannot be read: {error.strerror}") from None
         if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
             raise SealBroken("its beginning is lost")
         _, length = _HEAD.unpack_from(data)
         sealed, snapshot = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
-        try:
-            content = json.loads(unseal(self.secret, sealed, purpose=_PURPOSE))
-        except WrongKey as error:
-            raise CheckpointError(f"{path}: {error}") from None
+        content = json.loads(unseal(self.secret, sealed, purpose=_PURPOSE))
         if _digest(snapshot) != content["snapshot"]:
             raise SealBroken("its end is lost or altered")
         return Checkpoint(Progress(**content["progress"]), snapshot)
@@ -189,6 +189,14 @@ def require_same_run(progress: Progress, *, policy: str, sources: dict[str, Any]
             f"{changed[0]}: has changed since the checkpoint (size, time of change or content); "
             "put the file back as it was, or start over with a new folder and a new output"
         )
+
+
+def _none_is_whole(damaged: list[tuple[Path, VaultError]]) -> CheckpointError:
+    foreign = [f"{path}: {error}" for path, error in damaged if isinstance(error, WrongKey)]
+    if foreign:
+        return CheckpointError(foreign[0])
+    listed = "; ".join(f"{path}: this checkpoint is damaged ({error})" for path, error in damaged)
+    return CheckpointError(f"{listed}; no whole one is left. Remove the folder and the output to start over")
 
 
 def _digest(data: bytes) -> str:

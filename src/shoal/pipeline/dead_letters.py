@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from shoal.sinks.files import FileSink
 from shoal.vault.keys import Secret
@@ -31,16 +32,17 @@ class DeadLetters:
         """Go back to a position; None starts anew."""
         self._out = self._sink.resume(position)
 
-    def write(self, letter: dict[str, Any], record: dict[str, Any] | None = None) -> None:
-        """Add a letter: file, row, line, column, reason."""
+    def write(self, letter: dict[str, Any], record: pa.RecordBatch | None = None) -> None:
+        """Add a letter: file, row, line, column, reason; `record` is a batch of one row."""
         if self.keep_rows and record is not None:
             letter = {**letter, **self._kept(record)}
         self._out.write(orjson.dumps(letter, option=orjson.OPT_APPEND_NEWLINE))
 
-    def _kept(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _kept(self, batch: pa.RecordBatch) -> dict[str, Any]:
+        record = {name: _plain(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         if self._secret is None:
             return {"record": record}
-        sealed = seal(self._secret, orjson.dumps(record, default=str), purpose="dead letter")
+        sealed = seal(self._secret, orjson.dumps(record), purpose="dead letter")
         return {"sealed": base64.b64encode(sealed).decode()}
 
     def commit(self) -> int:
@@ -51,6 +53,21 @@ class DeadLetters:
         """Nothing more will come."""
         self._sink.finish()
 
+    def clean(self) -> None:
+        """Nothing is left over."""
+
     def close(self) -> None:
         """Let go of the file."""
         self._sink.close()
+
+
+def _plain(column: Any) -> Any:
+    """The only value of a column as JSON can hold it; Python's own times would lose nanoseconds."""
+    kind = column.type
+    types = pa.types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return column[0].as_py()
+    try:
+        return column.cast(pa.string())[0].as_py()
+    except pa.ArrowException:
+        return str(column[0].as_py())

@@ -25,17 +25,25 @@ _TRACE: Final = "trace"
 
 
 class Outlet(Protocol):
-    """Where rows leave. A position is what `commit` gave; `open` with it forgets all that came after."""
+    """Where rows leave."""
 
-    def open(self, schema: pa.Schema, position: int | None) -> None: ...
+    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
+        """Begin, or go back to a position `commit` gave and forget what came after; `finishing`: only `finish` is left."""
 
-    def write(self, batch: pa.RecordBatch) -> None: ...
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows."""
 
-    def commit(self) -> int: ...
+    def commit(self) -> int:
+        """Bring everything to the disk; give the position."""
 
-    def finish(self) -> None: ...
+    def finish(self) -> None:
+        """Show the result under its name. Once more after a crash gives the same."""
 
-    def close(self) -> None: ...
+    def clean(self) -> None:
+        """Remove what was needed only to finish again: called when the end is on record."""
+
+    def close(self) -> None:
+        """Let go."""
 
 
 class FileOutlet:
@@ -46,7 +54,7 @@ class FileOutlet:
         self._sink = sink
         self._writer: Writer | None = None
 
-    def open(self, schema: pa.Schema, position: int | None) -> None:
+    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
         self._schema = schema
         self._out = self._sink.resume(position) if isinstance(self._sink, FileSink) else self._sink.begin()
         self._is_fresh = not position
@@ -70,6 +78,9 @@ class FileOutlet:
     def finish(self) -> None:
         self._sink.finish()
 
+    def clean(self) -> None:
+        pass
+
     def close(self) -> None:
         self._sink.close()
 
@@ -84,7 +95,7 @@ class FolderOutlet:
         self._writer: Writer | None = None
         self._rows = 0
 
-    def open(self, schema: pa.Schema, position: int | None) -> None:
+    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
         self._schema = schema
         self._sink.resume(position)
 
@@ -114,6 +125,9 @@ class FolderOutlet:
         self.commit()
         self._sink.finish()
 
+    def clean(self) -> None:
+        pass
+
     def close(self) -> None:
         self._sink.close()
 
@@ -126,10 +140,14 @@ class AssembledOutlet:
         self._parts = PartsSink(path.with_name(path.name + ".parts"), encoder.suffix, private=private)
         self._folder = FolderOutlet(encoder, self._parts)
         self._target = FileSink(path, private=private)
+        self._is_joined = False
 
-    def open(self, schema: pa.Schema, position: int | None) -> None:
+    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
         self._schema = schema
-        self._folder.open(schema, position)
+        # The parts go only when the end is on record; a run that lost that record finds the file alone.
+        self._is_joined = finishing and not self._parts.folder.exists() and self._target.path.exists()
+        if not self._is_joined:
+            self._folder.open(schema, position)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._folder.write(batch)
@@ -138,8 +156,8 @@ class AssembledOutlet:
         return self._folder.commit()
 
     def finish(self) -> None:
-        """Join the parts; done over again from the parts if a crash comes before they are removed."""
-        if not self._parts.paths() and self._target.path.exists() and not self._parts.folder.exists():
+        """Join the parts; they stay until the end is on record."""
+        if self._is_joined:
             return
         self._folder.finish()
         with ExitStack() as stack:
@@ -147,6 +165,8 @@ class AssembledOutlet:
             self._encoder.join(pieces, self._target.resume(None), self._schema)
         self._target.commit()
         self._target.finish()
+
+    def clean(self) -> None:
         self._parts.remove()
 
     def close(self) -> None:

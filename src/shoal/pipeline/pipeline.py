@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from shoal.sources.files import InputFile
 from shoal.vault.keys import as_secret, secret_from_environment
 
 _RUN_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
+_REFUSED_WAITING = "ahead"
 
 
 class Pipeline:
@@ -58,40 +60,51 @@ class _Run:
         self.observer = observer
         self.started = time.perf_counter()
         self.files = make_files(policy)
-        checkpoint = policy.checkpoint
-        self.folder = CheckpointFolder(checkpoint.path.path, warn=observer.warn) if checkpoint else None
-        self.every = checkpoint.every if checkpoint else None
-        self.anonymizer: Anonymizer = make_anonymizer(policy, self.folder.secret if self.folder else as_secret(None))
+        self.folder: CheckpointFolder | None = None
+        self.every = policy.checkpoint.every if policy.checkpoint else None
         self.types: dict[str, pa.DataType] | None = None
+        self.first: Decoder | None = None
+        self.outlets: dict[str, Any] = {}
         self.last_checkpoint = (self.started, 0)
         self.is_resumed = False
 
     def execute(self) -> RunSummary:
-        try:
+        with ExitStack() as stack:
+            checkpoint = self.policy.checkpoint
+            if checkpoint is not None:
+                self.folder = CheckpointFolder(checkpoint.path.path, warn=self.observer.warn)
+                stack.callback(self.folder.release)
+            secret = self.folder.secret if self.folder else as_secret(None)
+            self.anonymizer: Anonymizer = make_anonymizer(self.policy, secret)
+            stack.callback(self._close)
             return self._execute()
-        finally:
-            if self.folder is not None:
-                self.folder.release()
 
     def _execute(self) -> RunSummary:
         marks = {file.name: file.fingerprint() for file in self.files} if self.folder else {}
         self.progress = Progress(policy=self.policy.fingerprint(*_RUN_SECTIONS), sources=marks)
         self._take_up()
+        self._make_outlets()
         if self.progress.phase == "done":
+            self._each_outlet("clean")  # a kill may have come between the last note and this
             return self._summary(finished_before=True)
         self._bind()
         self._open_outlets()
-        try:
-            if self.progress.phase == "reading":
-                self._read_all()
-                self._commit("finishing")
-            for outlet in self.outlets.values():
-                outlet.finish()
-            self._commit("done")
-        finally:
-            for outlet in self.outlets.values():
-                outlet.close()
+        if self.progress.phase == "reading":
+            self._read_all()
+            self._commit("finishing")
+        self._each_outlet("finish")
+        self._commit("done")
+        self._each_outlet("clean")
         return self._summary()
+
+    def _each_outlet(self, step: Literal["finish", "clean", "close"]) -> None:
+        for outlet in self.outlets.values():
+            getattr(outlet, step)()
+
+    def _close(self) -> None:
+        if self.first is not None:
+            self.first.close()
+        self._each_outlet("close")
 
     # ---- start
 
@@ -106,35 +119,49 @@ class _Run:
         self.progress = found.progress
         self.anonymizer.restore(found.snapshot)
         self.is_resumed = True
-        self.observer.resumed(self.anonymizer.counts["pushed"])
+        if found.progress.phase != "done":
+            self.observer.resumed(self.anonymizer.counts["pushed"])
 
     def _bind(self) -> None:
         """Fix the columns' types by the first file, so that the output's columns are known."""
-        with self._decoder(self.files[0]) as decoder:
-            self.anonymizer.bind(decoder.schema)
-            self.types = decoder.types
+        # It stays open to be read from: standard input cannot be opened a second time.
+        self.first = self._decoder(self.files[0])
+        schema = self.first.schema
+        try:
+            self.anonymizer.bind(schema)
+        except InputError as error:
+            raise InputError(f"{self.files[0].name}: {error}") from None
+        self.types = self.first.types
 
     def _decoder(self, file: InputFile) -> Decoder:
         return make_decoder(self.policy, file, self.anonymizer.columns, self.types)
 
-    def _open_outlets(self) -> None:
+    def _decoder_of(self, number: int) -> Decoder:
+        first, self.first = self.first, None
+        if number == 0 and first is not None:
+            return first
+        if first is not None:
+            first.close()
+        return self._decoder(self.files[number])
+
+    def _make_outlets(self) -> None:
         policy, key = self.policy, secret_from_environment()
         is_resumable = self.folder is not None
+        letters = policy.dead_letters
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key)
         self.rows: Outlet = make_outlet(policy, resumable=is_resumable)
-        self.letters = DeadLetters(
-            policy.dead_letters.path.path, keep_rows=policy.dead_letters.keep_rows, secret=key
-        )
-        self.trace = (
-            make_trace_outlet(policy.trace.path.path, resumable=is_resumable, secret=key) if policy.trace else None
-        )
-        positions = self.progress.outlets
-        self.outlets: dict[str, Any] = {"rows": self.rows, "letters": self.letters}
-        if self.progress.phase == "reading":
-            self.letters.open(positions.get("letters"))
-            self.rows.open(self.anonymizer.output_schema, positions.get("rows"))
-        if self.trace is not None:
+        self.trace: Outlet | None = None
+        self.outlets = {"letters": self.letters, "rows": self.rows}
+        if policy.trace is not None:
+            self.trace = make_trace_outlet(policy.trace.path.path, resumable=is_resumable, secret=key)
             self.outlets["trace"] = self.trace
-            self.trace.open(self.anonymizer.trace_schema, positions.get("trace"))
+
+    def _open_outlets(self) -> None:
+        positions, is_finishing = self.progress.outlets, self.progress.phase == "finishing"
+        self.letters.open(positions.get("letters"))
+        self.rows.open(self.anonymizer.output_schema, positions.get("rows"), finishing=is_finishing)
+        if self.trace is not None:
+            self.trace.open(self.anonymizer.trace_schema, positions.get("trace"), finishing=is_finishing)
         if self.folder is not None and not self.is_resumed:
             self._commit("reading")
 
@@ -154,7 +181,7 @@ class _Run:
         if is_new:
             bases = [*self.progress.bases, self.anonymizer.counts["pushed"]]
             self.progress = replace(self.progress, file=number, position=None, bases=bases)
-        with self._decoder(self.files[number]) as decoder:
+        with self._decoder_of(number) as decoder:
             for decoded in decoder.batches(self.progress.position):
                 first = self.anonymizer.counts["pushed"]
                 self._hand_over(self.anonymizer.push_batch(decoded.batch), decoded, first)
@@ -174,24 +201,30 @@ class _Run:
 
     def _letters_of(
         self, release: Release, decoded: Decoded | None, first: int
-    ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch | None]]:
         """Dead letters of what was refused; the decoder's own reason wins where it had one."""
         verdicts = release.trace.column("verdict").indices.to_numpy()
         dead = release.trace.take(pa.array(np.flatnonzero(verdicts == VERDICTS.index(DEAD))))
         problems = {problem.row: problem for problem in decoded.problems} if decoded else {}
         for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
-            at, letter = row - first, self._letter(row)
-            if decoded is not None and decoded.lines is not None and at >= 0:
-                letter["line"] = int(decoded.lines[at])
+            at, letter, record = row - first, self._letter(row), None
             problem = problems.get(at)
-            if problem is not None:
-                yield {**letter, "column": problem.column, "reason": problem.reason}, None
-                continue
             refusal = self.anonymizer.explain(reason)
-            is_kept = self.letters.keep_rows and decoded is not None and at >= 0
-            record = decoded.batch.slice(at, 1).to_pylist()[0] if is_kept and decoded else None
-            yield {**letter, "column": refusal.column, "reason": refusal.sentence}, record
+            column, why = (problem.column, problem.reason) if problem else (refusal.column, refusal.sentence)
+            if decoded is not None and self._is_refused_on_arrival(reason):
+                if decoded.lines is not None:
+                    letter["line"] = int(decoded.lines[at])
+                if self.letters.keep_rows and problem is None:
+                    record = decoded.batch.slice(at, 1)
+            yield {**letter, "column": column, "reason": why}, record
         self.progress = replace(self.progress, unreadable=self.progress.unreadable + len(problems))
+
+    def _is_refused_on_arrival(self, reason: str) -> bool:
+        """Whether records are always refused for this reason in the batch they came with.
+
+        One that waited may be refused in a later one, and a letter must not depend on where a batch ended.
+        """
+        return reason != _REFUSED_WAITING or not self.anonymizer.guarantee.max_delay_ns
 
     def _letter(self, row: int) -> dict[str, Any]:
         """Where a record stands: its file and its number in it, from 1."""

@@ -45,9 +45,9 @@ class FileSink:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if position:
                 self._take_back(position)
+                self._check_length(position)
             file = _open(self._working, self._mode)
             self._out = Guarded(file, self.path)
-            self._check_length(position or 0)
             file.truncate(position or 0)
             file.seek(position or 0)
         return self._out  # type: ignore[return-value]
@@ -92,9 +92,8 @@ class FileSink:
             os.replace(self.path, self._working)
 
     def _check_length(self, position: int) -> None:
-        length = os.stat(self._working).st_size
+        length = self._working.stat().st_size if self._working.exists() else 0
         if length < position:
-            self.close()
             raise CheckpointError(
                 f"{self._working}: has {length} bytes where the checkpoint has {position}; "
                 "restore the file or start without the checkpoint"

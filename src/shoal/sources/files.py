@@ -146,19 +146,26 @@ class FileSource:
         """What there is to read, in order; InputError when a path matches nothing."""
         found: dict[Path | None, None] = {}
         for text in self._paths:
-            found.update(dict.fromkeys(self._resolve(text)))
+            try:
+                found.update(dict.fromkeys(self._resolve(text)))
+            except OSError as error:
+                raise _unreadable(str(self._full(text)), error) from None
         return [InputFile(path, compression=self._compression) for path in found]
+
+    def _full(self, text: str) -> Path:
+        return Path(text) if self._base is None else self._base / text
 
     def _resolve(self, text: str) -> Sequence[Path | None]:
         if text == STANDARD_INPUT:
             return [None]
-        path = Path(text) if self._base is None else self._base / text
+        path = self._full(text)
         if path.is_dir():
             return _require(
                 sorted(_usable(path.iterdir())), f"{path}: there is no file to read in this folder"
             )
         if path.exists() or not glob.has_magic(text):
-            return [_existing(path)]
+            path.stat()
+            return [path]
         matches = map(Path, glob.glob(str(path), recursive=True))
         return _require(sorted(_usable(matches)), f"{path}: no file matches; check the pattern")
 
@@ -173,14 +180,6 @@ def _require(paths: list[Path], sentence: str) -> list[Path]:
     if not paths:
         raise InputError(sentence)
     return paths
-
-
-def _existing(path: Path) -> Path:
-    try:
-        path.stat()
-    except OSError as error:
-        raise _unreadable(str(path), error) from None
-    return path
 
 
 def _unreadable(name: str, error: OSError) -> InputError:
