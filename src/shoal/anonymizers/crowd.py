@@ -14,9 +14,9 @@ Ints = npt.NDArray[np.int64]
 _SMALLEST: Final = 64
 _SPARE: Final = 1.4
 """Room given when a table is made anew, times what it holds."""
-_EMPTIEST: Final = 0.45
+_EMPTIEST: Final = 0.6
 """A table holding less than this share of its room is made anew."""
-_INDEX_FULLEST: Final = 0.75
+_INDEX_FULLEST: Final = 0.5
 
 
 class CrowdTable:

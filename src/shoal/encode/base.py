@@ -20,6 +20,9 @@ class Writer(ABC):
     def close(self) -> None:
         """End the piece (compressed member, footer). What was written to stays open."""
 
+    def abandon(self) -> None:  # noqa: B027
+        """Let go of a piece that will never be ended: nothing more is written, not even when this is collected."""
+
 
 class Encoder(ABC):
     """A format and its options."""

@@ -71,6 +71,10 @@ class _ParquetWriter(Writer):
         self._write_group()
         self._writer.close()
 
+    def abandon(self) -> None:
+        self._held = []
+        self._writer.is_open = False  # or it would write its footer when it is collected
+
     def _write_group(self) -> None:
         """Many small batches make one row group, not one each."""
         if self._held:

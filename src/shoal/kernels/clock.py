@@ -6,8 +6,7 @@ events that were too far ahead to be believed on one person's word.
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from shoal.kernels.compiling import kernel
 
 STARTED, NEWEST, CONFIRMED, OWNER_LOW, OWNER_HIGH, CLAIMED = 0, 1, 2, 3, 4, 5
 FIRST_CLAIM = 6
@@ -17,7 +16,7 @@ CLOCK = FIRST_CLAIM + 3 * CLAIMS
 TAKEN, RESTART, LATE, AHEAD, UNUSABLE = 0, 1, 2, 3, 4
 
 
-@njit(cache=True)
+@kernel
 def is_backed(clock, low, high, time, max_gap):
     """Whether another person recently claimed a time close to this one."""
     for claim in range(min(clock[CLAIMED], CLAIMS)):
@@ -28,7 +27,7 @@ def is_backed(clock, low, high, time, max_gap):
     return False
 
 
-@njit(cache=True)
+@kernel
 def note_claim(clock, low, high, time):
     """Remember an event that nobody backs yet, in place of the oldest one remembered."""
     at = FIRST_CLAIM + 3 * (clock[CLAIMED] % CLAIMS)
@@ -38,7 +37,7 @@ def note_claim(clock, low, high, time):
     clock[CLAIMED] += 1
 
 
-@njit(cache=True)
+@kernel
 def start_clock(clock, low, high, time):
     """Begin at this event; until a second person agrees it is only one person's word."""
     clock[STARTED] = 1
@@ -49,7 +48,7 @@ def start_clock(clock, low, high, time):
     clock[CLAIMED] = 0
 
 
-@njit(cache=True)
+@kernel
 def admit_one(clock, low, high, time, lateness, max_gap):
     """Take or refuse one event, and move time."""
     if clock[STARTED] == 0:
@@ -74,7 +73,7 @@ def admit_one(clock, low, high, time, lateness, max_gap):
     return TAKEN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def admit(clock, persons, times, usable, lateness, max_gap, codes, newest):
     """Take or refuse events in arrival order; newest[i] is the stream's time after event i."""
     for i in range(len(times)):

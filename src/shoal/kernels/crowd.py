@@ -17,7 +17,8 @@ how far it came, the caller makes room and goes on.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from shoal.kernels.compiling import inlined, kernel
 
 HEAD, USED, LIVE, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = 0, 1, 2, 3, 4, 5, 6, 7
 MARKS = 8
@@ -29,107 +30,107 @@ _GOLDEN = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd: spreads co
 PRIVATE = -1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def fold(word):
     """The tag of a key: 32 well-mixed bits."""
     return (word ^ (word >> 32)) & _LOW32
 
 
-@njit(cache=True, inline="always")
+@inlined
 def pair_tag(person_low, attribute):
     """The tag of a (person, attribute) pair."""
     return fold(person_low + np.int64(attribute) * _GOLDEN)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def entry(tag, position):
     """What an index holds for a position."""
     return np.int64((tag << 32) | (position + 1))
 
 
-@njit(cache=True, inline="always")
-def home_of(index, tag):
+@inlined
+def home_of(size, tag):
     """The slot where the search for a tag begins: tags spread evenly over any size."""
-    return (tag * len(index)) >> 32
+    return (tag * size) >> 32
 
 
-@njit(cache=True, inline="always")
-def after(index, slot):
+@inlined
+def after(size, slot):
     """The next slot, round the end."""
     following = slot + 1
-    return following if following < len(index) else 0
+    return following if following < size else 0
 
 
-@njit(cache=True, inline="always")
+@inlined
 def tag_of(held):
     """The tag of what an index holds."""
     return (held >> 32) & _LOW32
 
 
-@njit(cache=True, inline="always")
+@inlined
 def position_of(held):
     """The position an index entry points at."""
     return (held & _LOW32) - 1
 
 
-@njit(cache=True)
+@kernel
 def find_pair(pairs, pool, tag, low, high, attribute):
     """Slot of the pair's entry, or of the empty slot where it belongs."""
-    slot = home_of(pairs, tag)
+    slot = home_of(len(pairs), tag)
     while pairs[slot] != 0:
         if tag_of(pairs[slot]) == tag:
             at = position_of(pairs[slot])
             if pool[at, 0] == low and pool[at, 1] == high and pool[at, 3] == attribute:
                 break
-        slot = after(pairs, slot)
+        slot = after(len(pairs), slot)
     return slot
 
 
-@njit(cache=True)
+@kernel
 def find_name(names, attrs, tag, low, high):
     """Slot of the attribute's entry, or of the empty slot where it belongs."""
-    slot = home_of(names, tag)
+    slot = home_of(len(names), tag)
     while names[slot] != 0:
         if tag_of(names[slot]) == tag:
             at = position_of(names[slot])
             if attrs[at, 0] == low and attrs[at, 1] == high:
                 break
-        slot = after(names, slot)
+        slot = after(len(names), slot)
     return slot
 
 
-@njit(cache=True)
+@kernel
 def find_position(index, tag, position):
     """Slot of the entry that points at a position; it must be there."""
-    slot = home_of(index, tag)
+    slot = home_of(len(index), tag)
     wanted = entry(tag, position)
     while index[slot] != wanted:
-        slot = after(index, slot)
+        slot = after(len(index), slot)
     return slot
 
 
-@njit(cache=True, inline="always")
-def steps_between(index, start, stop):
+@inlined
+def steps_between(size, start, stop):
     """Slots from start on to stop, round the end."""
     steps = stop - start
-    return steps if steps >= 0 else steps + len(index)
+    return steps if steps >= 0 else steps + size
 
 
-@njit(cache=True)
+@kernel
 def erase(index, slot):
     """Empty a slot and close the gap, so that no search stops too early."""
     gap = slot
-    probe = after(index, slot)
+    probe = after(len(index), slot)
     while index[probe] != 0:
-        home = home_of(index, tag_of(index[probe]))
-        if steps_between(index, home, probe) >= steps_between(index, gap, probe):
+        home = home_of(len(index), tag_of(index[probe]))
+        if steps_between(len(index), home, probe) >= steps_between(len(index), gap, probe):
             index[gap] = index[probe]
             gap = probe
-        probe = after(index, probe)
+        probe = after(len(index), probe)
     index[gap] = 0
 
 
-@njit(cache=True)
+@kernel
 def expire(pool, pairs, attrs, names, marks, oldest):
     """Forget every sighting before `oldest`; a sighting at exactly `oldest` still counts."""
     capacity = len(pool)
@@ -153,7 +154,7 @@ def expire(pool, pairs, attrs, names, marks, oldest):
     marks[USED] = used
 
 
-@njit(cache=True)
+@kernel
 def forget_attribute(attrs, names, marks, attribute):
     """Free the row of an attribute nobody in the window has."""
     erase(names, find_position(names, fold(attrs[attribute, 0]), attribute))
@@ -162,7 +163,7 @@ def forget_attribute(attrs, names, marks, attribute):
     marks[ATTRS] -= 1
 
 
-@njit(cache=True)
+@kernel
 def attribute_row(attrs, names, marks, low, high):
     """Row of an attribute, made if there is none."""
     tag = fold(low)
@@ -183,7 +184,7 @@ def attribute_row(attrs, names, marks, low, high):
     return row
 
 
-@njit(cache=True)
+@kernel
 def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     """Note that a person exposed an attribute at a time; return how many people now have it."""
     tag = pair_tag(low, attribute)
@@ -209,7 +210,7 @@ def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     return attrs[attribute, 2]
 
 
-@njit(cache=True, inline="always")
+@kernel
 def has_room(pool, marks, sightings):
     """Whether this many more sightings, each of a new attribute at worst, find room."""
     return (
@@ -219,7 +220,7 @@ def has_room(pool, marks, sightings):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, first, levels):
     """Decide events in time order from `first` on: level 0 where at least z people exposed the value, else PRIVATE.
 
@@ -241,7 +242,7 @@ def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usab
     return len(times)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times, z, window, first, levels):
     """Decide events in time order at the most specific node that passes z by the residual rule.
 
@@ -267,7 +268,7 @@ def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times
     return len(times)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     """Copy what is live, in time order, to the front of new arrays; number attributes as they first appear.
 
@@ -297,23 +298,23 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     return live, known
 
 
-@njit(cache=True, inline="always")
+@kernel
 def put(index, tag, position):
     """Add an entry that is not there yet."""
-    slot = home_of(index, tag)
+    slot = home_of(len(index), tag)
     while index[slot] != 0:
-        slot = after(index, slot)
+        slot = after(len(index), slot)
     index[slot] = entry(tag, position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def index_pairs(pool, live, pairs):
     """Fill an empty index with the first rows of a packed pool."""
     for at in range(live):
         put(pairs, pair_tag(pool[at, 0], pool[at, 3]), at)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def index_names(attrs, known, names):
     """Fill an empty index with the first rows of packed attributes."""
     for at in range(known):

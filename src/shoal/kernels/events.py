@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from shoal.kernels.clock import admit_one
+from shoal.kernels.compiling import kernel
 from shoal.kernels.crowd import PRIVATE, attribute_row, expire, has_room, see
 from shoal.kernels.siphash import siphash128
 
 NO_ROOM = -2
 
 
-@njit(cache=True)
+@kernel
 def admit_text(key, clock, text, time, lateness, max_gap, person):
     """Hash a person's text into person, take or refuse their event."""
     low, high = siphash128(key[0], key[1], text, 0, len(text))
@@ -21,7 +21,7 @@ def admit_text(key, clock, text, time, lateness, max_gap, person):
     return admit_one(clock, person[0, 0], person[0, 1], time, lateness, max_gap)
 
 
-@njit(cache=True)
+@kernel
 def decide_text(key, pool, pairs, attrs, names, marks, person, text, time, z, window):
     """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does; NO_ROOM to ask for room."""
     low, high = siphash128(key[0], key[1], text, 0, len(text))

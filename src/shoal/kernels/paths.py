@@ -6,8 +6,8 @@ A path is a run of rows in ``nodes``: the value first, the root last. ``starts[i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels.compiling import kernel
 from shoal.kernels.crowd import find_name, fold, position_of
 from shoal.kernels.siphash import siphash128
 
@@ -15,7 +15,7 @@ MOST_ANCESTORS = 64
 ROOT = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_nodes(names, label_keys, values, usable, nodes):
     """Node of each value, -1 where the hierarchy does not know it or the row is not usable."""
     for i in range(len(values)):
@@ -25,7 +25,7 @@ def find_nodes(names, label_keys, values, usable, nodes):
             nodes[i] = position_of(names[slot])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_closed(depths, nodes, starts):
     """Fill starts for paths of listed nodes; unknown nodes have an empty path."""
     starts[0] = 0
@@ -33,7 +33,7 @@ def count_closed(depths, nodes, starts):
         starts[i + 1] = starts[i] + (depths[nodes[i]] + 1 if nodes[i] >= 0 else 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_closed(parents, label_keys, nodes, starts, out):
     """Write the keys of every path of listed nodes."""
     for i in range(len(nodes)):
@@ -44,7 +44,7 @@ def fill_closed(parents, label_keys, nodes, starts, out):
             node = parents[node]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def climb(parents, nodes, levels, out):
     """Node `levels[i]` steps above each node; -1 where the level is private."""
     for i in range(len(nodes)):
@@ -54,7 +54,7 @@ def climb(parents, nodes, levels, out):
         out[i] = node if levels[i] >= 0 else -1
 
 
-@njit(cache=True)
+@kernel
 def is_text(data, begin, end, text):
     """Whether data[begin:end] equals text."""
     if end - begin != len(text):
@@ -65,19 +65,19 @@ def is_text(data, begin, end, text):
     return True
 
 
-@njit(cache=True)
+@kernel
 def is_suffix_cut(data, begin, end, at, separator):
     """Whether what follows a separator at `at` starts with a segment that is not empty."""
     return data[at] == separator and at + 1 < end and data[at + 1] != separator
 
 
-@njit(cache=True)
+@kernel
 def is_prefix_cut(data, begin, end, at, separator):
     """Whether what precedes a separator at `at` ends with a segment that is not empty."""
     return data[at] == separator and at > begin and data[at - 1] != separator
 
 
-@njit(cache=True)
+@kernel
 def list_cuts(data, begin, end, separator, from_front, root, cuts):
     """Put the parts of one text, from itself to just below the root, into cuts; return how many.
 
@@ -117,7 +117,7 @@ def list_cuts(data, begin, end, separator, from_front, root, cuts):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_open(offsets, data, usable, separator, from_front, root, cuts, starts):
     """Fill starts for paths read off the text; cuts is scratch of MOST_ANCESTORS + 1 rows."""
     starts[0] = 0
@@ -128,7 +128,7 @@ def count_open(offsets, data, usable, separator, from_front, root, cuts, starts)
         starts[i + 1] = starts[i] + steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_open(key0, key1, root_low, root_high, offsets, data, separator, from_front, root, cuts, starts, out):
     """Write the keys of every path read off the text."""
     for i in range(len(offsets) - 1):
@@ -143,7 +143,7 @@ def fill_open(key0, key1, root_low, root_high, offsets, data, separator, from_fr
         out[starts[i] + kept, 1] = root_high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut_open(offsets, data, rows, levels, separator, from_front, root, cuts, parts):
     """Part of the text released for each of rows, as [begin, end); ROOT as begin for the root label."""
     for i in range(len(rows)):
@@ -157,7 +157,7 @@ def cut_open(offsets, data, rows, levels, separator, from_front, root, cuts, par
             parts[i, 1] = ROOT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_parts(data, parts, root, offsets, out):
     """Write the text of each part one after another; offsets say where."""
     for i in range(len(parts)):

@@ -7,7 +7,8 @@ authors' reference implementation. Without the key nobody can aim at a collision
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from shoal.kernels.compiling import inlined, kernel
 
 _V0 = np.uint64(0x736F6D6570736575)
 _V1 = np.uint64(0x646F72616E646F6D)
@@ -18,13 +19,13 @@ _DD = np.uint64(0xDD)
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def rotate(x, bits):
     """Rotate 64 bits to the left."""
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def sip_round(v0, v1, v2, v3):
     """One SipRound."""
     v0 = v0 + v1
@@ -40,7 +41,7 @@ def sip_round(v0, v1, v2, v3):
     return v0, v1, v2, v3
 
 
-@njit(cache=True, inline="always")
+@kernel
 def load_word(data, at):
     """Eight bytes, little endian; written so that the compiler makes one load of it."""
     return (
@@ -55,7 +56,7 @@ def load_word(data, at):
     )
 
 
-@njit(cache=True)
+@kernel
 def siphash128(key0, key1, data, begin, end):
     """Hash data[begin:end] to two 64-bit words."""
     v0 = key0 ^ _V0
@@ -88,7 +89,7 @@ def siphash128(key0, key1, data, begin, end):
     return low, v0 ^ v1 ^ v2 ^ v3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_texts(key0, key1, offsets, data, out):
     """Hash text i, data[offsets[i]:offsets[i + 1]], into out[i]."""
     for i in range(len(offsets) - 1):
@@ -97,7 +98,7 @@ def hash_texts(key0, key1, offsets, data, out):
         out[i, 1] = np.int64(high)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_hex(key0, key1, offsets, data, rows, out):
     """Write the hash of each text in rows as 32 hexadecimal characters, first byte first.
 
@@ -113,7 +114,7 @@ def write_hex(key0, key1, offsets, data, rows, out):
             put_byte(high >> shift, out, at + 16 + 2 * byte)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def put_byte(word, out, at):
     """Write the lowest byte of word as two hexadecimal characters."""
     out[at] = _HEX[(word >> np.uint64(4)) & np.uint64(15)]

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
 from shoal.errors import CheckpointError, VaultError
+from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.streams import output_error
 from shoal.vault.keys import Secret, new_secret, secret_from_environment, secret_from_file
 from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
 
@@ -64,22 +66,22 @@ class CheckpointFolder:
     def __init__(self, path: Path, *, warn: Callable[[str], None]) -> None:
         self.path = path
         self._warn = warn
-        try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CheckpointError(f"{path}: the checkpoint folder cannot be made ({error.strerror})") from None
+        with output_error(path):
+            make_folder(path, mode=0o700)
         self._lock = self._take_lock()
         self.secret = self._find_secret()
         self._number = max((number for number, _ in self._found()), default=-1)
 
     def _take_lock(self) -> BinaryIO:
-        try:
+        with output_error(self.path / LOCK_NAME):
             handle = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CheckpointError(f"{self.path}: another run is using this checkpoint folder; wait for it") from None
-        except OSError as error:
-            raise CheckpointError(f"{self.path}: the checkpoint folder cannot be used ({error.strerror})") from None
+        except OSError:
+            os.close(handle)
+            raise CheckpointError(
+                f"{self.path}: another run is using this checkpoint folder; wait for it, or name another folder"
+            ) from None
         return os.fdopen(handle, "rb")
 
     def _find_secret(self) -> Secret:
@@ -101,7 +103,7 @@ class CheckpointFolder:
         temporary.unlink(missing_ok=True)
         new_secret().write_to(temporary)
         os.replace(temporary, path)
-        self._sync()
+        sync_folder(self.path)
 
     def release(self) -> None:
         """Let another run use the folder."""
@@ -116,8 +118,8 @@ class CheckpointFolder:
             except (SealBroken, WrongKey) as error:
                 damaged.append((path, error))
                 continue
-            for bad, error in damaged:  # the key is the right one: it opened this one
-                reason = "the mark of its key is altered" if isinstance(error, WrongKey) else error
+            for bad, why in damaged:  # the key is the right one: it opened this one
+                reason = "the mark of its key is altered" if isinstance(why, WrongKey) else why
                 self._warn(f"{bad}: this checkpoint is damaged ({reason}); using the one before it")
             self._number = number  # the damaged one is written over, and this one stays until it is
             return checkpoint
@@ -145,13 +147,11 @@ class CheckpointFolder:
         sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
         self._number += 1
         path = self.path / f"checkpoint-{self._number:08d}"
-        try:
+        with output_error(path):
             self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
             for number, old in self._found():
                 if number <= self._number - _KEPT:
                     old.unlink()
-        except OSError as error:
-            raise CheckpointError(f"{path}: the checkpoint cannot be written ({error.strerror}); make room") from None
 
     def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
         temporary = path.with_name(path.name + ".tmp")
@@ -162,14 +162,7 @@ class CheckpointFolder:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        self._sync()
-
-    def _sync(self) -> None:
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_folder(self.path)
 
     def _found(self) -> list[tuple[int, Path]]:
         matches = ((_NAME.fullmatch(path.name), path) for path in self.path.iterdir())

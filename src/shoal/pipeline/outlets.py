@@ -82,6 +82,7 @@ class FileOutlet:
         pass
 
     def close(self) -> None:
+        _abandon(self._writer)
         self._sink.close()
 
 
@@ -129,6 +130,7 @@ class FolderOutlet:
         pass
 
     def close(self) -> None:
+        _abandon(self._writer)
         self._sink.close()
 
 
@@ -208,10 +210,19 @@ class _SealedWriter(Writer):
             self.close()
             self._begin()
 
+    def abandon(self) -> None:
+        self._writer.abandon()
+
     def close(self) -> None:
         self._writer.close()
         sealed = seal(self._secret, self._memory.getvalue(), purpose=_TRACE)
         self._out.write(_LENGTH.pack(len(sealed)) + sealed)
+
+
+def _abandon(writer: Writer | None) -> None:
+    """A piece that is still open when its outlet is closed belongs to a run that failed."""
+    if writer is not None:
+        writer.abandon()
 
 
 def is_sealed_trace(path: Path) -> bool:

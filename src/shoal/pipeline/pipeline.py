@@ -119,8 +119,6 @@ class _Run:
         self.progress = found.progress
         self.anonymizer.restore(found.snapshot)
         self.is_resumed = True
-        if found.progress.phase != "done":
-            self.observer.resumed(self.anonymizer.counts["pushed"])
 
     def _bind(self) -> None:
         """Fix the columns' types by the first file, so that the output's columns are known."""
@@ -162,7 +160,9 @@ class _Run:
         self.rows.open(self.anonymizer.output_schema, positions.get("rows"), finishing=is_finishing)
         if self.trace is not None:
             self.trace.open(self.anonymizer.trace_schema, positions.get("trace"), finishing=is_finishing)
-        if self.folder is not None and not self.is_resumed:
+        if self.is_resumed:
+            self.observer.resumed(self.anonymizer.counts["pushed"])
+        elif self.folder is not None:
             self._commit("reading")
 
     # ---- reading

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from shoal.errors import CheckpointError, OutputError
+from shoal.sinks.folders import make_folder, sync_folder
 from shoal.sinks.streams import Guarded, output_error
 
 _TEMPORARY: Final = ".tmp"
@@ -42,7 +43,7 @@ class FileSink:
         self.close()
         with output_error(self.path):
             self._check_target()
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             if position:
                 self._take_back(position)
                 self._check_length(position)
@@ -50,6 +51,7 @@ class FileSink:
             self._out = Guarded(file, self.path)
             file.truncate(position or 0)
             file.seek(position or 0)
+            sync_folder(self.path.parent)  # or a checkpoint could outlive the file it counts on
         return self._out  # type: ignore[return-value]
 
     def commit(self) -> int:
@@ -66,7 +68,7 @@ class FileSink:
         with output_error(self.path):
             if self._working != self.path and (self._working.exists() or not self.path.exists()):
                 os.replace(self._working, self.path)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
     def close(self) -> None:
         """Let go; what was not committed may be lost."""
@@ -119,7 +121,7 @@ class PartsSink:
         self._abandon()
         self._count = parts or 0
         with output_error(self.folder):
-            self.folder.mkdir(mode=self._folder_mode, parents=True, exist_ok=True)
+            make_folder(self.folder, mode=self._folder_mode)
             found = dict(self._found())
             missing = [number for number in range(self._count) if number not in found]
             if missing:
@@ -136,7 +138,7 @@ class PartsSink:
         if self._out is not None:
             raise OutputError(f"{self.folder}: a part is open already; commit it first")
         with output_error(self.folder):
-            self.folder.mkdir(mode=self._folder_mode, parents=True, exist_ok=True)
+            make_folder(self.folder, mode=self._folder_mode)
             file = _open(self._temporary(self._count), self._mode)
             file.truncate(0)
         self._out = Guarded(file, self._path(self._count))
@@ -150,7 +152,7 @@ class PartsSink:
                 out.sync()
             with output_error(self.folder):
                 os.replace(self._temporary(self._count), self._path(self._count))
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
             self._count += 1
         return self._count
 
@@ -228,12 +230,3 @@ def _open(path: Path, mode: int) -> BinaryIO:
     if mode == _OWNER_ONLY and stat.S_IMODE(os.fstat(file).st_mode) != _OWNER_ONLY:
         os.fchmod(file, _OWNER_ONLY)  # it was there before, open to others
     return os.fdopen(file, "r+b")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -43,11 +43,11 @@ class Secret:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(self._value.hex().encode() + b"\n")
+                file.write(self._value + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise VaultError(f"{path}: the key cannot be written ({error.strerror})") from None
+            raise VaultError(f"{path}: the key cannot be written ({error.strerror}); make room, or check the folder") from None
 
 
 def secret_from_file(path: str | Path) -> Secret:
@@ -68,8 +68,8 @@ def secret_from_environment() -> Secret | None:
 
 
 def new_secret() -> Secret:
-    """A fresh random secret."""
-    return Secret(secrets.token_bytes(_GENERATED))
+    """A fresh random secret: hexadecimal text, so that a file of it reads back as it is."""
+    return Secret(secrets.token_hex(_GENERATED).encode())
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,334 @@
+"""The laws every stream anonymizer keeps, as functions that raise LawBroken.
+
+Each takes ``make``, a function that makes a new anonymizer (always with the same key and parameters), and
+``stream``, a table of records in order of arrival. For another process ``make`` must be importable: a function of a
+module, or functools.partial of one. No message holds a value of the stream.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Release
+from shoal.auditor import audit
+from shoal.errors import ShoalError
+from shoal.testing.driving import (
+    Make,
+    Output,
+    batches_of,
+    digest,
+    digests_elsewhere,
+    on_own_buffers,
+    one_batch,
+    records_of,
+    refusals_of,
+    run,
+)
+from shoal.times import column_ns
+
+BATCH_SIZES: Final = (1, 2, 7, 50)
+_FLAT: Final = 1.5
+"""Memory after ten times the stream, at most, times that after the stream once."""
+
+
+class LawBroken(AssertionError):
+    """An anonymizer does not keep a law."""
+
+
+def require(kept: bool, sentence: str) -> None:  # noqa: FBT001
+    """Raise LawBroken unless the law is kept."""
+    if not kept:
+        raise LawBroken(sentence)
+
+
+# ---- 1 batching
+
+
+def batching_is_invisible(make: Make, stream: pa.Table, *, sizes: Sequence[int] = BATCH_SIZES) -> None:
+    """Rows, trace and state are the same however the stream is cut, down to single records."""
+    expected = run(make(), [one_batch(stream)])
+    for size in sizes:
+        got = run(make(), batches_of(stream, size))
+        require(got.rows == expected.rows, f"batches of {size} rows release other rows than one batch")
+        require(got.trace == expected.trace, f"batches of {size} rows leave another trace than one batch")
+        require(got.state == expected.state, f"batches of {size} rows end in another state than one batch")
+    _pushing_is_batching(make, stream, expected)
+
+
+def _pushing_is_batching(make: Make, stream: pa.Table, expected: Output) -> None:
+    single = make()
+    single.bind(stream.schema)
+    rows = [row for record in records_of(stream) for row in single.push(record)]
+    rows += single.flush().rows.to_pylist()
+    require(rows == expected.rows, "single records release other rows than one batch")
+    require(single.snapshot() == expected.state, "single records end in another state than one batch")
+
+
+# ---- 2 accounting
+
+
+def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) -> None:
+    """Pushed = released + suppressed + dead + held at every moment; nothing is decided twice or lost."""
+    anonymizer, decided, released, pushed = make(), [], 0, 0
+    for batch in [*batches_of(stream, size), None]:
+        release = anonymizer.flush() if batch is None else anonymizer.push_batch(batch)
+        pushed += 0 if batch is None else batch.num_rows
+        decided += release.trace.to_pylist()
+        released += release.rows.num_rows
+        counts = anonymizer.counts
+        require(counts["pushed"] == pushed, "counts do not say how many were pushed")
+        total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.held
+        require(total == pushed, "pushed is not released + suppressed + dead + held")
+        require(counts[RELEASED] == released, "counts and rows do not agree on how many were released")
+        require(
+            len(decided) == pushed - anonymizer.held, "a record has no verdict in the trace and is not held"
+        )
+        for verdict in (RELEASED, SUPPRESSED, DEAD):
+            found = sum(row["verdict"] == verdict for row in decided)
+            require(found == counts[verdict], f"counts and trace do not agree on how many are {verdict}")
+    numbers = sorted(row["row"] for row in decided)
+    require(numbers == list(range(stream.num_rows)), "a record was decided twice, or lost")
+    reasons = all((row["reason"] is not None) == (row["verdict"] == DEAD) for row in decided)
+    require(reasons, "a dead record has no reason, or a living one has")
+    for reason in {row["reason"] for row in decided} - {None}:
+        require(bool(anonymizer.explain(reason).sentence), "a reason is not explained")
+
+
+# ---- 3 snapshots
+
+
+def snapshots_are_invisible(make: Make, stream: pa.Table, *, size: int = 7) -> None:
+    """Going on from a snapshot, taken anywhere, gives what going on without one gives."""
+    expected = run(make(), batches_of(stream, size))
+    anonymizer, releases = make(), []
+    for batch in batches_of(stream, size):
+        state = anonymizer.snapshot()
+        require(anonymizer.snapshot() == state, "two snapshots at one moment differ")
+        anonymizer = make().restore(state)
+        require(anonymizer.snapshot() == state, "a restored anonymizer has another snapshot")
+        releases.append(anonymizer.push_batch(batch))
+    got = Output.of([*releases, anonymizer.flush()], anonymizer)
+    require(got == expected, "restoring before every batch changes the output")
+    _snapshots_are_pure(make, stream, expected)
+
+
+def _snapshots_are_pure(make: Make, stream: pa.Table, expected: Output) -> None:
+    """Taking a snapshot after every single record changes nothing."""
+    watched = make()
+    watched.bind(stream.schema)
+    rows = []
+    for record in records_of(stream):
+        watched.snapshot()
+        rows += watched.push(record)
+    rows += watched.flush().rows.to_pylist()
+    require(
+        (rows, watched.snapshot()) == (expected.rows, expected.state), "taking snapshots changes the output"
+    )
+
+
+# ---- 4 refusals
+
+
+def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[Any] | None = None) -> None:
+    """A batch that is refused, before or amid the stream, leaves the snapshot byte for byte as it was."""
+    half = stream.num_rows // 2
+    for pushed in (stream.slice(0, 0), stream.slice(0, half)):
+        anonymizer = make()
+        anonymizer.push_batch(pushed)
+        before = anonymizer.snapshot()
+        for batch in refusals_of(stream, anonymizer.columns) if refused is None else refused:
+            try:
+                anonymizer.push_batch(batch)
+            except ShoalError:
+                require(anonymizer.snapshot() == before, "a refused batch changed the state")
+            else:
+                raise LawBroken("a batch that cannot be used was not refused")
+
+
+# ---- 5 other processes
+
+
+def is_same_in_another_process(make: Make, stream: pa.Table) -> None:
+    """Same key and same input give the same output everywhere, or a replay would publish a person twice."""
+    require(
+        digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives another output"
+    )
+
+
+# ---- 6 flush
+
+
+def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
+    """After a flush nothing is held, a second one has nothing to give, and time does not go on by it."""
+    anonymizer = make()
+    anonymizer.push_batch(stream)
+    anonymizer.flush()
+    require(anonymizer.held == 0, "something is held after a flush")
+    state = anonymizer.snapshot()
+    again = anonymizer.flush()
+    require(again.rows.num_rows == again.trace.num_rows == 0, "a second flush gives something")
+    require(anonymizer.snapshot() == state, "a second flush changes the state")
+
+
+# ---- 7 and 8 bounds
+
+
+def delay_is_bounded(make: Make, stream: pa.Table, *, time: str) -> None:
+    """Where time is let pass when a record is due, none waits longer than the guarantee says.
+
+    Time moves with records; between two of them nobody but the caller can move it.
+    """
+    anonymizer = make()
+    bound = anonymizer.guarantee.max_delay_ns
+    if bound is None:
+        return
+    times, usable = column_ns(stream.column(time).combine_chunks())
+    waiting: dict[int, int] = {}
+    for row, batch in enumerate(batches_of(stream, 1)):
+        due = sorted(
+            {when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])}
+        )
+        for now in due:
+            _note(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
+            late = [when for when in waiting.values() if when + bound <= now]
+            require(not late, "a record that is due is still held")
+        waiting[row] = int(times[row])
+        _note(anonymizer.push_batch(batch), waiting, bound)
+        require(len(waiting) == anonymizer.held, "held does not say how many records have no verdict")
+
+
+def _note(release: Release, waiting: dict[int, int], bound: int) -> None:
+    for row in release.trace.to_pylist():
+        waiting.pop(row["row"], None)
+        require(row["verdict"] == DEAD or 0 <= row["delay"] <= bound, "a record waited longer than the bound")
+
+
+def held_is_bounded(make: Make, stream: pa.Table) -> None:
+    """Never are more records held than the guarantee says."""
+    anonymizer = make()
+    bound = anonymizer.guarantee.max_held
+    for batch in batches_of(stream, 1):
+        anonymizer.push_batch(batch)
+        require(bound is None or anonymizer.held <= bound, "more records are held than the guarantee says")
+
+
+def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2) -> None:
+    """Ten times the stream needs no more memory. ``lap(n)`` is the n-th of equal stretches of a steady stream."""
+    for push in (_push_whole, _push_singly):
+        anonymizer = make()
+        once = max(push(anonymizer, lap(number)) for number in range(laps))
+        later = max(push(anonymizer, lap(number)) for number in range(laps, 10 * laps))
+        require(later <= _FLAT * once, "memory grows with the length of the stream")
+
+
+def _push_whole(anonymizer: Anonymizer, stream: pa.Table) -> int:
+    anonymizer.push_batch(stream)
+    return _size(anonymizer)
+
+
+def _push_singly(anonymizer: Anonymizer, stream: pa.Table) -> int:
+    for record in records_of(stream):
+        anonymizer.push(record)
+    return _size(anonymizer)
+
+
+def _size(anonymizer: Anonymizer) -> int:
+    tables: int = anonymizer.state_bytes  # type: ignore[attr-defined]
+    return tables + len(anonymizer.snapshot())
+
+
+# ---- 9 input
+
+
+def inputs_are_left_alone(make: Make, stream: pa.Table, *, size: int = 7) -> None:
+    """Buffers handed in are not written to, and not looked at again after the call."""
+    expected = run(make(), batches_of(stream, size))
+    anonymizer, releases = make(), []
+    for batch in batches_of(stream, size):
+        copy, buffers = on_own_buffers(batch)
+        before = [bytes(buffer) for buffer in buffers]
+        releases.append(anonymizer.push_batch(copy))
+        require([bytes(buffer) for buffer in buffers] == before, "an input buffer was written to")
+        for buffer in buffers:
+            buffer[:] = b"\x00" * len(buffer)
+    got = Output.of([*releases, anonymizer.flush()], anonymizer)
+    require(got == expected, "an input buffer was kept and looked at again")
+
+
+# ---- 10 output
+
+
+def output_is_as_promised(make: Make, stream: pa.Table, *, persons: Collection[str]) -> None:
+    """Every release has the promised schema, an empty one too, and nothing in it names a person of the input.
+
+    ``persons`` are the identifiers; columns that carry them on purpose are no business of this law.
+    """
+    anonymizer = make()
+    anonymizer.push_batch(stream.slice(0, 0))
+    promised, traced = anonymizer.output_schema, anonymizer.trace_schema
+    releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, 7)]
+    releases += [anonymizer.push_batch(stream.slice(0, 0)), anonymizer.flush(), anonymizer.flush()]
+    for release in releases:
+        require(release.rows.schema.equals(promised), "a release has another schema than promised")
+        require(release.trace.schema.equals(traced), "a trace has another schema than promised")
+        release.rows.validate(full=True)
+        release.trace.validate(full=True)
+        require(not _names_any(release.rows, persons), "an identifier of a person leaves")
+    require(anonymizer.output_schema.equals(promised), "the promised schema changed on the way")
+
+
+def _names_any(rows: pa.RecordBatch, persons: Collection[str]) -> bool:
+    cells = {str(cell) for column in rows.columns for cell in column.to_pylist() if cell is not None}
+    return any(person in cell for person in persons for cell in cells)
+
+
+# ---- 11 errors
+
+
+def errors_tell_no_values(
+    make: Make, stream: pa.Table, *, secrets: Collection[str], odd: Iterable[Any] = ()
+) -> None:
+    """Whatever is refused, neither the error nor what it was raised from holds a value of the stream.
+
+    ``odd`` are further records for ``push``; a record may be refused or put among the dead.
+    """
+    anonymizer = make()
+    anonymizer.push_batch(stream)
+    calls: list[Callable[[], Any]] = [
+        partial(anonymizer.push_batch, batch) for batch in refusals_of(stream, anonymizer.columns)
+    ]
+    calls += [partial(anonymizer.push, record) for record in odd]
+    calls += [partial(anonymizer.advance, "no time"), partial(anonymizer.restore, b"no snapshot")]
+    calls += [partial(anonymizer.restore, anonymizer.snapshot()[:-1] + b"U")]
+    for call in calls:
+        try:
+            call()
+        except ShoalError as error:
+            said = "".join(traceback.format_exception(error, chain=True))
+            require(not any(secret in said for secret in secrets), "an error shows a value")
+        except Exception as error:
+            raise LawBroken(f"not an error of shoal: {type(error).__name__}") from None
+
+
+# ---- 12 the auditor
+
+
+def auditor_finds_nothing(make: Make, stream: pa.Table, *, policy: Mapping[str, Any], size: int = 7) -> None:
+    """The independent judge, given everything, finds no broken promise and nothing held back without need."""
+    anonymizer = make()
+    releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, size)]
+    releases.append(anonymizer.flush())
+    rows = pa.Table.from_batches([release.rows for release in releases])
+    trace = pa.Table.from_batches([release.trace for release in releases])
+    report = audit(rows, truth=stream, trace=trace, policy=policy)
+    codes = ", ".join(sorted({found.code for found in (*report.violations, *report.warnings)}))
+    require(not codes, f"the auditor found: {codes}")
+    require(
+        not report.not_checked, f"the auditor could not check everything: {'; '.join(report.not_checked)}"
+    )

@@ -1,0 +1,81 @@
+"""Inputs that follow a script: bytes in pieces of any size, pauses, and errors at a chosen place."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+Step = bytes | Exception
+
+
+class ScriptedFile:
+    """A file as decoders read it; every opening plays the script from its start.
+
+    Parameters
+    ----------
+    script
+        Bytes are handed out piece by piece: no read goes over the end of a piece. An exception is raised when it
+        is reached, and again by every later read.
+
+    Examples
+    --------
+    >>> from shoal.errors import TruncatedInput
+    >>> file = ScriptedFile([b"user,ts", b"\\nann,1\\n", TruncatedInput("broke off")])
+    >>> stream = file.open()
+    >>> stream.read(100), stream.read(3)
+    (b'user,ts', b'\\nan')
+    """
+
+    def __init__(self, script: Iterable[Step], *, name: str = "scripted") -> None:
+        self._script = tuple(script)
+        self._name = name
+        self.openings = 0
+
+    @property
+    def name(self) -> str:
+        """What people are shown."""
+        return self._name
+
+    def open(self) -> BinaryIO:
+        """The bytes from the start."""
+        self.openings += 1
+        return cast(BinaryIO, _Playing(self._script))
+
+    def open_seekable(self) -> Any:
+        """An Arrow file over the whole script; an error of the script is raised at once."""
+        self.openings += 1
+        return pa.BufferReader(_Playing(self._script).readall())
+
+
+class _Playing(io.RawIOBase):
+    def __init__(self, script: tuple[Step, ...]) -> None:
+        self._left = list(script)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        while self._left:
+            step = self._left[0]
+            if isinstance(step, Exception):
+                raise step
+            taken = step if size < 0 else step[:size]
+            self._left[:1] = [step[len(taken) :]] if len(taken) < len(step) else []
+            if taken or size == 0:
+                return taken
+        return b""
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer)
+        taken = self.read(len(view))
+        view[: len(taken)] = taken
+        return len(taken)
+
+    def readall(self) -> bytes:
+        pieces = []
+        while piece := self.read():
+            pieces.append(piece)
+        return b"".join(pieces)

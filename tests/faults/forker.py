@@ -1,0 +1,114 @@
+"""Runs the command line over and over in forked children, so that the kernels are loaded once.
+
+Started as a process of its own, it reads one job a line (JSON) and answers with one line each. A job names a folder,
+the arguments, an environment, and the step at which the disk under that folder fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from shoal.cli.app import main
+from shoal.decode.csv import CsvDecoder
+from shoal.decode.jsonl import JsonlDecoder
+from shoal.decode.tables import pieces
+from tests.faults.disk import Disk
+
+_POLICY = """
+[stream]
+person = "user"
+time = "ts"
+[source]
+kind = "csv"
+path = "in.csv"
+[anonymize]
+method = "z-anonymity"
+attribute = "site"
+z = 1
+window = "10s"
+lateness = "{lateness}"
+[sink]
+kind = "{kind}"
+path = "out.{kind}"
+[trace]
+path = "trace.parquet"
+"""
+
+
+def make_batches_small() -> None:
+    """Let batches, and so checkpoints, end in the middle of small files."""
+    for decoder in (CsvDecoder, JsonlDecoder):
+        decoder.__init__.__kwdefaults__["block_bytes"] = 64  # type: ignore[index]
+    pieces.__defaults__ = (3,)
+
+
+def warm_up() -> None:
+    """Load everything a child needs."""
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, lateness in (("csv", "0s"), ("parquet", "5s"), ("arrow", "0s"), ("jsonl", "0s")):
+            Path(folder, "in.csv").write_text("ts,user,site\n1,a,x\n2,b,x\n,,\n")
+            Path(folder, "p.toml").write_text(_POLICY.format(kind=kind, lateness=lateness))
+            run({"folder": folder, "args": ["run", "p.toml", "--checkpoint", f"state-{kind}"]}, None)
+
+
+def run(job: dict[str, Any], disk: Disk | None) -> int:
+    """The command line with its output in files."""
+    os.chdir(job["folder"])
+    os.environ.update(job.get("env", {}))
+    sys.argv = ["shoal", *job["args"]]
+    with open("stdout.txt", "w") as out, open("stderr.txt", "w") as err:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            if disk is not None:
+                disk.install()
+            try:
+                main()
+            except SystemExit as end:
+                return int(end.code or 0)
+    raise AssertionError("main ends by exiting")
+
+
+def in_child(job: dict[str, Any]) -> dict[str, Any]:
+    """Fork, run, and tell how it ended: the exit code, negative when killed, and the steps where it was not."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm nobody handles ends a process at once
+        disk = Disk(Path(job["folder"]), at=job.get("at"), how=job.get("how", "before"))
+        code = run(job, disk)
+        os.write(write_end, json.dumps(disk.steps).encode())
+        os._exit(code)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        steps = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return {"code": os.waitstatus_to_exitcode(status), "steps": json.loads(steps or b"[]")}
+
+
+def serve() -> None:
+    """Answer jobs until the input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    make_batches_small()
+    home = os.getcwd()
+    warm_up()
+    os.chdir(home)
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        answers.write(json.dumps(in_child(json.loads(line))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,234 @@
+"""Checkpoints that are torn, altered or belong to something else are named; nothing starts anew in silence."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene
+
+CSV, PARQUET = SINKS[0], next(sink for sink in SINKS if sink.path == "out.parquet")
+
+
+@pytest.fixture
+def scene(forker: Forker, tmp_path: Path) -> Scene:
+    """A run killed after several checkpoints."""
+    scene = Scene.set(forker, tmp_path, CSV, lateness=3)
+    scene.kill_late()
+    return scene
+
+
+def spread(size: int, count: int) -> list[int]:
+    """Places all over a file, both ends among them."""
+    return sorted({round(place * (size - 1) / (count - 1)) for place in range(count)})
+
+
+def refused(scene: Scene, *expected: str) -> None:
+    """The run ends with 1, a sentence that holds these texts, and everything as it was."""
+    before = scene.contents()
+    answer = scene.run()
+    assert answer["code"] == 1
+    assert answer["err"].startswith("shoal: ")
+    assert answer["err"].count("\n") == 1, "one sentence"
+    for text in expected:
+        assert text in answer["err"]
+    assert scene.contents() == before, "nothing is changed"
+
+
+class TestOneDamaged:
+    @pytest.mark.parametrize("how", ["torn", "altered"])
+    def test_the_one_before_is_used(self, scene: Scene, how: str) -> None:
+        newest = scene.checkpoints()[-1]
+        whole, left = newest.read_bytes(), scene.keep()
+        expected = scene.never_killed()[0]
+        for place in spread(len(whole), 16):
+            scene.bring_back(left)
+            altered = whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :]
+            newest.write_bytes(whole[:place] if how == "torn" else altered)
+            answer = scene.run()
+            assert answer["code"] == 0, answer["err"]
+            assert f"{newest.name}: this checkpoint is damaged" in answer["err"], f"{how} at byte {place}"
+            assert scene.summary()["resumed"]
+            assert scene.result() == expected, f"{how} at byte {place}"
+
+    def test_after_the_end(self, forker: Forker, tmp_path: Path) -> None:
+        """The parts of an assembled file are gone by then."""
+        scene = Scene.set(forker, tmp_path, PARQUET, is_key_given=False)
+        expected = scene.never_killed()[0]
+        newest = scene.checkpoints()[-1]
+        newest.write_bytes(newest.read_bytes()[:-1])
+        scene.run_to_the_end()
+        assert scene.result() == expected
+
+
+class TestNoneWhole:
+    @pytest.mark.parametrize("size", [0, 9, 40, -1])
+    def test_refused(self, scene: Scene, size: int) -> None:
+        for path in scene.checkpoints():
+            path.write_bytes(path.read_bytes()[:size])
+        refused(scene, *(path.name for path in scene.checkpoints()), "no whole one is left")
+
+    def test_rubbish(self, scene: Scene) -> None:
+        for path in scene.checkpoints():
+            path.write_bytes(os.urandom(2000))
+        refused(scene, "damaged")
+
+
+def change(old: str, new: str) -> Callable[[str], str]:
+    def changed(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return changed
+
+
+class TestAnotherPolicy:
+    @pytest.mark.parametrize(
+        "alter",
+        [
+            change("z = 2", "z = 3"),
+            change('window = "8s"', 'window = "9s"'),
+            change('lateness = "3s"', 'lateness = "4s"'),
+            change('path = "in-*.csv"', 'path = "in-?.csv"'),
+            change('path = "out.csv"', 'path = "other.csv"'),
+            change('path = "dead.jsonl"', 'path = "other.jsonl"'),
+            change("keep_rows = false", "keep_rows = true"),
+            change('path = "trace.parquet"', 'path = "other.parquet"'),
+            change('[trace]\npath = "trace.parquet"\n', ""),
+            change('time = "ts"', 'time = "ts"\ncarry = ["more"]'),
+        ],
+    )
+    def test_refused(self, scene: Scene, alter: Callable[[str], str]) -> None:
+        policy = scene.folder / POLICY
+        policy.write_text(alter(policy.read_text()))
+        refused(scene, "of another policy", "use another folder")
+
+    def test_layout_and_checkpoint_section_do_not_count(self, scene: Scene) -> None:
+        policy = scene.folder / POLICY
+        policy.write_text("# a comment\n" + policy.read_text().replace("every = 5", "every = 7"))
+        scene.run_to_the_end()
+
+
+class TestChangedSource:
+    @pytest.mark.parametrize("number", [0, 2])
+    def test_content(self, scene: Scene, number: int) -> None:
+        path = scene.folder / f"in-{number}.csv"
+        before = path.stat()
+        path.write_bytes(path.read_bytes().replace(b"ann", b"bob"))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        refused(scene, f"in-{number}.csv", "has changed since the checkpoint")
+
+    def test_appended(self, scene: Scene) -> None:
+        with (scene.folder / "in-2.csv").open("a") as file:
+            file.write("31,ann,a\n")
+        refused(scene, "in-2.csv", "has changed since the checkpoint")
+
+    def test_touched(self, scene: Scene) -> None:
+        os.utime(scene.folder / "in-0.csv", ns=(1, 1))
+        refused(scene, "in-0.csv", "has changed since the checkpoint")
+
+    def test_removed(self, scene: Scene) -> None:
+        (scene.folder / "in-1.csv").unlink()
+        refused(scene, "in-1.csv")
+
+    def test_added(self, scene: Scene) -> None:
+        (scene.folder / "in-3.csv").write_text("ts,user,site\n40,ann,a\n")
+        refused(scene, "in-3.csv")
+
+    def test_after_the_end(self, scene: Scene) -> None:
+        scene.run_to_the_end()
+        with (scene.folder / "in-2.csv").open("a") as file:
+            file.write("31,ann,a\n")
+        refused(scene, "in-2.csv")
+
+
+class TestKeys:
+    def test_changed(self, scene: Scene) -> None:
+        (scene.folder / "key.txt").write_text("another key of sixteen bytes and more")
+        refused(scene, "another key", "SHOAL_KEY_FILE")
+
+    def test_gone(self, scene: Scene) -> None:
+        (scene.folder / "key.txt").unlink()
+        refused(scene, "key.txt", "cannot be read", "SHOAL_KEY_FILE")
+
+    def test_no_longer_given(self, scene: Scene) -> None:
+        scene.is_key_given = False
+        refused(scene, "the key of these checkpoints is gone", "SHOAL_KEY_FILE")
+
+    def test_generated_and_gone(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        scene.kill_late()
+        (tmp_path / STATE / "key").unlink()
+        refused(scene, "the key of these checkpoints is gone")
+
+    def test_generated_and_altered(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        scene.kill_late()
+        (tmp_path / STATE / "key").write_text("0" * 64)
+        refused(scene, "another key")
+
+    def test_generated_is_for_the_owner_alone(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        scene.run_to_the_end()
+        assert (tmp_path / STATE).stat().st_mode & 0o777 == 0o700
+        assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / STATE).iterdir())
+
+
+class TestOutput:
+    @pytest.mark.parametrize("name", ["out.csv.partial", "dead.jsonl", "trace.parquet.partial"])
+    @pytest.mark.parametrize("how", ["shortened", "removed"])
+    def test_refused(self, scene: Scene, name: str, how: str) -> None:
+        path = scene.folder / name
+        if how == "removed":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:10])
+        refused(scene, name, "checkpoint")
+
+    def test_a_part_is_gone(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, PARQUET)
+        scene.kill_late()
+        (tmp_path / "out.parquet.parts" / "part-00000.parquet").unlink()
+        refused(scene, "part-00000.parquet", "missing")
+
+    @pytest.mark.parametrize("sink", [CSV, PARQUET], ids=lambda sink: sink.path)
+    def test_shortened_before_the_last_step(self, forker: Forker, tmp_path: Path, sink: object) -> None:
+        """The run is over but for the renaming: what it counts on is checked all the same."""
+        scene = Scene.set(forker, tmp_path, sink)  # type: ignore[arg-type]
+        steps = scene.never_killed()[1]
+        scene.forget()
+        at = next(number for number, step in enumerate(steps, 1) if step == "unlink checkpoint-00000002")
+        scene.run(at=at, how="after")
+        if sink is CSV:
+            path = tmp_path / "out.csv.partial"
+            path.write_bytes(path.read_bytes()[:-1])
+        else:
+            path = tmp_path / "out.parquet.parts" / "part-00000.parquet"
+            path.unlink()
+        refused(scene, path.name)
+
+
+class TestFinished:
+    @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+    def test_started_again_changes_nothing(self, forker: Forker, tmp_path: Path, sink: object) -> None:
+        scene = Scene.set(forker, tmp_path, sink)  # type: ignore[arg-type]
+        scene.run_to_the_end()
+        result, before = scene.result(), scene.everything()
+        assert scene.run_to_the_end()["finished_before"]
+        assert scene.everything() == before
+        assert scene.result() == result
+
+    def test_a_failed_run_stays_failed(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, CSV)
+        scene.feed("csv.gz")
+        path = tmp_path / "in-2.csv.gz"
+        path.write_bytes(path.read_bytes()[:-12])
+        for _ in range(2):
+            answer = scene.run()
+            assert answer["code"] == 1
+            assert "in-2.csv.gz" in answer["err"]
+            assert not json.loads((tmp_path / "stdout.txt").read_text())["ok"]

@@ -1,0 +1,259 @@
+"""Anonymizers that break one law each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.anonymizers.base import Release
+from shoal.anonymizers.z_anonymity import ZAnonymity
+from shoal.errors import InputError
+from shoal.testing.driving import OTHER_SEED
+from tests.laws.cases import KEY, WINDOW_S
+
+
+def backwards(batch):
+    return batch.take(pa.array(np.arange(batch.num_rows)[::-1]))
+
+
+class ReversesRows(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        return Release(backwards(release.rows), release.trace)
+
+
+class ReversesTrace(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        return Release(release.rows, backwards(release.trace))
+
+
+class CountsBatches(ZAnonymity):
+    def push_batch(self, batch):
+        self._clock[-1] += 1
+        return super().push_batch(batch)
+
+
+class PushReleasesLess(ZAnonymity):
+    def push(self, record):
+        return super().push(record)[:0]
+
+
+class PushCountsMore(ZAnonymity):
+    def push(self, record):
+        self._counts["released"] += 1
+        return super().push(record)
+
+
+class LosesVerdicts(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        return Release(release.rows, release.trace.slice(1))
+
+
+class LosesRows(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        return Release(release.rows.slice(1), release.trace)
+
+
+class DecidesTwice(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        first = pa.array(np.maximum(np.arange(release.trace.num_rows) - 1, 0))
+        return Release(release.rows, release.trace.take(first))
+
+
+class HidesHeld(ZAnonymity):
+    @property
+    def held(self):
+        return 0
+
+
+class ForgetsCrowds(ZAnonymity):
+    def _load(self, state):
+        super()._load(state)
+        for column in self._attributes:
+            column.crowd.clear()
+
+
+class SnapshotsDiffer(ZAnonymity):
+    def snapshot(self):
+        self._clock[-1] += 1
+        return super().snapshot()
+
+
+class SnapshotsExpire(ZAnonymity):
+    def snapshot(self):
+        for column in self._attributes:
+            column.crowd.clear()
+        return super().snapshot()
+
+
+class CountsRefused(ZAnonymity):
+    def push_batch(self, batch):
+        self._seen += 1
+        release = super().push_batch(batch)
+        self._seen -= 1
+        return release
+
+
+class AcceptsAnything(ZAnonymity):
+    def push_batch(self, batch):
+        try:
+            return super().push_batch(batch)
+        except InputError:
+            return self.flush()
+
+
+class DependsOnTheProcess(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        is_elsewhere = os.environ.get("PYTHONHASHSEED") == OTHER_SEED
+        return Release(release.rows.slice(0, 0) if is_elsewhere else release.rows, release.trace)
+
+
+class KeepsHolding(ZAnonymity):
+    def flush(self):
+        return self.advance(0)
+
+
+class FlushMovesTime(ZAnonymity):
+    def flush(self):
+        release = super().flush()
+        self._clock[1] += 1
+        return release
+
+
+class FlushesAgain(ZAnonymity):
+    def flush(self):
+        release = super().flush()
+        last = getattr(self, "last", release)
+        self.last = release
+        return last if last.trace.num_rows else release
+
+
+class IgnoresTime(ZAnonymity):
+    def advance(self, now):
+        return super().advance(0)
+
+
+class PromisesTooMuch(ZAnonymity):
+    @property
+    def guarantee(self):
+        return replace(super().guarantee, max_delay_ns=1_000_000_000, max_held=1)
+
+
+class NeverForgets(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        self.all_rows = getattr(self, "all_rows", 0) + release.trace.num_rows
+        return release
+
+    @property
+    def state_bytes(self):
+        return super().state_bytes + 100 * getattr(self, "all_rows", 0)
+
+
+class NeverForgetsSingles(ZAnonymity):
+    def push(self, record):
+        self.all_rows = getattr(self, "all_rows", 0) + 1
+        return super().push(record)
+
+    @property
+    def state_bytes(self):
+        return super().state_bytes + 100 * getattr(self, "all_rows", 0)
+
+
+class KeepsInput(ZAnonymity):
+    """Looks at the batch before when the next one comes."""
+
+    def push_batch(self, batch):
+        before, self.before = getattr(self, "before", None), batch
+        release = super().push_batch(batch)
+        kept = 0 if before is None else sum(len(user or "") for user in before["user"].to_pylist())
+        return Release(release.rows.slice(0, release.rows.num_rows - kept % 2), release.trace)
+
+
+class WritesToInput(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        buffer = batch.column("ts").buffers()[1]
+        if buffer.is_mutable:
+            np.frombuffer(buffer, dtype=np.uint8)[0] ^= 1
+        return release
+
+
+class AddsColumn(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        return Release(release.rows.append_column("more", pa.nulls(release.rows.num_rows)), release.trace)
+
+
+class ForgetsSchemaWhenEmpty(ZAnonymity):
+    def flush(self):
+        release = super().flush()
+        return release if release.rows.num_rows else Release(pa.record_batch({}), release.trace)
+
+
+class NamesPeople(ZAnonymity):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        rows = release.rows
+        if rows.num_rows == 0:
+            return release
+        real = next((user for user in pa.table(batch)["user"].to_pylist() if user), "nobody")
+        shown = pa.array([f"user {real}"] * rows.num_rows)
+        return Release(rows.set_column(1, "user", shown), release.trace)
+
+
+class QuotesValues(ZAnonymity):
+    def push_batch(self, batch):
+        try:
+            return super().push_batch(batch)
+        except InputError as error:
+            users = (
+                pa.table(batch)["user"].to_pylist() if "user" in getattr(batch, "column_names", ()) else []
+            )
+            raise InputError(f"cannot use the row of {users}") from error
+
+
+class QuotesInTheChain(ZAnonymity):
+    def push(self, record):
+        try:
+            raise ValueError(f"odd: {record.get('user')}")
+        except ValueError as error:
+            raise InputError("odd") from error
+
+
+class FailsInItsOwnWay(ZAnonymity):
+    def push_batch(self, batch):
+        try:
+            return super().push_batch(batch)
+        except InputError:
+            raise KeyError("no such column") from None
+
+
+class LowersZ(ZAnonymity):
+    def _begin(self, settings, secret):
+        super()._begin(settings, secret)
+        self._attributes[0].z -= 1
+
+
+class HoldsBackMore(ZAnonymity):
+    def _begin(self, settings, secret):
+        super()._begin(settings, secret)
+        self._attributes[0].z += 1
+
+
+def make_broken(kind, settings):
+    given = {"z": 2, "window": WINDOW_S, "person": "user", "time": "ts", "attribute": "site", **settings}
+    return kind(**given, key=KEY)
+
+
+def broken(kind, **settings):
+    return partial(make_broken, kind, settings)

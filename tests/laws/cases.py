@@ -1,0 +1,181 @@
+"""Methods in many configurations, each with a stream that meets every corner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.z_anonymity import ZAnonymity
+from shoal.hierarchies import Hierarchy
+
+KEY = bytes(range(32))
+WINDOW_S = 60
+TREE = {
+    "web": {
+        "news": ["a.news", "b.news", "c.news"],
+        "shop": {"food": ["d.shop"], "books": ["e.shop", "f.shop"]},
+    }
+}
+SITES = ("a.news", "b.news", "c.news", "d.shop", "e.shop", "f.shop", "shop")
+PEOPLE = tuple(f"person-{name}@mail.example" for name in ("ann", "bob", "cat", "dan", "eve", "fay", "gus"))
+SCHEMA = pa.schema(
+    [("ts", pa.timestamp("ms")), ("user", pa.string()), ("site", pa.string()), ("device", pa.string())]
+)
+HIERARCHIES = {
+    "closed": ({"kind": "nested", "tree": TREE}, Hierarchy.from_nested(TREE)),
+    "suffix": ({"kind": "suffix"}, Hierarchy.by_suffix()),
+    "prefix": ({"kind": "prefix", "separator": "."}, Hierarchy.by_prefix(".")),
+}
+
+
+def stream(rows: int = 160, *, seed: int = 1, jitter_s: float = 4, wrong_start: bool = False) -> pa.Table:
+    """Events of a few people, some late, some from a clock gone wrong, some with holes."""
+    random = np.random.default_rng(seed)
+    seconds = 1_770_000_000 + np.cumsum(random.choice([0, 0, 1, 3, 20], size=rows))
+    seconds = seconds - np.where(random.random(rows) < 0.15, random.uniform(0, jitter_s, rows), 0)
+    records = [
+        {
+            "ts": int(1000 * when),
+            "user": PEOPLE[random.integers(len(PEOPLE))],
+            "site": SITES[min(random.geometric(0.4), len(SITES)) - 1],
+            "device": ("phone", "laptop")[random.integers(2)],
+        }
+        for when in seconds.tolist()
+    ]
+    for row in random.choice(rows, size=6, replace=False).tolist():
+        records[row][("user", "ts", "site")[row % 3]] = None
+    records[rows // 2]["ts"] = int(1000 * (seconds[0] + 90 * 86_400))  # one wrong clock
+    if wrong_start:
+        records[0]["ts"] = records[1]["ts"] = int(1000 * (seconds[0] + 90 * 86_400))
+        records[0]["user"] = records[1]["user"] = PEOPLE[0]
+    return pa.Table.from_pylist(records, schema=SCHEMA)
+
+
+def steady(lap: int, *, rows: int = 300) -> pa.Table:
+    """Equal stretches of a stream whose people and values never come back: what is idle must go."""
+    numbers = lap * rows + np.arange(rows)
+    seconds = 1_770_000_000 + numbers
+    return pa.table(
+        {
+            "ts": pa.array(1000 * seconds, pa.timestamp("ms")),
+            "user": pa.array([f"person-{number // 2}" for number in numbers]),
+            "site": pa.array([f"{number // 3}.news" for number in numbers]),
+            "device": pa.array(["phone"] * rows),
+        }
+    )
+
+
+def make_z(settings: Mapping[str, Any], hierarchies: Mapping[str, str]) -> ZAnonymity:
+    """A z-anonymity whose hierarchies are named, so that another process can make it too."""
+    settings = {"z": 2, "window": WINDOW_S, "person": "user", "time": "ts", "attribute": "site", **settings}
+    if isinstance(settings["attribute"], Mapping):
+        settings["attribute"] = {
+            name: {
+                **rules,
+                **({"hierarchy": HIERARCHIES[hierarchies[name]][1]} if name in hierarchies else {}),
+            }
+            for name, rules in settings["attribute"].items()
+        }
+    elif "site" in hierarchies:
+        settings["hierarchy"] = HIERARCHIES[hierarchies["site"]][1]
+    return ZAnonymity(**settings, key=KEY)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method with parameters, a stream for it, and the policy an auditor would read."""
+
+    name: str
+    make: Callable[[], Anonymizer]
+    stream: pa.Table
+    policy: dict[str, Any]
+    steady: Callable[[int], pa.Table] | None = field(default=steady)
+
+    @property
+    def method(self) -> str:
+        return self.make().method
+
+
+def z_case(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    hierarchies: Mapping[str, str] | None = None,
+    *,
+    data: pa.Table | None = None,
+    lap: Callable[[int], pa.Table] | None = steady,
+) -> Case:
+    settings, hierarchies = dict(settings or {}), dict(hierarchies or {})
+    rules = {"method": "z-anonymity", "attribute": "site", "z": 2, "window": WINDOW_S, **settings}
+    carry = rules.pop("carry", ())
+    if isinstance(rules["attribute"], Mapping):
+        rules["attribute"] = {
+            column: {
+                **own,
+                **({"hierarchy": HIERARCHIES[hierarchies[column]][0]} if column in hierarchies else {}),
+            }
+            for column, own in rules["attribute"].items()
+        }
+    elif "site" in hierarchies:
+        rules["hierarchy"] = HIERARCHIES[hierarchies["site"]][0]
+    policy = {"stream": {"person": "user", "time": "ts", "carry": list(carry)}, "anonymize": rules}
+    make = partial(make_z, settings, hierarchies)
+    return Case(f"z-{name}", make, stream() if data is None else data, policy, lap)
+
+
+def recast(table: pa.Table, **types: pa.DataType) -> pa.Table:
+    for name, kind in types.items():
+        table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(kind))
+    return table
+
+
+def numbered(table: pa.Table) -> pa.Table:
+    """The same stream with whole numbers for people and values."""
+    for name, known, first in (("user", PEOPLE, 7_000_000_001), ("site", SITES, 90)):
+        numbers = [None if text is None else first + known.index(text) for text in table[name].to_pylist()]
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(numbers, pa.int64()))
+    return table
+
+
+GENERALIZE = {"on_private": "generalize"}
+LATE = {"lateness": "3s"}
+TABLE = {"attribute": {"site": {"z": 2}, "device": {"z": 4, "window": 30}}}
+TABLE_OF_TREES = {"attribute": {"site": {"z": 2, **GENERALIZE}, "device": {"z": 3}}}
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+CASES = [
+    z_case("drop", {"carry": ["device"]}),
+    z_case("strict", {"z": 4}, data=stream(seed=2)),
+    z_case("everyone", {"z": 1, "rotation": "10s"}),
+    z_case("blank", {"on_private": "blank", "carry": ["device"]}),
+    z_case("closed", GENERALIZE, {"site": "closed"}, data=stream(seed=3), lap=None),
+    z_case("suffix", {**GENERALIZE, "z": 3}, {"site": "suffix"}, data=stream(seed=4)),
+    z_case("prefix", {**GENERALIZE, "carry": ["device"]}, {"site": "prefix"}, data=stream(seed=5)),
+    z_case("table", TABLE),
+    z_case("table-of-trees", TABLE_OF_TREES, {"site": "suffix"}, data=stream(seed=6)),
+    z_case("late", {**LATE, "carry": ["device"]}),
+    z_case("late-blank", {**LATE, "on_private": "blank"}, data=stream(seed=7)),
+    z_case("late-closed", {**LATE, **GENERALIZE}, {"site": "closed"}, data=stream(seed=8), lap=None),
+    z_case("late-suffix", {**LATE, **GENERALIZE, "z": 3}, {"site": "suffix"}, data=stream(seed=9)),
+    z_case("late-table", {**LATE, **TABLE, "carry": []}, data=stream(seed=10)),
+    z_case("wrong-start", {"carry": ["device"]}, data=stream(wrong_start=True)),
+    z_case("late-wrong-start", LATE, data=stream(wrong_start=True)),
+    z_case("numbers", {}, data=numbered(stream()), lap=None),
+    z_case("late-numbers", LATE, data=numbered(stream()), lap=None),
+    z_case("dictionaries", {}, data=recast(stream(), user=DICTIONARY, site=DICTIONARY, device=DICTIONARY)),
+    z_case(
+        "views",
+        {**LATE, **GENERALIZE, "carry": ["device"]},
+        {"site": "suffix"},
+        data=recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view()),
+        lap=None,
+    ),
+    z_case(
+        "large-texts", {}, data=recast(stream(), user=pa.large_string(), site=pa.large_string()), lap=None
+    ),
+]

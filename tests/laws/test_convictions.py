@@ -1,0 +1,176 @@
+"""Every law can fail: planted offenders are convicted."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.testing import laws
+from shoal.testing.laws import LawBroken
+from tests.laws import broken as kinds
+from tests.laws.broken import broken
+from tests.laws.cases import CASES, PEOPLE, steady, stream
+
+STREAM = stream()
+LATE = {"lateness": "3s"}
+POLICY = CASES[0].policy["anonymize"]
+
+
+def policy(**rules):
+    return {"stream": {"person": "user", "time": "ts"}, "anonymize": {**POLICY, **rules}}
+
+
+def convicted(law, make, *args, saying, **more):
+    with pytest.raises(LawBroken, match=saying) as caught:
+        law(make, *args, **more)
+    assert not any(person in str(caught.value) for person in PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.ReversesRows, "release other rows than one batch"),
+        (kinds.ReversesTrace, "another trace"),
+        (kinds.CountsBatches, "rows end in another state"),
+        (kinds.PushReleasesLess, "single records release other rows"),
+        (kinds.PushCountsMore, "single records end in another state"),
+    ],
+)
+@pytest.mark.parametrize("settings", [{}, LATE], ids=["at once", "late"])
+def test_batching(kind, saying, settings):
+    convicted(laws.batching_is_invisible, broken(kind, **settings), STREAM, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "saying"),
+    [
+        (kinds.LosesVerdicts, {}, "no verdict in the trace"),
+        (kinds.LosesRows, {}, "counts and rows do not agree"),
+        (kinds.DecidesTwice, {}, "decided twice|do not agree on how many"),
+        (kinds.CountsRefused, {}, "twice, or lost"),
+        (kinds.HidesHeld, LATE, "released \\+ suppressed \\+ dead \\+ held"),
+    ],
+)
+def test_accounting(kind, settings, saying):
+    convicted(laws.everything_is_accounted_for, broken(kind, **settings), STREAM, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.ForgetsCrowds, "another snapshot"),
+        (kinds.SnapshotsDiffer, "two snapshots at one moment differ"),
+        (kinds.SnapshotsExpire, "changes the output"),
+    ],
+)
+def test_snapshots(kind, saying):
+    convicted(laws.snapshots_are_invisible, broken(kind), STREAM, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [(kinds.CountsRefused, "changed the state"), (kinds.AcceptsAnything, "was not refused")],
+)
+def test_refusals(kind, saying):
+    convicted(laws.refusals_change_nothing, broken(kind), STREAM, saying=saying)
+
+
+@pytest.mark.compiled
+def test_another_process():
+    make = broken(kinds.DependsOnTheProcess)
+    convicted(laws.is_same_in_another_process, make, STREAM, saying="another process gives another output")
+    with pytest.raises(ChildProcessError, match="the other process failed"):
+        laws.is_same_in_another_process(broken(kinds.ZAnonymity, z=0), STREAM)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.KeepsHolding, "held after a flush"),
+        (kinds.FlushMovesTime, "second flush changes the state"),
+        (kinds.FlushesAgain, "second flush gives something"),
+    ],
+)
+def test_flush(kind, saying):
+    convicted(laws.flush_leaves_nothing, broken(kind, **LATE), STREAM, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.IgnoresTime, "still held"),
+        (kinds.PromisesTooMuch, "waited longer|still held"),
+        (kinds.HidesHeld, "held does not say"),
+    ],
+)
+def test_delay(kind, saying):
+    convicted(laws.delay_is_bounded, broken(kind, **LATE), STREAM, time="ts", saying=saying)
+
+
+def test_a_method_without_a_bound_is_free():
+    class Unbounded(kinds.ZAnonymity):
+        @property
+        def guarantee(self):
+            return kinds.replace(super().guarantee, max_delay_ns=None)
+
+    laws.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
+
+
+def test_held():
+    convicted(
+        laws.held_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are held"
+    )
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", [kinds.NeverForgets, kinds.NeverForgetsSingles])
+def test_memory(kind):
+    convicted(laws.memory_is_flat, broken(kind), steady, saying="memory grows")
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"), [(kinds.KeepsInput, "kept and looked at again"), (kinds.WritesToInput, "written to")]
+)
+def test_inputs(kind, saying):
+    convicted(laws.inputs_are_left_alone, broken(kind), STREAM, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.AddsColumn, "another schema"),
+        (kinds.ForgetsSchemaWhenEmpty, "another schema"),
+        (kinds.NamesPeople, "identifier"),
+    ],
+)
+def test_output(kind, saying):
+    convicted(laws.output_is_as_promised, broken(kind), STREAM, persons=PEOPLE, saying=saying)
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.QuotesValues, "shows a value"),
+        (kinds.QuotesInTheChain, "shows a value"),
+        (kinds.FailsInItsOwnWay, "not an error of shoal"),
+    ],
+)
+def test_errors(kind, saying):
+    odd = [{"user": PEOPLE[0]}]
+    convicted(laws.errors_tell_no_values, broken(kind), STREAM, secrets=PEOPLE, odd=odd, saying=saying)
+
+
+@pytest.mark.parametrize(("kind", "saying"), [(kinds.LowersZ, "below-z"), (kinds.HoldsBackMore, "held-back")])
+def test_auditor(kind, saying):
+    convicted(laws.auditor_finds_nothing, broken(kind), STREAM, policy=policy(), saying=saying)
+
+
+def test_the_auditor_must_have_seen_everything(monkeypatch):
+    real = laws.audit
+    monkeypatch.setattr(laws, "audit", lambda rows, truth, trace, policy: real(rows, truth, None, policy))
+    convicted(
+        laws.auditor_finds_nothing,
+        broken(kinds.ZAnonymity),
+        STREAM,
+        policy=policy(),
+        saying="could not check",
+    )

@@ -1,0 +1,99 @@
+"""The keyed hash against its twin in plain integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.kernels import siphash as kernel
+from tests.reference.effort import tries
+from tests.reference.siphash import MASK, rotated, rounds, siphash128
+
+KEY = bytes(range(16))
+words = st.integers(0, MASK)
+
+
+def key_words(key):
+    return np.frombuffer(key, dtype="<u8").astype(np.uint64)
+
+
+def as_array(data):
+    return np.frombuffer(data or b"\x00", dtype=np.uint8)
+
+
+def as_bytes(low, high):
+    return int(low).to_bytes(8, "little") + int(high).to_bytes(8, "little")
+
+
+def hashed(key, data):
+    key = key_words(key)
+    return as_bytes(*kernel.siphash128(key[0], key[1], as_array(data), 0, len(data)))
+
+
+@given(st.binary(min_size=16, max_size=16), st.binary(max_size=300))
+@example(KEY, b"")
+@example(b"\xff" * 16, b"\xff" * 8)
+@example(KEY, bytes(255))
+@example(KEY, bytes(256))
+@tries(60)
+def test_equals_the_twin(key, data):
+    assert hashed(key, data) == siphash128(key, data)
+
+
+@pytest.mark.parametrize("length", range(34))
+def test_every_length_around_a_word(length):
+    data = bytes((7 * i + 3) % 256 for i in range(length))
+    assert hashed(KEY, data) == siphash128(KEY, data)
+
+
+@given(words, st.integers(1, 63))
+@tries(30)
+def test_rotate(word, bits):
+    assert int(kernel.rotate(np.uint64(word), bits)) == rotated(word, bits)
+
+
+@given(st.lists(words, min_size=4, max_size=4))
+@tries(30)
+def test_sip_round(state):
+    expected = list(state)
+    rounds(expected, 1)
+    assert [int(word) for word in kernel.sip_round(*map(np.uint64, state))] == expected
+
+
+def test_load_word_is_little_endian():
+    data = np.arange(250, 266, dtype=np.uint16).astype(np.uint8)
+    assert int(kernel.load_word(data, 3)) == int.from_bytes(data[3:11].tobytes(), "little")
+
+
+@given(
+    st.lists(st.binary(max_size=20), max_size=8), st.binary(max_size=5), st.sampled_from([np.int32, np.int64])
+)
+@tries(40)
+def test_hash_texts_reads_a_column(texts, before, width):
+    data = as_array(before + b"".join(texts))
+    offsets = np.cumsum([len(before), *map(len, texts)]).astype(width)
+    data.flags.writeable = offsets.flags.writeable = False  # as Arrow hands them in
+    key = key_words(KEY)
+    out = np.empty((len(texts), 2), dtype=np.int64)
+    kernel.hash_texts(key[0], key[1], offsets, data, out)
+    assert [row.tobytes() for row in out.astype("<i8")] == [siphash128(KEY, text) for text in texts]
+
+
+def test_write_hex_picks_rows_and_keys():
+    texts, other = [b"ann", b"", b"bob"], bytes(16)
+    offsets = np.array([0, 3, 3, 6])
+    keys = np.array([key_words(KEY), key_words(other), key_words(KEY)])
+    rows = np.array([2, 2, 1])
+    out = np.empty(96, dtype=np.uint8)
+    kernel.write_hex(keys[:, 0], keys[:, 1], offsets, as_array(b"".join(texts)), rows, out)
+    expected = [siphash128(KEY, b"bob"), siphash128(other, b"bob"), siphash128(KEY, b"")]
+    assert out.tobytes().decode() == "".join(digest.hex() for digest in expected)
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x0F, 0xA7, 0xFF])
+def test_put_byte(byte):
+    out = np.zeros(4, dtype=np.uint8)
+    kernel.put_byte(np.uint64(0xABCD00 | byte), out, 1)
+    assert out.tobytes() == b"\x00" + f"{byte:02x}".encode() + b"\x00"

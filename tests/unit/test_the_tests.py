@@ -1,0 +1,86 @@
+"""Rules of the house that a reader cannot see to: what kernels may do, and that each of them is tested."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import shoal.kernels
+
+KERNELS = sorted(Path(shoal.kernels.__file__).parent.glob("*.py"))
+TESTS = Path(__file__).resolve().parents[1]
+ALLOWED = {"__future__", "typing", "numpy", "numba"}
+FORBIDDEN_SETTINGS = {"fastmath", "parallel", "forceobj", "object_mode"}
+
+functions = [
+    pytest.param(path, node, id=f"{path.stem}.{node.name}")
+    for path in KERNELS
+    for node in ast.walk(ast.parse(path.read_text()))
+    if isinstance(node, ast.FunctionDef)
+]
+
+
+@cache
+def words_in_tests():
+    return set(re.findall(r"\w+", "\n".join(path.read_text() for path in TESTS.rglob("*.py"))))
+
+
+def settings_of(node):
+    """Keywords of the njit decorator; None where there is none."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "njit":
+            return {word.arg: getattr(word.value, "value", None) for word in decorator.keywords}
+    return None
+
+
+@pytest.mark.parametrize(("path", "node"), functions)
+def test_a_kernel_is_compiled_and_cached(path, node):
+    settings = settings_of(node)
+    assert settings is not None
+    assert settings.get("cache") is True
+    assert not FORBIDDEN_SETTINGS & set(settings)
+
+
+@pytest.mark.parametrize(("path", "node"), functions)
+def test_a_kernel_says_what_it_does(path, node):
+    assert ast.get_docstring(node)
+
+
+@pytest.mark.parametrize(("path", "node"), functions)
+def test_a_kernel_neither_raises_nor_prints_nor_allocates(path, node):
+    for inner in ast.walk(node):
+        assert not isinstance(inner, ast.Raise | ast.Try | ast.With | ast.Global | ast.Assert)
+        if isinstance(inner, ast.Call):
+            called = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")
+            assert called not in {"print", "open", "empty", "zeros", "ones", "full", "array", "append", "random"}
+
+
+@pytest.mark.parametrize(("path", "node"), functions)
+def test_a_kernel_is_named_in_a_test(path, node):
+    assert node.name.lstrip("_") in words_in_tests() or node.name in words_in_tests()
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+def test_kernels_import_arrays_and_kernels_alone(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            assert name.split(".")[0] in ALLOWED or name.startswith("shoal.kernels.")
+
+
+def test_kernel_modules_can_be_imported():
+    assert len(KERNELS) > 5
+    for path in KERNELS:
+        importlib.import_module(f"shoal.kernels.{path.stem}".removesuffix(".__init__"))
+
+
+def test_no_test_sleeps():
+    pattern = re.compile(r"\b(?:time\.)?sleep\(")
+    here = Path(__file__).resolve()
+    assert [path.name for path in TESTS.rglob("*.py") if path != here and pattern.search(path.read_text())] == []
