@@ -21,6 +21,8 @@ EARLIEST: Final = -(2**62)
 LATEST: Final = 2**62 - 1
 """Times lie between the years 1824 and 2116: the difference of any two fits 64 bits."""
 
+_FIRST_FLOAT: Final = float(EARLIEST)
+_END_FLOAT: Final = 2.0**62
 _SECOND: Final = 1_000_000_000
 _FEW: Final = 32
 _WHOLE: Final = r"^[+-]?[0-9]{1,30}$"
@@ -71,11 +73,11 @@ def value_ns(value: Any) -> int | None:
     >>> value_ns("1970-01-01T00:00:01.5Z") == value_ns(1.5) == value_ns("1.5") == 1_500_000_000
     True
     """
+    if isinstance(value, float | np.floating):
+        scaled = float(value) * _SECOND
+        return round(scaled) if _FIRST_FLOAT <= scaled < _END_FLOAT else None  # NaN fails too
     if isinstance(value, bool | np.bool_):
         return None
-    if isinstance(value, float | np.floating):
-        times, usable = _float_seconds_ns(np.array([value], dtype=np.float64))
-        return int(times[0]) if usable[0] else None
     return _within(_exact_ns(value))
 
 

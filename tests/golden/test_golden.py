@@ -73,7 +73,12 @@ def test_suppressed_exposures_count_for_the_label_above():
 def test_two_people_and_two_children():
     events = [(0, "u0", "a.example"), (1, "u1", "a.example"), (2, "rare", "rare.example")]
     assert labels(2, events) == [None, "a.example", "news"]
-    later = [(0, "u0", "a.example"), (1800, "u1", "a.example"), (3601, "u2", "a.example"), (3602, "rare", "rare.example")]
+    later = [
+        (0, "u0", "a.example"),
+        (1800, "u1", "a.example"),
+        (3601, "u2", "a.example"),
+        (3602, "rare", "rare.example"),
+    ]
     assert labels(2, later) == [None, "a.example", "a.example", None]
 
 

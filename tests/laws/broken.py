@@ -216,9 +216,7 @@ class QuotesValues(ZAnonymity):
         try:
             return super().push_batch(batch)
         except InputError as error:
-            users = (
-                pa.table(batch)["user"].to_pylist() if "user" in getattr(batch, "column_names", ()) else []
-            )
+            users = pa.table(batch)["user"].to_pylist() if "user" in getattr(batch, "column_names", ()) else []
             raise InputError(f"cannot use the row of {users}") from error
 
 

@@ -24,9 +24,7 @@ TREE = {
 }
 SITES = ("a.news", "b.news", "c.news", "d.shop", "e.shop", "f.shop", "shop")
 PEOPLE = tuple(f"person-{name}@mail.example" for name in ("ann", "bob", "cat", "dan", "eve", "fay", "gus"))
-SCHEMA = pa.schema(
-    [("ts", pa.timestamp("ms")), ("user", pa.string()), ("site", pa.string()), ("device", pa.string())]
-)
+SCHEMA = pa.schema([("ts", pa.timestamp("ms")), ("user", pa.string()), ("site", pa.string()), ("device", pa.string())])
 HIERARCHIES = {
     "closed": ({"kind": "nested", "tree": TREE}, Hierarchy.from_nested(TREE)),
     "suffix": ({"kind": "suffix"}, Hierarchy.by_suffix()),
@@ -147,6 +145,7 @@ LATE = {"lateness": "3s"}
 TABLE = {"attribute": {"site": {"z": 2}, "device": {"z": 4, "window": 30}}}
 TABLE_OF_TREES = {"attribute": {"site": {"z": 2, **GENERALIZE}, "device": {"z": 3}}}
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+VIEWS = recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view())
 
 CASES = [
     z_case("drop", {"carry": ["device"]}),
@@ -172,10 +171,8 @@ CASES = [
         "views",
         {**LATE, **GENERALIZE, "carry": ["device"]},
         {"site": "suffix"},
-        data=recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view()),
+        data=VIEWS,
         lap=None,
     ),
-    z_case(
-        "large-texts", {}, data=recast(stream(), user=pa.large_string(), site=pa.large_string()), lap=None
-    ),
+    z_case("large-texts", {}, data=recast(stream(), user=pa.large_string(), site=pa.large_string()), lap=None),
 ]

@@ -116,9 +116,7 @@ def test_a_method_without_a_bound_is_free():
 
 
 def test_held():
-    convicted(
-        laws.held_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are held"
-    )
+    convicted(laws.held_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are held")
 
 
 @pytest.mark.compiled

@@ -54,9 +54,7 @@ def configurations():
 
 
 def make_z(settings: dict[str, Any], *, lateness: int) -> ZAnonymity:
-    return ZAnonymity(
-        **settings, person="user", time="ts", lateness=lateness / SECOND, max_gap=GAP / SECOND, key=KEY
-    )
+    return ZAnonymity(**settings, person="user", time="ts", lateness=lateness / SECOND, max_gap=GAP / SECOND, key=KEY)
 
 
 def make_twin(columns: tuple[Column, ...], *, keeps_blank: bool, lateness: int) -> NaiveZ:

@@ -7,13 +7,23 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import shoal
 from shoal.testing.strategies import PEOPLE
 from tests.property.driving import (
-    GAP, KEY, LATENESS, SITES, WINDOW, as_batch, configurations, expected_in, for_twin, found_in, make_twin, make_z,
+    GAP,
+    KEY,
+    LATENESS,
+    SITES,
+    WINDOW,
+    as_batch,
+    configurations,
+    expected_in,
+    for_twin,
+    found_in,
+    make_twin,
+    make_z,
 )  # fmt: skip
 from tests.reference.effort import IS_COMPILED
-
-import shoal
 
 STEPS = st.sampled_from([0, 0, 1, WINDOW // 3, WINDOW, WINDOW + 1, -1, -LATENESS, -LATENESS - 1, GAP + 1, -GAP - 1])
 EVENTS = st.tuples(

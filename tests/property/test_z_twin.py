@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from shoal.testing.strategies import SECOND, cuts, event_records
 from tests.property.driving import (
-    GAP, LATENESS, SITES, WINDOW, as_batch, configurations, expected_in, for_twin, found_in, make_twin, make_z,
+    GAP,
+    LATENESS,
+    SITES,
+    WINDOW,
+    as_batch,
+    configurations,
+    expected_in,
+    for_twin,
+    found_in,
+    make_twin,
+    make_z,
 )  # fmt: skip
 from tests.reference.effort import tries
 
@@ -21,7 +31,9 @@ def streams(draw):
     records = draw(event_records(window_ns=WINDOW, lateness_ns=LATENESS, sites=(*SITES, None), most=30))
     for record in records:
         record["device"] = draw(st.sampled_from(["a", "b", "c", None]))
-    jumps = draw(st.lists(st.tuples(st.integers(0, 29), st.sampled_from([GAP, GAP + 1, -GAP - 1, 3 * GAP])), max_size=4))
+    jumps = draw(
+        st.lists(st.tuples(st.integers(0, 29), st.sampled_from([GAP, GAP + 1, -GAP - 1, 3 * GAP])), max_size=4)
+    )
     for at, jump in jumps:
         if at < len(records) and records[at]["ts"] is not None:
             records[at]["ts"] += jump

@@ -24,7 +24,9 @@ def test_subkeys_are_hmac_of_purpose_and_context():
 
 def test_subkeys_of_two_purposes_differ():
     secret = Secret(VALUE)
-    made = {secret.subkey(purpose, context) for purpose in ("seal", "nonce", "seal2") for context in (b"", b"2", b"\x00")}
+    made = {
+        secret.subkey(purpose, context) for purpose in ("seal", "nonce", "seal2") for context in (b"", b"2", b"\x00")
+    }
     assert len(made) == 9
     assert secret.subkey("seal") == Secret(bytes(bytearray(VALUE))).subkey("seal")
 

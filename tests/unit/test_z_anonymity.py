@@ -25,7 +25,7 @@ TREE = Hierarchy.from_nested({"web": {"news": ["a", "b"], "shop": ["c"]}})
 
 def make(**settings):
     given = {"z": 2, "window": "1h", "person": "user", "time": "ts", "attribute": "site", **settings}
-    return ZAnonymity(**given, key=given.pop("key", KEY))
+    return ZAnonymity(**{"key": KEY, **given})
 
 
 def event(ts, user, site, **more):
@@ -147,7 +147,9 @@ def test_blank_lets_every_usable_row_leave():
 
 
 def table():
-    return pa.Table.from_pylist(ROWS, schema=pa.schema([("ts", pa.int64()), ("user", pa.string()), ("site", pa.string())]))
+    return pa.Table.from_pylist(
+        ROWS, schema=pa.schema([("ts", pa.int64()), ("user", pa.string()), ("site", pa.string())])
+    )
 
 
 def text(kind):
@@ -204,7 +206,11 @@ class StructArray:
 @pytest.mark.parametrize("lateness", [0, 2])
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_kind_of_input_gives_the_same(kind, lateness):
-    for settings in ({}, {"hierarchy": Hierarchy.by_suffix(), "on_private": "generalize"}, {"hierarchy": TREE, "on_private": "generalize"}):
+    for settings in (
+        {},
+        {"hierarchy": Hierarchy.by_suffix(), "on_private": "generalize"},
+        {"hierarchy": TREE, "on_private": "generalize"},
+    ):
         expected, got = make(lateness=lateness, **settings), make(lateness=lateness, **settings)
         first, second = expected.push_batch(table()), got.push_batch(INPUTS[kind]())
         assert second.rows.to_pylist() == first.rows.to_pylist()
@@ -213,9 +219,28 @@ def test_every_kind_of_input_gives_the_same(kind, lateness):
         assert got.counts == expected.counts
 
 
+@pytest.mark.parametrize("lateness", [0, 2])
+def test_a_frame_of_polars_with_all_it_has(lateness):
+    frame = pl.DataFrame(
+        {
+            "ts": [1, 2, 3], "user": ["ann", "bob", "cat"], "site": ["a", "a", "a"], "list": [["p"], None, []],
+            "struct": [{"k": "v"}] * 3, "bytes": [b"1", None, b"3"],
+            "pair": pl.Series([["a", "b"]] * 3, dtype=pl.Array(pl.String, 2)), "none": [None] * 3,
+        }
+    ).with_columns(pl.col("site").cast(pl.Categorical).alias("kind"), pl.col("site").cast(pl.Enum(["a"])).alias("enum"))  # fmt: skip
+    carried = ["list", "struct", "bytes", "pair", "none", "enum"]
+    for attribute in ("site", "kind"):
+        z = make(attribute=attribute, carry=carried, lateness=lateness)
+        rows = [*z.push_batch(frame).rows.to_pylist(), *z.flush().rows.to_pylist()]
+        assert [row[attribute] for row in rows] == ["a", "a"]
+        assert [{name: row[name] for name in carried} for row in rows] == frame.select(carried).to_dicts()[1:]
+
+
 def test_numbers_and_truth_values_count_as_their_text():
-    numbers = table().set_column(1, "user", pa.array(range(len(ROWS)), pa.int32())).set_column(
-        2, "site", pa.array([number % 2 == 0 for number in range(len(ROWS))])
+    numbers = (
+        table()
+        .set_column(1, "user", pa.array(range(len(ROWS)), pa.int32()))
+        .set_column(2, "site", pa.array([number % 2 == 0 for number in range(len(ROWS))]))
     )
     z, other = make(), make()
     release = z.push_batch(numbers)
@@ -235,7 +260,14 @@ def test_whole_numbers_can_wait_one_by_one():
     assert len(rows) > 30
 
 
-@pytest.mark.parametrize("empty", [table().slice(0, 0), table().schema.empty_table(), pl.DataFrame(schema={"ts": pl.Int64, "user": pl.String, "site": pl.String})])
+@pytest.mark.parametrize(
+    "empty",
+    [
+        table().slice(0, 0),
+        table().schema.empty_table(),
+        pl.DataFrame(schema={"ts": pl.Int64, "user": pl.String, "site": pl.String}),
+    ],
+)
 def test_an_empty_input_fixes_the_types_and_gives_nothing(empty):
     z = make()
     release = z.push_batch(empty)
@@ -266,13 +298,17 @@ def test_a_missing_column_is_named(missing):
 
 @pytest.mark.parametrize(
     ("column", "kind", "saying"),
-    [("ts", pa.list_(pa.int64()), "is no time"), ("user", pa.float64(), "cannot be counted"), ("site", pa.binary(), "cannot be counted")],
+    [
+        ("ts", pa.list_(pa.int64()), "is no time"),
+        ("user", pa.float64(), "cannot be counted"),
+        ("site", pa.binary(), "cannot be counted"),
+    ],
 )
 def test_types_that_cannot_be_used(column, kind, saying):
     with pytest.raises(InputError, match=f"column '{column}': .*{saying}"):
-        make().push_batch(table().schema.empty_table().set_column(
-            table().schema.get_field_index(column), column, pa.array([], kind)
-        ))
+        make().push_batch(
+            table().schema.empty_table().set_column(table().schema.get_field_index(column), column, pa.array([], kind))
+        )
 
 
 def test_a_type_that_changes_on_the_way():
@@ -297,7 +333,13 @@ def reasons(release):
 
 @pytest.mark.parametrize("lateness", [0, 5])
 def test_records_that_cannot_be_used(lateness):
-    records = [event(None, "ann", "a"), event("1970", "ann", "a"), event("soon", "ann", "a"), event("1", "", "a"), event("2", None, "a")]
+    records = [
+        event(None, "ann", "a"),
+        event("1970", "ann", "a"),
+        event("soon", "ann", "a"),
+        event("1", "", "a"),
+        event("2", None, "a"),
+    ]
     schema = pa.schema([("ts", pa.string()), ("user", pa.string()), ("site", pa.string())])
     z = make(lateness=lateness)
     release = z.push_batch(pa.Table.from_pylist(records, schema=schema))
@@ -361,7 +403,7 @@ def test_late_without_lateness_and_with():
     z = make(lateness=1)
     assert push_all(z, events) == []
     assert [row["ts"] for row in z.flush().rows.to_pylist()] == [10, 10]
-    assert z.counts["late"] == 0 if "late" in z.counts else True
+    assert "late" not in z.counts
 
 
 def test_one_wrong_clock_does_not_kill_the_stream():
@@ -381,9 +423,9 @@ def test_a_wrong_first_clock_is_forgotten(lateness):
     stream = [event(10**8, "ann", "a"), event(10**8 + 1, "ann", "b"), event(0, "bob", "a"), event(1, "cat", "a")]
     release = z.push_batch(pa.Table.from_pylist(stream))
     single = make(lateness=lateness, z=1)
-    rows = push_all(single, stream)
-    assert rows == release.rows.to_pylist()
-    assert single.snapshot() == z.snapshot() if lateness == 0 else single.counts == z.counts
+    single.bind(pa.Table.from_pylist(stream).schema)
+    assert push_all(single, stream) == release.rows.to_pylist()
+    assert single.snapshot() == z.snapshot()
     assert z.counts["ahead" if lateness else "released"] == (2 if lateness else 4)
 
 

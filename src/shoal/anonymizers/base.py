@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
@@ -17,18 +17,35 @@ VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
 Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Release:
     """What one call decided.
 
     ``rows`` may be published; they stand in release order and have the full output schema even when there are
     none. ``trace`` is private: one row for every record decided (``row`` is the record's number in the order
     pushed, from 0), its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and
-    ``delay``. It goes sideways to the auditor, never to a sink.
+    ``delay``. It goes sideways to the auditor, never to a sink, and is only made when somebody asks for it.
     """
 
-    rows: pa.RecordBatch
-    trace: pa.RecordBatch
+    __slots__ = ("_rows", "_trace")
+
+    def __init__(self, rows: pa.RecordBatch, trace: pa.RecordBatch | Callable[[], pa.RecordBatch]) -> None:
+        self._rows = rows
+        self._trace = trace
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """What may be published."""
+        return self._rows
+
+    @property
+    def trace(self) -> pa.RecordBatch:
+        """What was decided, for the auditor."""
+        if callable(self._trace):
+            self._trace = self._trace()
+        return self._trace
+
+    def __repr__(self) -> str:
+        return f"<Release of {self._rows.num_rows} rows>"
 
 
 @dataclass(frozen=True, slots=True)

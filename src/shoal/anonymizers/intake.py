@@ -31,19 +31,40 @@ def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type a column leaves in: no dictionaries, no views."""
-    if pa.types.is_dictionary(kind):
-        return plain_type(kind.value_type)
+    return plain_type(kind.value_type) if pa.types.is_dictionary(kind) else _viewless_type(kind)
+
+
+def _viewless_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.string()
-    return pa.binary() if pa.types.is_binary_view(kind) else kind
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_viewless_type(field.type)) for field in kind])
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_viewless_field(kind), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_viewless_field(kind))
+    return pa.list_(_viewless_field(kind)) if pa.types.is_list(kind) else kind
+
+
+def _viewless_field(kind: pa.DataType) -> pa.Field:
+    return kind.value_field.with_type(_viewless_type(kind.value_type))
+
+
+def without_views(column: pa.Array) -> pa.Array:
+    """The same column in types that rows can be picked from: Arrow cannot do it with views, which polars sends."""
+    if pa.types.is_dictionary(column.type):
+        values = without_views(column.dictionary)
+        return column if values is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, values)
+    wanted = _viewless_type(column.type)
+    return column if column.type == wanted else column.cast(wanted)
 
 
 def plain(column: pa.Array) -> pa.Array:
     """A column in the type it leaves in."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    wanted = plain_type(column.type)
-    return column if column.type == wanted else column.cast(wanted)
+    column = without_views(column)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def select(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -85,6 +106,8 @@ def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:
         return None
     if pa.types.is_integer(kind):
         return pa.int64() if is_counted else pa.float64()
+    if pa.types.is_timestamp(kind) and hasattr(value, "nanosecond"):  # pandas'
+        return pa.timestamp("ns", tz=kind.tz)
     return pa.float64() if pa.types.is_floating(kind) else kind
 
 

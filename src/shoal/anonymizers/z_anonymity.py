@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +13,9 @@ from shoal.anonymizers.attributes import SLICE, OnPrivate
 from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, VERDICTS, Anonymizer, Guarantee, Record, Refusal, Release
 from shoal.anonymizers.exposures import Bools, Ints, Texts, as_text, is_text_like, key_words
 from shoal.anonymizers.held import HeldRows, OneWaiting, Waiting
-from shoal.anonymizers.intake import as_bytes, fits, plain, plain_type, record_batches, record_type, require_same, select
+from shoal.anonymizers.intake import (
+    as_bytes, fits, plain, plain_type, record_batches, record_type, require_same, select, without_views,
+)  # fmt: skip
 from shoal.anonymizers.traces import NO_REASON, Decisions, Tracer
 from shoal.anonymizers.z_arrivals import Arrivals
 from shoal.anonymizers.z_reasons import AHEAD, BAD_TIME, FIRST_UNKNOWN, LATE, NULL_PERSON, NULL_TIME, explain, reasons_for
@@ -286,8 +289,9 @@ class ZAnonymity(Anonymizer):
     def _arrive(self, batch: pa.RecordBatch) -> Arrivals:
         """Read a batch: who, when, what, and which rows cannot be used."""
         settings = self._settings
-        if settings.lateness_ns:
-            batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], schema=self._input_schema)
+        # rows that wait are joined later and need one type; where none waits, a dictionary saves hashing
+        as_read = plain if settings.lateness_ns else without_views
+        batch = pa.RecordBatch.from_arrays([as_read(column) for column in batch.columns], names=batch.schema.names)
         times, timely = column_ns(batch.column(settings.time))
         people = Texts.of(batch.column(settings.person))
         readings = self._read(batch)
@@ -381,19 +385,21 @@ class ZAnonymity(Anonymizer):
         """Count what was decided and hand it over."""
         self._counts[RELEASED] += rows.num_rows
         self._counts[SUPPRESSED] += int(np.count_nonzero(decisions.verdicts == VERDICTS.index(SUPPRESSED)))
-        for number, reason in enumerate(self._reasons):
-            self._counts[reason] += int(np.count_nonzero(decisions.reasons == number))
-        return Release(rows, self._tracer.trace(decisions))
+        dead = decisions.reasons[decisions.reasons != NO_REASON]
+        for number in dead.tolist():
+            self._counts[self._reasons[number]] += 1
+        return Release(rows, partial(self._tracer.trace, decisions))
 
     def _joined(self, parts: list[Release]) -> Release:
         if len(parts) == 1:
             return parts[0]
         rows = pa.RecordBatch.from_pylist([], schema=self._output_schema)
-        trace = pa.RecordBatch.from_pylist([], schema=self.trace_schema)
-        return Release(
-            pa.concat_batches([rows, *(part.rows for part in parts)]),
-            pa.concat_batches([trace, *(part.trace for part in parts)]),
-        )
+        joined = pa.concat_batches([rows, *(part.rows for part in parts)])
+        return Release(joined, partial(self._joined_trace, parts))
+
+    def _joined_trace(self, parts: list[Release]) -> pa.RecordBatch:
+        nothing = pa.RecordBatch.from_pylist([], schema=self.trace_schema)
+        return pa.concat_batches([nothing, *(part.trace for part in parts)])
 
     def _start_over(self) -> Release:
         """The first clock was wrong: forget what it brought in; what waits under it is refused."""

@@ -44,10 +44,14 @@ class ParquetEncoder(Encoder):
 
     def join(self, pieces: Iterable[BinaryIO], out: BinaryIO, schema: pa.Schema) -> None:
         writer = self.open(out, schema, fresh=True)
-        for piece in pieces:
-            for batch in pq.ParquetFile(piece).iter_batches():
-                writer.write(batch.cast(schema))
-        writer.close()
+        try:
+            for piece in pieces:
+                for batch in pq.ParquetFile(piece).iter_batches():
+                    writer.write(batch.cast(schema))
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 class _ParquetWriter(Writer):

@@ -16,7 +16,6 @@ _V2 = np.uint64(0x6C7967656E657261)
 _V3 = np.uint64(0x7465646279746573)
 _EE = np.uint64(0xEE)
 _DD = np.uint64(0xDD)
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
 @inlined
@@ -99,23 +98,17 @@ def hash_texts(key0, key1, offsets, data, out):
 
 
 @kernel
-def write_hex(key0, key1, offsets, data, rows, out):
+def write_hex(key0, key1, offsets, data, rows, digits, out):
     """Write the hash of each text in rows as 32 hexadecimal characters, first byte first.
 
-    key0 and key1 hold one key a row: a pseudonym depends on the epoch its row falls in.
+    key0 and key1 hold one key a row: a pseudonym depends on the epoch its row falls in. digits holds the two
+    characters of every byte as one number, out takes two characters an entry.
     """
     for i in range(len(rows)):
         row = rows[i]
         low, high = siphash128(key0[i], key1[i], data, offsets[row], offsets[row + 1])
-        at = 32 * i
+        at = 16 * i
         for byte in range(8):
             shift = np.uint64(8 * byte)
-            put_byte(low >> shift, out, at + 2 * byte)
-            put_byte(high >> shift, out, at + 16 + 2 * byte)
-
-
-@kernel
-def put_byte(word, out, at):
-    """Write the lowest byte of word as two hexadecimal characters."""
-    out[at] = _HEX[(word >> np.uint64(4)) & np.uint64(15)]
-    out[at + 1] = _HEX[word & np.uint64(15)]
+            out[at + byte] = digits[(low >> shift) & np.uint64(0xFF)]
+            out[at + 8 + byte] = digits[(high >> shift) & np.uint64(0xFF)]

@@ -12,6 +12,7 @@ from shoal.kernels.siphash import siphash128, write_hex
 from shoal.vault.keys import Secret
 
 _REMEMBERED: Final = 64
+_DIGITS: Final = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
 Words = npt.NDArray[np.uint64]
 
 
@@ -41,9 +42,9 @@ class Pseudonyms:
     ) -> npt.NDArray[np.uint8]:
         """Pseudonyms of the texts in rows, 32 characters each; times belong to rows and are in time order."""
         keys = self._row_keys(times // self._rotation_ns)
-        out = np.empty(32 * len(rows), dtype=np.uint8)
-        write_hex(keys[:, 0], keys[:, 1], offsets, data, rows, out)
-        return out
+        out = np.empty(16 * len(rows), dtype=np.uint16)
+        write_hex(keys[:, 0], keys[:, 1], offsets, data, rows, _DIGITS, out)
+        return out.view(np.uint8)
 
     def _row_keys(self, epochs: npt.NDArray[np.int64]) -> Words:
         starts = np.concatenate(([0], np.flatnonzero(np.diff(epochs)) + 1)) if len(epochs) else np.empty(0, np.int64)

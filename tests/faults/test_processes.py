@@ -1,0 +1,76 @@
+"""Real processes: one killed from outside, two at once, and streams that cannot be taken up again."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene
+
+SHOAL = str(Path(sys.executable).with_name("shoal"))
+CSV = SINKS[0]
+LONG_WAIT = 120
+
+
+def test_killed_from_outside(tmp_path: Path) -> None:
+    """kill -9 as soon as there is another checkpoint, twice; then to the end."""
+    scene = Scene.set(None, tmp_path, CSV, lateness=3)  # type: ignore[arg-type]
+    rows = (f"{time // 5},u{time % 91},s{time % 37 * (time % 3)}\n" for time in range(150_000))
+    (tmp_path / "in-2.csv").write_text("ts,user,site\n" + "".join(rows))
+    policy = tmp_path / POLICY
+    policy.write_text(policy.read_text().replace("every = 5", "every = 1000"))
+    command = [SHOAL, "run", POLICY, "--checkpoint", STATE, "--json"]
+    env = {**os.environ, "SHOAL_KEY_FILE": str(tmp_path / "key.txt")}
+    for newest in (1, 2):
+        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
+        with process:
+            while not (tmp_path / STATE / f"checkpoint-{newest:08d}").exists() and process.poll() is None:
+                pass
+            process.kill()
+        assert process.returncode == -9
+    assert run_once(tmp_path, command, env)["resumed"]
+    result = scene.result()
+    scene.forget()
+    assert not run_once(tmp_path, command, env)["resumed"]
+    assert scene.result() == result
+
+
+def run_once(folder: Path, command: list[str], env: dict[str, str]) -> dict[str, object]:
+    """A run that ends well; what it says goes where the scene looks for it."""
+    with (folder / "stdout.txt").open("wb") as out:
+        subprocess.run(command, cwd=folder, env=env, stdout=out, check=True, timeout=LONG_WAIT)
+    scene = Scene(None, folder, CSV)  # type: ignore[arg-type]
+    return scene.summary()
+
+
+def test_only_one_run_at_a_time(forker: Forker, tmp_path: Path) -> None:
+    scene = Scene.set(forker, tmp_path, CSV)
+    scene.kill_late()
+    before = scene.contents()
+    with (tmp_path / STATE / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        answer = scene.run()
+    assert answer["code"] == 1
+    assert "another run is using this checkpoint folder" in answer["err"]
+    assert scene.contents() == before
+    scene.run_to_the_end()
+
+
+@pytest.mark.parametrize(
+    ("section", "name"), [("source", "standard input"), ("sink", "standard output")], ids=["in", "out"]
+)
+def test_standard_streams_are_refused(forker: Forker, tmp_path: Path, section: str, name: str) -> None:
+    scene = Scene.set(forker, tmp_path, CSV)
+    policy = tmp_path / POLICY
+    path = {"source": "in-*.csv", "sink": "out.csv"}[section]
+    policy.write_text(policy.read_text().replace(f'path = "{path}"', 'path = "-"'))
+    answer = scene.run()
+    assert answer["code"] == 2
+    assert name in answer["err"]
+    assert "crash" in answer["err"], "it gives the reason"
+    assert not (tmp_path / STATE).exists()
