@@ -134,7 +134,7 @@ def recast(table: pa.Table, **types: pa.DataType) -> pa.Table:
 
 def numbered(table: pa.Table) -> pa.Table:
     """The same stream with whole numbers for people and values."""
-    for name, known, first in (("user", PEOPLE, 7_000_000_001), ("site", SITES, 90)):
+    for name, known, first in (("user", PEOPLE, 7_000_000_001), ("site", SITES, 5_550_000_001)):
         numbers = [None if text is None else first + known.index(text) for text in table[name].to_pylist()]
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(numbers, pa.int64()))
     return table

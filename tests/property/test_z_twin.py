@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,7 +50,7 @@ def test_batches_decide_as_the_twin(name, lateness, records, data):
     settings, columns, keeps_blank = CONFIGURATIONS[name]
     z, twin = make_z(settings, lateness=lateness), make_twin(columns, keeps_blank=keeps_blank, lateness=lateness)
     places = data.draw(cuts(len(records)))
-    for start, stop in zip(places, places[1:], strict=False):
+    for start, stop in pairwise(places):
         expected = [verdict for record in records[start:stop] for verdict in twin.push(for_twin(record))]
         release = z.push_batch(as_batch(records[start:stop]))
         assert list(found_in(release, columns)) == expected_in(expected)

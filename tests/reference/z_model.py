@@ -55,9 +55,7 @@ class NaiveZ:
         code = self.clock.admit(record["person"], record["time"])
         refused = []
         if code == RESTART:
-            refused = [
-                Verdict(held, "dead", "ahead") for _, held, _ in sorted(self.held, key=lambda one: one[:2])
-            ]
+            refused = [Verdict(held, "dead", "ahead") for _, held, _ in sorted(self.held, key=lambda one: one[:2])]
             self.held = []
             self.past = {column.name: [] for column in self.columns}
         elif code != TAKEN:
@@ -94,9 +92,7 @@ class NaiveZ:
         return [self._decide(*one) for one in ready]
 
     def _decide(self, time: int, row: int, record: Mapping[str, Any]) -> Verdict:
-        labels = tuple(
-            self._label(column, record[column.name], record["person"], time) for column in self.columns
-        )
+        labels = tuple(self._label(column, record[column.name], record["person"], time) for column in self.columns)
         if self.keeps_blank or any(label is not None for label in labels):
             return Verdict(row, "released", None, labels)
         return Verdict(row, "suppressed")

@@ -125,12 +125,12 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
 @pytest.mark.parametrize(
     ("text", "row", "column", "reason"),
     [
-        (b"a,b\n1\n2,3\n", 0, None, "1 fields where the header has 2"),
-        (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2"),
-        (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record"),
-        (b"a,b\n1,\xff\n2,3\n", 0, "b", "not valid UTF-8"),
-        (b'a,b\n1,"2\n2,3\n', 0, None, "a quoted field is never closed"),
-        (b"a,b\n1," + b"2" * 99 + b"\n2,3\n", 0, None, "longer than the longest record allowed"),
+        (b"a,b\n1\n2,3\n", 0, None, "1 fields where the header has 2; quote what holds the delimiter"),
+        (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2; quote what holds the delimiter"),
+        (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record; remove it"),
+        (b"a,b\n1,\xff\n2,3\n", 0, "b", "not valid UTF-8; convert the file to UTF-8"),
+        (b'a,b\n1,"2\n2,3\n', 0, None, "a quoted field is never closed; close it"),
+        (b"a,b\n1," + b"2" * 99 + b"\n2,3\n", 0, None, "longer than the longest record allowed; raise max_record_bytes"),
     ],
 )
 @pytest.mark.parametrize("block_bytes", [1, 16, 4096])
@@ -154,8 +154,8 @@ def test_declared_types() -> None:
     assert parts[0].batch.column("i").to_pylist() == [1, None, 7, None]
     assert parts[0].batch.column("f").to_pylist() == [0.5, None, None, None]
     assert [(p.row, p.column, p.reason) for p in parts[0].problems] == [
-        (1, "i", "not a value of type int64"),
-        (3, "t", "not a value of type timestamp[ns]"),
+        (1, "i", "not a value of type int64; correct it, or [source] types"),
+        (3, "t", "not a value of type timestamp[ns]; correct it, or [source] types"),
     ]
     assert parts[0].batch.schema.types == list(types.values())
 
@@ -258,7 +258,7 @@ def test_other_delimiter_and_quote() -> None:
 def test_unclosed_quote_does_not_swallow_the_file() -> None:
     data = b'a,b\n1,2\n3,"4\n' + b"5,6\n" * 1000
     rows, problems, _ = decode(data, ["a", "b"], block_bytes=64)
-    assert problems == [(1, None, "a quoted field is never closed")]
+    assert problems == [(1, None, "a quoted field is never closed; close it")]
     assert rows == [("1", "2"), (None, None)] + [("5", "6")] * 1000
 
 
@@ -279,7 +279,7 @@ def test_a_line_of_fifty_megabytes(tail: bytes) -> None:
     assert [value for part in parts for value in part.batch.column(0).to_pylist()] == ["1", None] + [
         "3"
     ] * len(tail)
-    assert [p.reason for part in parts for p in part.problems] == ["longer than the longest record allowed"]
+    assert [p.reason for part in parts for p in part.problems] == ["longer than the longest record allowed; raise max_record_bytes"]
     assert memory.largest_read <= 32 << 20
 
 

@@ -64,7 +64,7 @@ def test_the_sample_has_a_thousand_records_whatever_the_block_size() -> None:
         decoder = JsonlDecoder(Memory(data), columns=["a"], block_bytes=block_bytes)
         assert decoder.schema.field("a").type == pa.float64()
         problems = [p for part in decoder.batches() for p in part.problems]
-        assert [(p.column, p.reason) for p in problems] == [("a", "not a value of type double")] * 3
+        assert [(p.column, p.reason) for p in problems] == [("a", "not a value of type double; correct it, or [source] types")] * 3
 
 
 def test_types_held_over_files() -> None:
@@ -73,7 +73,7 @@ def test_types_held_over_files() -> None:
     first.close()
     rows, problems, _ = decode(jsonl({"a": "seven", "b": 7}, {"a": 8}), ["a", "b"], types=types)
     assert rows == [(None, None), (8, None)]
-    assert problems == [(0, "a", "not a value of type int64")]
+    assert problems == [(0, "a", "not a value of type int64; correct it, or [source] types")]
 
 
 def test_numbers_in_a_text_column_are_their_json_text() -> None:
@@ -110,18 +110,18 @@ def test_declared_types(kind: pa.DataType, good: list[Any], bad: list[Any]) -> N
 @pytest.mark.parametrize(
     ("line", "column", "reason"),
     [
-        (b"{", None, "not valid JSON"),
-        (b"{'a': 1}", None, "not valid JSON"),
-        (b'{"a": NaN}', None, "not valid JSON"),
-        (b"[1]", None, "not a JSON object"),
-        (b"null", None, "not a JSON object"),
-        (b'{"a": "\xff"}', None, "not valid UTF-8"),
-        (b'{"a": "\x00"}', None, "a NUL byte in the record"),
+        (b"{", None, "not valid JSON; write one object a line"),
+        (b"{'a': 1}", None, "not valid JSON; write one object a line"),
+        (b'{"a": NaN}', None, "not valid JSON; write one object a line"),
+        (b"[1]", None, "not a JSON object; write one object a line"),
+        (b"null", None, "not a JSON object; write one object a line"),
+        (b'{"a": "\xff"}', None, "not valid UTF-8; convert the file to UTF-8"),
+        (b'{"a": "\x00"}', None, "a NUL byte in the record; remove it"),
         (b'{"a": {"b": 1}}', "a", "an object or a list where a single value is needed"),
         (b'{"a": [1]}', "a", "an object or a list where a single value is needed"),
-        (b'{"a": "x"}', "a", "not a value of type int64"),
-        (b'{"a": "' + b"x" * 99 + b'"}', None, "longer than the longest record allowed"),
-        (b'{"z": "' + b"x" * 99 + b'"}', None, "longer than the longest record allowed"),
+        (b'{"a": "x"}', "a", "not a value of type int64; correct it, or [source] types"),
+        (b'{"a": "' + b"x" * 99 + b'"}', None, "longer than the longest record allowed; raise max_record_bytes"),
+        (b'{"z": "' + b"x" * 99 + b'"}', None, "longer than the longest record allowed; raise max_record_bytes"),
     ],
 )
 @pytest.mark.parametrize("block_bytes", [1, 16, 4096])
@@ -142,7 +142,7 @@ def test_a_bad_record_costs_one_row(line: bytes, column: str, reason: str, block
 def test_integers_of_more_than_64_bits() -> None:
     rows, problems, _ = decode(jsonl({"a": 2**63 - 1}, {"a": 2**63}), ["a"], types={"a": pa.int64()})
     assert rows == [(2**63 - 1,), (None,)]
-    assert problems == [(1, "a", "not a value of type int64")]
+    assert problems == [(1, "a", "not a value of type int64; correct it, or [source] types")]
 
 
 def test_nested_values_in_other_columns_do_not_matter() -> None:

@@ -127,7 +127,7 @@ def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: 
     data = write(pa.table({"n": [1, 2**40, 3], "user": ["secret"] * 3}))
     (part,) = decoder(Memory(data), columns=["n", "user"], types={"n": pa.int32()}).batches()
     assert part.batch.to_pylist()[1] == {"n": None, "user": None}
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "n", "not a value of type int32")]
+    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "n", "not a value of type int32; correct it, or [source] types")]
 
 
 @each_format
@@ -135,7 +135,7 @@ def test_text_that_is_not_utf8_costs_its_row(decoder: type[Decoder], write: Writ
     raw = pa.array([b"x", b"\xff\xfe", None], pa.binary())
     (part,) = decoder(Memory(write(pa.table({"a": raw.view(pa.string())}))), columns=["a"]).batches()
     assert part.batch.column(0).to_pylist() == ["x", None, None]
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "a", "not valid UTF-8")]
+    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "a", "not valid UTF-8; convert the file to UTF-8")]
 
 
 @each_format

@@ -14,12 +14,16 @@ import shoal.kernels
 
 KERNELS = sorted(Path(shoal.kernels.__file__).parent.glob("*.py"))
 TESTS = Path(__file__).resolve().parents[1]
-ALLOWED = {"__future__", "typing", "numpy", "numba"}
+ALLOWED = {"__future__", "collections", "typing", "numpy", "numba"}
+DECORATORS = {"kernel", "inlined"}
 FORBIDDEN_SETTINGS = {"fastmath", "parallel", "forceobj", "object_mode"}
+
+COMPILING = Path(shoal.kernels.__file__).parent / "compiling.py"
 
 functions = [
     pytest.param(path, node, id=f"{path.stem}.{node.name}")
     for path in KERNELS
+    if path != COMPILING
     for node in ast.walk(ast.parse(path.read_text()))
     if isinstance(node, ast.FunctionDef)
 ]
@@ -30,20 +34,33 @@ def words_in_tests():
     return set(re.findall(r"\w+", "\n".join(path.read_text() for path in TESTS.rglob("*.py"))))
 
 
-def settings_of(node):
-    """Keywords of the njit decorator; None where there is none."""
-    for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "njit":
-            return {word.arg: getattr(word.value, "value", None) for word in decorator.keywords}
-    return None
+def njit_settings(tree):
+    """Keywords of every call of njit in a piece of code."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "njit"]
+    return [{word.arg: getattr(word.value, "value", None) for word in call.keywords} for call in calls]
+
+
+def check_settings(settings):
+    assert settings.get("cache") is True
+    assert not FORBIDDEN_SETTINGS & set(settings)
 
 
 @pytest.mark.parametrize(("path", "node"), functions)
 def test_a_kernel_is_compiled_and_cached(path, node):
-    settings = settings_of(node)
-    assert settings is not None
-    assert settings.get("cache") is True
-    assert not FORBIDDEN_SETTINGS & set(settings)
+    (decorator,) = node.decorator_list
+    if getattr(decorator, "id", "") in DECORATORS:
+        return
+    (settings,) = njit_settings(decorator)
+    check_settings(settings)
+
+
+def test_the_decorators_compile_and_cache():
+    tree = ast.parse(COMPILING.read_text())
+    assert {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} == DECORATORS
+    found = njit_settings(tree)
+    assert len(found) == len(DECORATORS)
+    for settings in found:
+        check_settings(settings)
 
 
 @pytest.mark.parametrize(("path", "node"), functions)

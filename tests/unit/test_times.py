@@ -172,14 +172,17 @@ def as_iso(instant):
     return str(np.datetime64(instant, "ns"))
 
 
+zones = st.from_regex(r"[+-][0-9]{2}(:?[0-9]{2})?", fullmatch=True)
+numbers = st.from_regex(r"[+-]?[0-9]{1,12}([.][0-9]{1,4})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
+clocks = st.from_regex(r"[0-9]{4}-[0-3][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-6][0-9](:[0-6][0-9])?)?Z?\n?", fullmatch=True)
 forms = st.one_of(
     instants.map(as_iso),
     instants.map(lambda instant: as_iso(instant) + "Z"),
-    st.builds(lambda instant, zone: as_iso(instant)[:19] + zone, instants, st.from_regex(r"[+-][0-9]{2}(:?[0-9]{2})?", fullmatch=True)),
-    st.from_regex(r"[+-]?[0-9]{1,12}([.][0-9]{1,4})?([eE][+-]?[0-9]{1,2})?", fullmatch=True),
-    st.from_regex(r"[0-9]{4}-[0-3][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-6][0-9](:[0-6][0-9])?)?Z?\n?", fullmatch=True),
+    st.builds(lambda instant, zone: as_iso(instant)[:19] + zone, instants, zones),
+    numbers,
+    clocks,
     st.text(max_size=12),
-)  # fmt: skip
+)
 
 
 @given(st.lists(st.one_of(st.none(), forms), max_size=40))

@@ -104,6 +104,6 @@ class CrowdTable:
         self.pool, self.attrs = pool, attrs
         self.pairs = np.zeros(int(len(pool) / _INDEX_FULLEST) + 1, dtype=np.int64)
         self.names = np.zeros(int(len(attrs) / _INDEX_FULLEST) + 1, dtype=np.int64)
-        kernel.index_pairs(pool, live, self.pairs)
+        kernel.index_pairs(pool, live, attrs, self.pairs)
         kernel.index_names(attrs, known, self.names)
         self.marks[:] = (0, live, live, known, known, -1, len(pool), len(attrs))

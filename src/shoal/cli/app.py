@@ -26,7 +26,7 @@ app.command("shoal.cli.demo:demo", name="demo")
 def main() -> None:
     """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy."""
     try:
-        code = app(result_action="return_value")
+        code = app(sys.argv[1:], result_action="return_value")
     except ShoalError as error:
         code = _say(error)
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from shoal.decode.base import Problem
 
-NOT_UTF8 = "not valid UTF-8"
+NOT_UTF8 = "not valid UTF-8; convert the file to UTF-8"
 
 
 def fit(column: Any, kind: pa.DataType) -> tuple[Any, npt.NDArray[np.int64]]:
@@ -60,7 +60,7 @@ def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def misfit_problems(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -> list[Problem]:
     """Why values are refused, without the values."""
-    return [Problem(int(row), name, f"not a value of type {kind}") for row in rows]
+    return [Problem(int(row), name, f"not a value of type {kind}; correct it, or [source] types") for row in rows]
 
 
 def _cast(column: Any, kind: pa.DataType) -> Any:

@@ -22,9 +22,9 @@ _BATCH_ROWS: Final = 65_536
 _MAX_COLUMNS: Final = 65_536
 _REMEDY: Final = "correct the policy, or give the header if the file has no header line"
 _REASONS: Final = {
-    csv_records.HAS_NUL: "a NUL byte in the record",
-    csv_records.TOO_LONG: "longer than the longest record allowed",
-    csv_records.UNCLOSED: "a quoted field is never closed",
+    csv_records.HAS_NUL: "a NUL byte in the record; remove it",
+    csv_records.TOO_LONG: "longer than the longest record allowed; raise max_record_bytes",
+    csv_records.UNCLOSED: "a quoted field is never closed; close it",
 }
 
 
@@ -145,7 +145,7 @@ class CsvDecoder(Decoder):
         assert self._slots is not None
         for row in np.flatnonzero(found.codes):
             reason = _REASONS.get(int(found.codes[row]))
-            wrong_count = f"{found.counts[row]} fields where the header has {len(self._slots)}"
+            wrong_count = f"{found.counts[row]} fields where the header has {len(self._slots)}; quote what holds the delimiter"
             problems.append(Problem(int(row), None, reason or wrong_count))
         return problems
 

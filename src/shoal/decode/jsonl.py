@@ -15,12 +15,13 @@ from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
 from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
 from shoal.decode.columns import NOT_UTF8, first_problems, null_rows
 from shoal.decode.json_values import infer, json_column
+from shoal.errors import InputError
 
 _BATCH_ROWS: Final = 65_536
 _SAMPLE_RECORDS: Final = 1_000
 _SAMPLE_BYTES: Final = 16 * 1024 * 1024
 
-_TOO_LONG: Final = "longer than the longest record allowed"
+_TOO_LONG: Final = "longer than the longest record allowed; raise max_record_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,18 @@ class JsonlDecoder(Decoder):
     def _infer(self, window: _Window) -> pa.Schema:
         missing = [name for name in self._columns if name not in self._declared]
         records, _ = self._parse(window.sample()) if missing else ([], [])
+        self._require_keys(missing, [record for record in records if record])
         found = {name: infer([record.get(name) for record in records]) for name in missing}
         return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
+
+    def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
+        """A key that no record has is a misspelt one, not a rare one."""
+        for name in names:
+            if records and not any(name in record for record in records):
+                raise InputError(
+                    f"{self._file.name}: there is no key {name!r} in its first {len(records)} records; correct the "
+                    "policy, or say what it is in [source] types if it comes later"
+                )
 
     def _decode(self, lines: _Lines, position: Position) -> Decoded:
         records, problems = self._parse(lines.texts)
@@ -138,17 +149,17 @@ def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:
         record = orjson.loads(text)
     except ValueError:
         return {}, _why_invalid(text)
-    return (record, None) if isinstance(record, dict) else ({}, "not a JSON object")
+    return (record, None) if isinstance(record, dict) else ({}, "not a JSON object; write one object a line")
 
 
 def _why_invalid(text: bytes) -> str:
     if b"\0" in text:
-        return "a NUL byte in the record"
+        return "a NUL byte in the record; remove it"
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
         return NOT_UTF8
-    return "not valid JSON"
+    return "not valid JSON; write one object a line"
 
 
 class _Window:

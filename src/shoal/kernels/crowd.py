@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import inlined, kernel
+from shoal.kernels.prefetching import prefetch
 
 HEAD, USED, LIVE, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = 0, 1, 2, 3, 4, 5, 6, 7
 MARKS = 8
@@ -26,8 +27,8 @@ PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
 KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
 
 _LOW32 = np.int64(0xFFFFFFFF)
-_GOLDEN = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd: spreads consecutive attribute numbers
 PRIVATE = -1
+AHEAD = 12  # events between asking for memory and using it: longer than memory takes, shorter than the cache
 
 
 @inlined
@@ -37,9 +38,9 @@ def fold(word):
 
 
 @inlined
-def pair_tag(person_low, attribute):
-    """The tag of a (person, attribute) pair."""
-    return fold(person_low + np.int64(attribute) * _GOLDEN)
+def pair_tag(person_low, value_low):
+    """The tag of a pair: both words are hashes under keys of their own, so their sum is as good as one."""
+    return fold(person_low + value_low)
 
 
 @inlined
@@ -141,7 +142,7 @@ def expire(pool, pairs, attrs, names, marks, oldest):
         if attribute >= 0:
             if pool[head, 2] >= oldest:
                 break
-            erase(pairs, find_position(pairs, pair_tag(pool[head, 0], attribute), head))
+            erase(pairs, find_position(pairs, pair_tag(pool[head, 0], attrs[attribute, 0]), head))
             marks[LIVE] -= 1
             attrs[attribute, 2] -= 1
             if attrs[attribute, 2] == 0:
@@ -187,7 +188,7 @@ def attribute_row(attrs, names, marks, low, high):
 @kernel
 def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     """Note that a person exposed an attribute at a time; return how many people now have it."""
-    tag = pair_tag(low, attribute)
+    tag = pair_tag(low, attrs[attribute, 0])
     slot = find_pair(pairs, pool, tag, low, high, attribute)
     held = pairs[slot]
     if held != 0:
@@ -221,6 +222,25 @@ def has_room(pool, marks, sightings):
 
 
 @kernel
+def foresee_value(pairs, person_low, value_low):
+    """Ask for the slot an event will need soon."""
+    prefetch(pairs, home_of(len(pairs), pair_tag(person_low, value_low)))
+
+
+@kernel
+def foresee_expiry(pool, pairs, attrs, marks):
+    """Ask for the slot of the pair that will expire a few events from now."""
+    if marks[USED] <= AHEAD:
+        return
+    at = marks[HEAD] + AHEAD
+    if at >= len(pool):
+        at -= len(pool)
+    attribute = pool[at, 3]
+    if attribute >= 0:
+        prefetch(pairs, home_of(len(pairs), pair_tag(pool[at, 0], attrs[attribute, 0])))
+
+
+@kernel
 def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, first, levels):
     """Decide events in time order from `first` on: level 0 where at least z people exposed the value, else PRIVATE.
 
@@ -232,6 +252,9 @@ def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usab
         if not usable[i]:
             continue
         time = times[i]
+        foresee_expiry(pool, pairs, attrs, marks)
+        if i + AHEAD < len(times):
+            foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
         expire(pool, pairs, attrs, names, marks, time - window)
         if not has_room(pool, marks, 1):
             return i
@@ -308,10 +331,10 @@ def put(index, tag, position):
 
 
 @kernel
-def index_pairs(pool, live, pairs):
+def index_pairs(pool, live, attrs, pairs):
     """Fill an empty index with the first rows of a packed pool."""
     for at in range(live):
-        put(pairs, pair_tag(pool[at, 0], pool[at, 3]), at)
+        put(pairs, pair_tag(pool[at, 0], attrs[pool[at, 3], 0]), at)
 
 
 @kernel

@@ -156,8 +156,8 @@ class _Run:
 
     def _open_outlets(self) -> None:
         positions, is_finishing = self.progress.outlets, self.progress.phase == "finishing"
-        self.letters.open(positions.get("letters"))
         self.rows.open(self.anonymizer.output_schema, positions.get("rows"), finishing=is_finishing)
+        self.letters.open(positions.get("letters"))
         if self.trace is not None:
             self.trace.open(self.anonymizer.trace_schema, positions.get("trace"), finishing=is_finishing)
         if self.is_resumed:

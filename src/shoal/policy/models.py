@@ -80,7 +80,19 @@ class FileSink(Section):
 
     @classmethod
     def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-        return _misplaced_keys(table)
+        return [*_misplaced_keys(table), *_compressed_outside(table)]
+
+
+def _compressed_outside(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Parquet and Arrow files are compressed inside or not at all: readers find no gzip around them."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    if table.get("kind") not in ("parquet", "arrow"):
+        return found
+    if str(table.get("path")).endswith((".gz", ".zst")):
+        found.append((("path",), "such files are not compressed from outside; leave out the ending .gz or .zst"))
+    if table["kind"] == "arrow" and table.get("compression", "none") != "none":
+        found.append((("compression",), "Arrow files are written without; leave it out"))
+    return found
 
 
 def _misplaced_keys(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:

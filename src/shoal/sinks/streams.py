@@ -21,7 +21,7 @@ _SENTENCES = {
     errno.EISDIR: "is a folder where a file is needed; name a file in it",
     errno.ENOTDIR: "a part of the path is a file, not a folder; name another place",
     errno.EEXIST: "is a file where a folder is needed; name another place",
-    errno.ENOENT: "is gone; run again",
+    errno.ENOENT: "its folder is gone or cannot be made; check the path",
     errno.ENAMETOOLONG: "the name is too long; name a shorter one",
     errno.EPIPE: "the reader has gone away; keep it open until the run is done",
 }

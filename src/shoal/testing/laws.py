@@ -86,9 +86,7 @@ def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) 
         total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.held
         require(total == pushed, "pushed is not released + suppressed + dead + held")
         require(counts[RELEASED] == released, "counts and rows do not agree on how many were released")
-        require(
-            len(decided) == pushed - anonymizer.held, "a record has no verdict in the trace and is not held"
-        )
+        require(len(decided) == pushed - anonymizer.held, "a record has no verdict in the trace and is not held")
         for verdict in (RELEASED, SUPPRESSED, DEAD):
             found = sum(row["verdict"] == verdict for row in decided)
             require(found == counts[verdict], f"counts and trace do not agree on how many are {verdict}")
@@ -127,9 +125,7 @@ def _snapshots_are_pure(make: Make, stream: pa.Table, expected: Output) -> None:
         watched.snapshot()
         rows += watched.push(record)
     rows += watched.flush().rows.to_pylist()
-    require(
-        (rows, watched.snapshot()) == (expected.rows, expected.state), "taking snapshots changes the output"
-    )
+    require((rows, watched.snapshot()) == (expected.rows, expected.state), "taking snapshots changes the output")
 
 
 # ---- 4 refusals
@@ -156,9 +152,7 @@ def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[A
 
 def is_same_in_another_process(make: Make, stream: pa.Table) -> None:
     """Same key and same input give the same output everywhere, or a replay would publish a person twice."""
-    require(
-        digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives another output"
-    )
+    require(digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives another output")
 
 
 # ---- 6 flush
@@ -191,9 +185,7 @@ def delay_is_bounded(make: Make, stream: pa.Table, *, time: str) -> None:
     times, usable = column_ns(stream.column(time).combine_chunks())
     waiting: dict[int, int] = {}
     for row, batch in enumerate(batches_of(stream, 1)):
-        due = sorted(
-            {when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])}
-        )
+        due = sorted({when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])})
         for now in due:
             _note(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
             late = [when for when in waiting.values() if when + bound <= now]
@@ -291,9 +283,7 @@ def _names_any(rows: pa.RecordBatch, persons: Collection[str]) -> bool:
 # ---- 11 errors
 
 
-def errors_tell_no_values(
-    make: Make, stream: pa.Table, *, secrets: Collection[str], odd: Iterable[Any] = ()
-) -> None:
+def errors_tell_no_values(make: Make, stream: pa.Table, *, secrets: Collection[str], odd: Iterable[Any] = ()) -> None:
     """Whatever is refused, neither the error nor what it was raised from holds a value of the stream.
 
     ``odd`` are further records for ``push``; a record may be refused or put among the dead.
@@ -329,6 +319,4 @@ def auditor_finds_nothing(make: Make, stream: pa.Table, *, policy: Mapping[str, 
     report = audit(rows, truth=stream, trace=trace, policy=policy)
     codes = ", ".join(sorted({found.code for found in (*report.violations, *report.warnings)}))
     require(not codes, f"the auditor found: {codes}")
-    require(
-        not report.not_checked, f"the auditor could not check everything: {'; '.join(report.not_checked)}"
-    )
+    require(not report.not_checked, f"the auditor could not check everything: {'; '.join(report.not_checked)}")
