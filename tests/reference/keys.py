@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from shoal.kernels.crowd import _GOLDEN
-
 Key = tuple[int, int]
 LAST_SLOT, FIRST_SLOT = 0xFFFF_FFFF, 0
 
@@ -24,6 +22,6 @@ def attribute_with_tag(tag: int, number: int) -> Key:
     return word_with_tag(tag, number), number
 
 
-def person_with_tag(tag: int, number: int, row: int = 0) -> Key:
-    """A person's key whose pair with the attribute in this row of the table has a tag of choice."""
-    return signed(word_with_tag(tag, number) - row * int(_GOLDEN)), number
+def person_with_tag(tag: int, number: int, value: Key) -> Key:
+    """A person's key whose pair with this attribute has a tag of choice."""
+    return signed(word_with_tag(tag, number) - value[0]), number
