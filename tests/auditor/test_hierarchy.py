@@ -140,3 +140,16 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "bad").write_text("{")
     with pytest.raises(InputError, match="not JSON"):
         ladder({"kind": "nested", "path": "bad"}, tmp_path)
+
+
+@given(
+    value=st.text(alphabet="ab*.", max_size=12),
+    side=st.sampled_from(["suffix", "prefix"]),
+    root=st.sampled_from(["*", "a"]),
+)
+def test_open_paths_are_those_the_publisher_documents(value: str, side: str, root: str) -> None:
+    from shoal.hierarchies import Hierarchy  # what the documentation of hierarchies says, by its own code
+
+    spec = {"kind": side, "separator": ".", "root": root}
+    read = read_hierarchy(spec, folder=Path(), name="hierarchy")
+    assert read.path(value) == Hierarchy.from_separator(".", side=side, root=root).path(value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.e2e.scene import CANARY, RELEASED, ROWS, Scene, encode, pairs, read
@@ -14,12 +12,7 @@ OUTPUTS = [*(f"out.{kind}" for kind in TEXT), "out.parquet", "out.arrow", "out.a
 FOLDERS = ["csv", "jsonl", "parquet", "arrow"]
 
 
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    scene = Scene(tmp_path)
-    monkeypatch.setenv("SHOAL_KEY_FILE", str(scene.write("key.txt", "sixteen bytes at least")))
-    monkeypatch.chdir(tmp_path)
-    return scene
+pytestmark = pytest.mark.usefixtures("key")
 
 
 def kind_of(name: str) -> str:
@@ -47,7 +40,6 @@ def test_in_and_out(scene: Scene, source: str, sink: str) -> None:
 
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_a_folder_of_parts(scene: Scene, kind: str) -> None:
-    scene.write("in.csv", encode("csv", ROWS))
     scene.sections["sink"] = {"kind": kind, "path": "out/"}
     assert scene.run().code == 0
     assert pairs(scene.released("out")) == RELEASED
@@ -63,7 +55,6 @@ def test_standard_input(scene: Scene, source: str) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
 def test_standard_output(scene: Scene, kind: str) -> None:
-    scene.write("in.csv", encode("csv", ROWS))
     scene.sections["sink"] = {"kind": kind, "path": "-"}
     ended = scene.run("--json")
     assert ended.code == 0, ended.err
@@ -76,7 +67,6 @@ def test_standard_output(scene: Scene, kind: str) -> None:
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_standard_output(scene: Scene, compression: str) -> None:
-    scene.write("in.csv", encode("csv", ROWS))
     scene.sections["sink"] = {"kind": "jsonl", "path": "-", "compression": compression}
     ended = scene.run()
     assert pairs(read(ended.out, "out.jsonl" + {"gzip": ".gz", "zstd": ".zst"}[compression])) == RELEASED
@@ -117,7 +107,6 @@ def test_a_list_of_files(scene: Scene) -> None:
 
 
 def test_the_same_pseudonyms_in_every_format(scene: Scene) -> None:
-    scene.write("in.csv", encode("csv", ROWS))
     seen = set()
     for kind in FOLDERS:
         scene.sections["sink"] = {"kind": kind, "path": f"out.{kind}"}

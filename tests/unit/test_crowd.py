@@ -210,11 +210,11 @@ def test_has_room_counts_to_the_last_place(live):
 
 def test_a_table_shrinks_with_its_window():
     table = CrowdTable()
-    decide(table, [(0, (n, n), (n % 300, 0)) for n in range(2000)], 1, cut=500, check=False)
+    decide(table, [(0, (1_000_003 * n, n), (7_919 * (n % 300), 0)) for n in range(600)], 1, cut=200, check=False)
     full = table.nbytes
     decide(table, [(WINDOW + 1, A, A)], 1)
     assert table.live_pairs == 1
-    assert table.nbytes < full / 20
+    assert table.nbytes < full / 4
 
 
 def test_superseded_sightings_do_not_make_a_table_grow():

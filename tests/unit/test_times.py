@@ -168,6 +168,16 @@ def test_mixed_texts_are_read_one_by_one_where_need_be():
     assert both(texts) == [*ISO.values(), None, *[None] * len(NOT_ISO)] * 3
 
 
+@pytest.mark.parametrize("bad", ["1970-02-30T00:00Z", "9999-01-01T00:00Z"])
+@pytest.mark.parametrize("at", [0, 77, 199])
+def test_one_bad_text_among_many(bad, at):
+    texts = [f"1970-01-01T00:{number % 60:02d}Z" for number in range(200)]
+    texts[at] = bad
+    found = both(texts)
+    assert found[at] is None
+    assert sum(time is not None for time in found) == 199
+
+
 def as_iso(instant):
     return str(np.datetime64(instant, "ns"))
 

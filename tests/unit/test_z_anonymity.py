@@ -588,6 +588,11 @@ def test_single_records_give_memory_back(monkeypatch):
     assert z.state_bytes < full / 2
 
 
+def test_a_reader_of_paths_must_say_where_they_come_from():
+    with pytest.raises(NotImplementedError):
+        attributes._PathReader()._paths(None, slice(0), None)
+
+
 @pytest.mark.compiled
 def test_a_very_deep_hierarchy():
     depth = 40_000
@@ -597,6 +602,12 @@ def test_a_very_deep_hierarchy():
     z.push(event(1, "ann", "other"))
     (row,) = z.push(event(2, "bob", f"n{depth - 1}"))
     assert row["site"] == "n0"
+
+
+def test_a_release_shows_no_values():
+    release = make(z=1).push_batch(table())
+    assert repr(release) == f"<Release of {release.rows.num_rows} rows>"
+    assert release.trace is release.trace
 
 
 def test_equal_keys_give_equal_output_and_other_keys_other_names():

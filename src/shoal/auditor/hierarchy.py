@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from shoal.auditor.lines import csv_records
 from shoal.errors import InputError, PolicyError
 
 ROOT: Final = "*"
+_MOST_NAMES: Final = 64
 
 
 class Ladder(Protocol):
@@ -48,32 +50,37 @@ class Tree:
 class Flat:
     """Every value stands right below the root."""
 
-    def __init__(self, values: set[str] | None) -> None:
-        self._values = values
+    def __init__(self, values: set[str] | None, root: str = ROOT) -> None:
+        self._values, self._root = values, root
 
     def path(self, value: str) -> tuple[str, ...]:
         """Return the value and the root."""
-        if value == ROOT:
-            return (ROOT,)
-        return (value, ROOT) if self._values is None or value in self._values else ()
+        if value == self._root:
+            return (self._root,)
+        return (value, self._root) if self._values is None or value in self._values else ()
 
 
 class Separated:
-    """Names made of parts: drop the first part (suffix) or the last one (prefix) to climb."""
+    """Names made of parts: drop parts from the front (suffix) or the back (prefix) to climb.
 
-    def __init__(self, separator: str, *, keeps_end: bool) -> None:
-        self._separator, self._keeps_end = separator, keeps_end
+    What is left must start (suffix) or end (prefix) with a part that is not empty; of more than 64 such names
+    the shortest are kept; a name equal to the root is the root.
+    """
+
+    def __init__(self, separator: str, *, keeps_end: bool, root: str = ROOT) -> None:
+        self._separator, self._keeps_end, self._root = separator, keeps_end, root
 
     def path(self, value: str) -> tuple[str, ...]:
-        """Return the ever shorter names, then the root."""
-        return (*self._shorten(value), ROOT) if value != ROOT else (ROOT,)
+        """Return the value, ever shorter names, then the root."""
+        names = [value, *self._shorter(value.split(self._separator))]
+        return (*itertools.takewhile(lambda name: name != self._root, names), self._root)
 
-    def _shorten(self, name: str) -> Iterator[str]:
-        while name:
-            yield name
-            name = (
-                name.partition(self._separator)[2] if self._keeps_end else name.rpartition(self._separator)[0]
-            )
+    def _shorter(self, parts: list[str]) -> list[str]:
+        if self._keeps_end:
+            kept = [parts[at:] for at in range(1, len(parts)) if parts[at]]
+        else:
+            kept = [parts[:at] for at in range(len(parts) - 1, 0, -1) if parts[at - 1]]
+        return [self._separator.join(left) for left in kept[-_MOST_NAMES:]]
 
 
 def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Ladder:
@@ -87,7 +94,7 @@ def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Ladder:
         return _from_nested(spec, folder, name)
     if kind == "flat":
         values = spec.get("values")
-        return Flat(None if values is None else {str(value) for value in values})
+        return Flat(None if values is None else {str(value) for value in values}, str(spec.get("root", ROOT)))
     if kind in {"suffix", "prefix"}:
         return _from_separator(spec, name)
     raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix")
@@ -98,7 +105,7 @@ def _from_separator(spec: Mapping[str, Any], name: str) -> Separated:
     separator = spec.get("separator", "." if keeps_end else "/")
     if not isinstance(separator, str) or not separator:
         raise PolicyError(f"{name}: separator must be text of at least one character")
-    return Separated(separator, keeps_end=keeps_end)
+    return Separated(separator, keeps_end=keeps_end, root=str(spec.get("root", ROOT)))
 
 
 def _text_of(spec: Mapping[str, Any], folder: Path, name: str) -> str:

@@ -63,7 +63,8 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> 
             fitting.append(_fitting(value, field.type))
         except _Misfit as misfit:
             fitting.append(None)
-            problems.append(Problem(row, field.name, str(misfit) or f"not a value of type {field.type}"))
+            reason = str(misfit) or f"not a value of type {field.type}; correct it, or [source] types"
+            problems.append(Problem(row, field.name, reason))
     return pa.array(fitting, type=field.type), problems
 
 

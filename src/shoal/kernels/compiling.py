@@ -6,17 +6,42 @@ one kernel to another would cost two atomic operations, which was two thirds of 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 
 
+def source_stamp(folder: Path) -> str:
+    """Tell one state of all kernel files from another."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\x00" + path.read_bytes() + b"\x00")
+    return digest.hexdigest()
+
+
+_STAMP = source_stamp(Path(__file__).parent)
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on arrays."""
-    return njit(function, cache=True, nogil=True, _nrt=False)
+    return _stamped(njit(function, cache=True, nogil=True, _nrt=False))
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function on numbers into whoever calls it."""
-    return njit(function, cache=True, inline="always")
+    return _stamped(njit(function, cache=True, inline="always"))
+
+
+def _stamped(made: Any) -> Any:
+    """Let what is cached hold as long as no kernel file changed.
+
+    Numba looks at the function's own file alone. A kernel that has another one built in would go on with the old
+    one, and two versions would work on one table: people would be counted twice.
+    """
+    cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _STAMP  # noqa: SLF001 - there is no public way
+    return made

@@ -1,0 +1,27 @@
+"""A scene in a folder of its own, with a key and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.scene import ROWS, Scene, encode
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Good input and a good policy; no key is given."""
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    scene = Scene(tmp_path)
+    scene.write("in.csv", encode("csv", ROWS))
+    return scene
+
+
+@pytest.fixture
+def key(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A key file, named by the environment."""
+    path = scene.write("key.txt", "sixteen bytes at least")
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+    return path
