@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shoal.auditor.hierarchy import read_hierarchy
 from shoal.errors import InputError, PolicyError

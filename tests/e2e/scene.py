@@ -94,12 +94,16 @@ class Scene:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def run(self, *args: str | Path, stdin: bytes = b"") -> Ended:
-        """`shoal run policy.toml`."""
+    def write_policy(self) -> None:
+        """Write the sections down."""
         lines = []
         for name, section in self.sections.items():
-            lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
+            lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in section.items())]
         self.policy.write_text("\n".join(lines) + "\n")
+
+    def run(self, *args: str | Path, stdin: bytes = b"") -> Ended:
+        """`shoal run policy.toml`."""
+        self.write_policy()
         return shoal("run", self.policy, *args, stdin=stdin)
 
     def letters(self, name: str = "out.csv.dead.jsonl") -> list[dict[str, Any]]:
@@ -115,6 +119,12 @@ class Scene:
         """Files, but the input, in which somebody's value can be read."""
         files = [path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith("in")]
         return [path for path in files if CANARY.encode() in path.read_bytes()]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(below)}" for key, below in value.items()) + "}"
+    return json.dumps(value)
 
 
 def encode(kind: str, rows: list[dict[str, Any]] | pa.Table) -> bytes:
@@ -154,6 +164,11 @@ def pairs(table: pa.Table) -> list[tuple[int, str]]:
     return list(zip(times, table.column("site").to_pylist(), strict=True))
 
 
+def _piece(table: pa.Table) -> int:
+    """Several pieces in every file, however small."""
+    return max(4, table.num_rows // 20)
+
+
 def _csv(table: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     arrow_csv.write_csv(table, out)
@@ -166,19 +181,19 @@ def _jsonl(table: pa.Table) -> bytes:
 
 def _parquet(table: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
-    pq.write_table(table, out, row_group_size=4)
+    pq.write_table(table, out, row_group_size=_piece(table))
     return bytes(out.getvalue())
 
 
 def _arrow(table: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     with pa.ipc.new_file(out, table.schema) as writer:
-        writer.write_table(table, max_chunksize=4)
+        writer.write_table(table, max_chunksize=_piece(table))
     return bytes(out.getvalue())
 
 
 def _arrows(table: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table, max_chunksize=4)
+        writer.write_table(table, max_chunksize=_piece(table))
     return bytes(out.getvalue())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -83,9 +84,7 @@ def test_a_bad_row_in_json_lines(scene: Scene, bad: str, column: str | None, rea
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 @pytest.mark.parametrize("time", [None, float("nan"), float("inf"), -float("inf"), 1e300])
 def test_a_bad_time_in_a_table(scene: Scene, kind: str, time: float | None) -> None:
-    table = pa.table(
-        {"ts": pa.array([1.0, time, 2.0, 3.0]), "user": ["ann", CANARY, "bob", "cid"], "site": ["x"] * 4}
-    )
+    table = pa.table({"ts": pa.array([1.0, time, 2.0, 3.0]), "user": ["ann", CANARY, "bob", "cid"], "site": ["x"] * 4})
     path = scene.write(f"in.{kind}", encode(kind, table))
     scene.sections["source"] = {"kind": kind, "path": f"in.{kind}"}
     usable_rows_flow(scene, scene.run("--json"))
@@ -102,8 +101,6 @@ def test_a_line_of_fifty_megabytes(scene: Scene, kind: str) -> None:
     else:
         content = HEAD + BEFORE + b"1," + long + b",x\n" + AFTER
     if kind == "csv.gz":
-        import zlib
-
         engine = zlib.compressobj(1, wbits=31)
         content = engine.compress(content) + engine.flush()
     scene.write(f"in.{kind}", content)

@@ -68,14 +68,18 @@ def run(job: dict[str, Any], disk: Disk | None) -> int:
     os.chdir(job["folder"])
     os.environ.update(job.get("env", {}))
     sys.argv = ["shoal", *job["args"]]
-    with open("stdout.txt", "w") as out, open("stderr.txt", "w") as err:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            if disk is not None:
-                disk.install()
-            try:
-                main()
-            except SystemExit as end:
-                return int(end.code or 0)
+    with (
+        open("stdout.txt", "w") as out,
+        open("stderr.txt", "w") as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        if disk is not None:
+            disk.install()
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0)
     raise AssertionError("main ends by exiting")
 
 

@@ -76,7 +76,14 @@ class Scene:
 
     @classmethod
     def set(
-        cls, forker: Forker, folder: Path, sink: Sink, *, lateness: int = 0, is_key_given: bool = True, keep_rows: bool = False
+        cls,
+        forker: Forker,
+        folder: Path,
+        sink: Sink,
+        *,
+        lateness: int = 0,
+        is_key_given: bool = True,
+        keep_rows: bool = False,
     ) -> Scene:
         """Write the input, in three files, and the policy."""
         folder.mkdir(exist_ok=True)
@@ -191,7 +198,11 @@ class Scene:
     def _trace(self) -> pa.Table:
         path = self.folder / "trace.parquet"
         assert is_sealed_trace(path) == self.is_key_given
-        return read_sealed_trace(path, secret_from_file(self.folder / "key.txt")) if self.is_key_given else pq.read_table(path)
+        return (
+            read_sealed_trace(path, secret_from_file(self.folder / "key.txt"))
+            if self.is_key_given
+            else pq.read_table(path)
+        )
 
 
 def _write(kind: str, path: Path, records: list[dict[str, str]], text: bytes) -> None:

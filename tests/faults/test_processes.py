@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -30,7 +31,8 @@ def test_killed_from_outside(tmp_path: Path) -> None:
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
         with process:
             while not (tmp_path / STATE / f"checkpoint-{newest:08d}").exists() and process.poll() is None:
-                pass
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0.01)
             process.kill()
         assert process.returncode == -9
     assert run_once(tmp_path, command, env)["resumed"]

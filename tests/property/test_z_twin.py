@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.anonymizers import crowd as tables
 from shoal.testing.strategies import SECOND, cuts, event_records
 from tests.property.driving import (
     GAP,
@@ -26,6 +28,12 @@ from tests.property.driving import (
 from tests.reference.effort import tries
 
 CONFIGURATIONS = configurations()
+SIZES = st.sampled_from([1, 1, 4, 64])
+
+
+def tables_of(smallest):
+    """Tables with hardly any room to begin with, so that every path meets a full one."""
+    return mock.patch.object(tables, "_SMALLEST", smallest)
 
 
 @st.composite
@@ -47,6 +55,11 @@ def streams(draw):
 @given(streams(), st.data())
 @tries(40)
 def test_batches_decide_as_the_twin(name, lateness, records, data):
+    with tables_of(data.draw(SIZES)):
+        decide_in_batches(name, lateness, records, data)
+
+
+def decide_in_batches(name, lateness, records, data):
     settings, columns, keeps_blank = CONFIGURATIONS[name]
     z, twin = make_z(settings, lateness=lateness), make_twin(columns, keeps_blank=keeps_blank, lateness=lateness)
     places = data.draw(cuts(len(records)))
@@ -60,9 +73,14 @@ def test_batches_decide_as_the_twin(name, lateness, records, data):
 
 @pytest.mark.parametrize("lateness", [0, LATENESS], ids=["at once", "late"])
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-@given(streams())
+@given(streams(), SIZES)
 @tries(25)
-def test_single_records_leave_as_the_twin_says(name, lateness, records):
+def test_single_records_leave_as_the_twin_says(name, lateness, records, smallest):
+    with tables_of(smallest):
+        push_singly(name, lateness, records)
+
+
+def push_singly(name, lateness, records):
     settings, columns, keeps_blank = CONFIGURATIONS[name]
     z, twin = make_z(settings, lateness=lateness), make_twin(columns, keeps_blank=keeps_blank, lateness=lateness)
     for record in records:

@@ -45,7 +45,10 @@ def timed(rows):
     return events
 
 
+same_low = st.tuples(st.sampled_from([0, -1]), st.integers(0, 4))
+"""Keys that only their second word tells apart: every one of their tags is the same."""
 any_stream = st.one_of(
+    streams(same_low, same_low),
     streams(narrow, narrow),
     streams(wide, wide),
     streams(wide, narrow, most=200),
@@ -134,6 +137,8 @@ REUSED = [
     (2 * WINDOW + 2, C, B),
 ]
 OTHERS_LATER = [(0, A, A), (1, B, A), (2, A, A), (3, C, A), (WINDOW + 2, B, B), (WINDOW + 3, C, A)]
+SECOND_WORDS = [(0, (5, 1), (7, 1)), (0, (5, 2), (7, 2)), (0, (5, 1), (7, 2)), (0, (5, 3), (7, 1)), (0, (5, 3), (7, 3))]
+STUCK = [(0, A, A), *((n, B, A) for n in range(1, WINDOW)), (WINDOW, C, A)]  # a ring full of what was seen again
 CLUSTER = timed([(1, person_with_tag(LAST_SLOT, n, A), A) for n in range(6)] * 4)
 CLUSTER_OF_TWO = timed(
     [(2, person_with_tag(tag, n, A), A) for n in range(6) for tag in (LAST_SLOT, LAST_SLOT - 1, FIRST_SLOT)]
@@ -151,6 +156,9 @@ NAMES = timed([(2, A, attribute_with_tag(tag, n)) for n in range(8) for tag in (
 @example(REUSED, 2, 1, 9)
 @example(OTHERS_LATER, 2, 2, 9)
 @example(OTHERS_LATER, 3, 2, 9)
+@example(SECOND_WORDS, 2, 8, 9)
+@example(STUCK, 3, 4, 1)
+@example(STUCK, 3, 5, 20)
 @example(CLUSTER, 3, 4, 5)
 @example(CLUSTER_OF_TWO, 2, 8, 9)
 @example(NAMES, 1, 8, 9)
@@ -197,6 +205,16 @@ def test_the_kernel_stops_where_there_is_no_room():
         table.make_room(1)
         assert kernel.decide_values(*table.arrays, *rest, 2, out) == 3
     assert out.tolist() == [kernel.PRIVATE, kernel.PRIVATE, 0]
+
+
+def test_has_room_counts_what_was_seen_again():
+    with tiny(4) as table:
+        for time, person in ((0, A), (1, B), (2, B), (3, B)):
+            row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
+            assert kernel.has_room(table.pool, table.marks, 1)
+            kernel.see(*table.arrays, *person, time, row)
+        assert table.live_pairs == 2
+        assert not kernel.has_room(table.pool, table.marks, 1)
 
 
 @pytest.mark.parametrize("live", range(5))

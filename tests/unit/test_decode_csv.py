@@ -130,13 +130,16 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
         (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record; remove it"),
         (b"a,b\n1,\xff\n2,3\n", 0, "b", "not valid UTF-8; convert the file to UTF-8"),
         (b'a,b\n1,"2\n2,3\n', 0, None, "a quoted field is never closed; close it"),
-        (b"a,b\n1," + b"2" * 99 + b"\n2,3\n", 0, None, "longer than the longest record allowed; raise max_record_bytes"),
+        (
+            b"a,b\n1," + b"2" * 99 + b"\n2,3\n",
+            0,
+            None,
+            "longer than the longest record allowed; raise max_record_bytes",
+        ),
     ],
 )
 @pytest.mark.parametrize("block_bytes", [1, 16, 4096])
-def test_a_bad_record_costs_one_row(
-    text: bytes, row: int, column: str, reason: str, block_bytes: int
-) -> None:
+def test_a_bad_record_costs_one_row(text: bytes, row: int, column: str, reason: str, block_bytes: int) -> None:
     rows, problems, lines = decode(text, ["a", "b"], block_bytes=block_bytes, max_record_bytes=64)
     assert rows == [(None, None), ("2", "3")]
     assert problems == [(row, column, reason)]
@@ -243,9 +246,7 @@ def test_utf_16() -> None:
         list(CsvDecoder(Memory("a\n1\n".encode("utf-16")), columns=["a"]).batches())
 
 
-@pytest.mark.parametrize(
-    "options", [{"delimiter": ""}, {"delimiter": "::"}, {"quote": "\n"}, {"delimiter": '"'}]
-)
+@pytest.mark.parametrize("options", [{"delimiter": ""}, {"delimiter": "::"}, {"quote": "\n"}, {"delimiter": '"'}])
 def test_bad_options(options: dict[str, str]) -> None:
     with pytest.raises(PolicyError):
         CsvDecoder(Memory(b"a\n"), columns=["a"], **options)
@@ -276,10 +277,10 @@ def test_a_line_of_fifty_megabytes(tail: bytes) -> None:
     data = b"a,b\n1,2\n" + b"x" * 50_000_000 + tail + (b"3,4\n" if tail else b"")
     memory = Memory(data)
     parts = list(CsvDecoder(memory, columns=["a"]).batches())
-    assert [value for part in parts for value in part.batch.column(0).to_pylist()] == ["1", None] + [
-        "3"
-    ] * len(tail)
-    assert [p.reason for part in parts for p in part.problems] == ["longer than the longest record allowed; raise max_record_bytes"]
+    assert [value for part in parts for value in part.batch.column(0).to_pylist()] == ["1", None] + ["3"] * len(tail)
+    assert [p.reason for part in parts for p in part.problems] == [
+        "longer than the longest record allowed; raise max_record_bytes"
+    ]
     assert memory.largest_read <= 32 << 20
 
 
@@ -385,9 +386,7 @@ def test_a_bad_record_keeps_no_bounds() -> None:
     codes, counts, lines = np.zeros((3, 5), dtype=np.int64)
     cursor = np.array([0, 1, -1, 0])
     slots = np.array([0, 1])
-    rows, why = kernel.split_records(
-        data, True, table, 99, 2, slots, cursor, starts, ends, codes, counts, lines
-    )
+    rows, why = kernel.split_records(data, True, table, 99, 2, slots, cursor, starts, ends, codes, counts, lines)
     assert (rows, why) == (3, kernel.NEEDS_MORE)
     assert codes[:3].tolist() == [kernel.GOOD, kernel.WRONG_COUNT, kernel.HAS_NUL]
     assert starts[:, :3].tolist() == [[0, 0, 0], [3, 0, 0]]
@@ -424,6 +423,4 @@ def test_same_fields_as_pythons_csv(data: str) -> None:
     rows, problems, _ = decode(data.encode(), ["x", "y"], header=["x", "y"])
     if any("closed" in reason for _, _, reason in problems):
         return
-    assert rows == [
-        tuple(cell or None for cell in row) if len(row) == 2 else (None, None) for row in expected
-    ]
+    assert rows == [tuple(cell or None for cell in row) if len(row) == 2 else (None, None) for row in expected]

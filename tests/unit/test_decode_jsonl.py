@@ -64,7 +64,9 @@ def test_the_sample_has_a_thousand_records_whatever_the_block_size() -> None:
         decoder = JsonlDecoder(Memory(data), columns=["a"], block_bytes=block_bytes)
         assert decoder.schema.field("a").type == pa.float64()
         problems = [p for part in decoder.batches() for p in part.problems]
-        assert [(p.column, p.reason) for p in problems] == [("a", "not a value of type double; correct it, or [source] types")] * 3
+        assert [(p.column, p.reason) for p in problems] == [
+            ("a", "not a value of type double; correct it, or [source] types")
+        ] * 3
 
 
 def test_types_held_over_files() -> None:

@@ -81,9 +81,7 @@ def test_no_rows(decoder: type[Decoder], write: Write) -> None:
 
 @each_format
 def test_missing_and_duplicate_columns(decoder: type[Decoder], write: Write) -> None:
-    with pytest.raises(
-        InputError, match=r"^visits.csv: there is no column 'who' among its 3 columns"
-    ) as error:
+    with pytest.raises(InputError, match=r"^visits.csv: there is no column 'who' among its 3 columns") as error:
         list(decoder(Memory(write()), columns=["who"]).batches())
     assert "user" not in str(error.value)
     twice = TABLE.rename_columns(["user", "n", "n"])
@@ -116,9 +114,7 @@ def test_declared_types(decoder: type[Decoder], write: Write) -> None:
     found = decoder(Memory(write()), columns=["n", "x", "user"], types=types)
     assert found.schema.types == [pa.int32(), pa.float32(), pa.string()]
     assert rows_of(found)[99] == {"n": 99, "x": 0.5, "user": "u99"}
-    with pytest.raises(
-        InputError, match=r"visits.csv: column 'user' has type string where int64 is expected"
-    ):
+    with pytest.raises(InputError, match=r"visits.csv: column 'user' has type string where int64 is expected"):
         _ = decoder(Memory(write()), columns=["user"], types={"user": pa.int64()}).schema
 
 
@@ -127,7 +123,9 @@ def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: 
     data = write(pa.table({"n": [1, 2**40, 3], "user": ["secret"] * 3}))
     (part,) = decoder(Memory(data), columns=["n", "user"], types={"n": pa.int32()}).batches()
     assert part.batch.to_pylist()[1] == {"n": None, "user": None}
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "n", "not a value of type int32; correct it, or [source] types")]
+    assert [(p.row, p.column, p.reason) for p in part.problems] == [
+        (1, "n", "not a value of type int32; correct it, or [source] types")
+    ]
 
 
 @each_format
@@ -135,7 +133,9 @@ def test_text_that_is_not_utf8_costs_its_row(decoder: type[Decoder], write: Writ
     raw = pa.array([b"x", b"\xff\xfe", None], pa.binary())
     (part,) = decoder(Memory(write(pa.table({"a": raw.view(pa.string())}))), columns=["a"]).batches()
     assert part.batch.column(0).to_pylist() == ["x", None, None]
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [(1, "a", "not valid UTF-8; convert the file to UTF-8")]
+    assert [(p.row, p.column, p.reason) for p in part.problems] == [
+        (1, "a", "not valid UTF-8; convert the file to UTF-8")
+    ]
 
 
 @each_format
@@ -213,9 +213,7 @@ def test_large_arrow_batches_are_cut() -> None:
     parts = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches())
     assert [part.batch.num_rows for part in parts] == [65_536, 65_536, 18_928]
     assert parts[0].position == {"batch": 0, "row": 65_536}
-    rest = list(
-        ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches(parts[1].position)
-    )
+    rest = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches(parts[1].position))
     assert rest[0].batch.column(0).to_pylist() == list(range(131_072, 150_000))
 
 
@@ -226,9 +224,7 @@ def test_truncated_parquet() -> None:
 
 def test_a_damaged_row_group_stops_after_what_comes_before() -> None:
     data = bytearray(parquet())
-    start = (
-        pq.ParquetFile(pa.BufferReader(bytes(data))).metadata.row_group(2).column(1).dictionary_page_offset
-    )
+    start = pq.ParquetFile(pa.BufferReader(bytes(data))).metadata.row_group(2).column(1).dictionary_page_offset
     data[start : start + 40] = b"\xff" * 40
     rows, error = until_error(ParquetDecoder(Memory(bytes(data)), columns=["n"]))
     assert rows == list(range(60))

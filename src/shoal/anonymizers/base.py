@@ -15,6 +15,8 @@ DEAD: Final = "dead"
 VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
 
 Record = Mapping[str, Any]
+_Made = pa.RecordBatch | Callable[[], pa.RecordBatch]
+"""A batch, or how to make it when somebody asks."""
 
 
 class Release:
@@ -28,13 +30,15 @@ class Release:
 
     __slots__ = ("_rows", "_trace")
 
-    def __init__(self, rows: pa.RecordBatch, trace: pa.RecordBatch | Callable[[], pa.RecordBatch]) -> None:
+    def __init__(self, rows: _Made, trace: _Made) -> None:
         self._rows = rows
         self._trace = trace
 
     @property
     def rows(self) -> pa.RecordBatch:
         """What may be published."""
+        if callable(self._rows):
+            self._rows = self._rows()
         return self._rows
 
     @property
@@ -45,7 +49,7 @@ class Release:
         return self._trace
 
     def __repr__(self) -> str:
-        return f"<Release of {self._rows.num_rows} rows>"
+        return f"<Release of {self.rows.num_rows} rows>"
 
 
 @dataclass(frozen=True, slots=True)

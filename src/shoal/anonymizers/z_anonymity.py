@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.attributes import SLICE, OnPrivate
+from shoal.anonymizers.attributes import OnPrivate
 from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, VERDICTS, Anonymizer, Guarantee, Record, Refusal, Release
 from shoal.anonymizers.exposures import Bools, Ints, Texts, as_text, is_text_like, key_words
 from shoal.anonymizers.held import HeldRows, OneWaiting, Waiting
+from shoal.anonymizers.helper_thread import one_ahead, piece_rows, soon
 from shoal.anonymizers.intake import (
     as_bytes, fits, plain, plain_type, record_batches, record_type, require_same, select, without_views,
 )  # fmt: skip
@@ -28,6 +29,20 @@ from shoal.times import EARLIEST, LATEST, column_ns, is_time_type, now_ns, value
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.pseudonyms import Pseudonyms
 from shoal.vault.snapshots import State, open_state, seal_state
+
+Rows = pa.RecordBatch | Callable[[], pa.RecordBatch]
+When = Callable[..., Rows]
+"""How to call a function: at once, or soon in the other thread."""
+
+
+def at_once(function: Callable[..., pa.RecordBatch], *args: Any) -> pa.RecordBatch:
+    """Call a function now."""
+    return function(*args)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = piece_rows(batch.num_rows)
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 class ZAnonymity(Anonymizer):
@@ -257,18 +272,17 @@ class ZAnonymity(Anonymizer):
         has_rows = any(piece.num_rows for piece in batches)
         if has_rows or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)  # an empty table has types too, unless it says nothing of them
-        parts = [
-            self._push_rows(piece.slice(start, SLICE))
-            for piece in batches
-            for start in range(0, piece.num_rows, SLICE)
-        ]
-        return self._joined(parts)
+        pieces = [piece for whole in batches for piece in _cut(whole)]
+        if len(pieces) == 1:
+            return self._push_rows(self._arrive(pieces[0]))
+        # Not `_push_rows` of each: a release's rows may still be under way, and all are when they are joined.
+        return self._joined([self._push_rows(arrivals, soon) for arrivals in one_ahead(self._arrive, pieces)])
 
-    def _push_rows(self, batch: pa.RecordBatch) -> Release:
-        arrivals = self._admit(self._arrive(batch))
+    def _push_rows(self, arrivals: Arrivals, when: When = at_once) -> Release:
+        self._admit(arrivals)
         restarts = np.flatnonzero(arrivals.codes == clock_kernel.RESTART).tolist()
         if not restarts:
-            return self._decide_arrivals(arrivals)
+            return self._decide_arrivals(arrivals, when)
         parts = [self._decide_arrivals(self._part(arrivals, 0, restarts[0]))]
         for start, stop in zip(restarts, [*restarts[1:], len(arrivals)], strict=True):
             parts += [self._start_over(), self._decide_arrivals(self._part(arrivals, start, stop))]
@@ -281,10 +295,10 @@ class ZAnonymity(Anonymizer):
     def _read(self, batch: pa.RecordBatch) -> list[Any]:
         return [column.reader.read(batch.column(column.name)) for column in self._attributes]
 
-    def _decide_arrivals(self, arrivals: Arrivals) -> Release:
+    def _decide_arrivals(self, arrivals: Arrivals, when: When = at_once) -> Release:
         if self._settings.lateness_ns and len(arrivals):
             return self._decide_later(arrivals)
-        return self._decide_now(arrivals)
+        return self._decide_now(arrivals, when)
 
     def _arrive(self, batch: pa.RecordBatch) -> Arrivals:
         """Read a batch: who, when, what, and which rows cannot be used."""
@@ -302,11 +316,11 @@ class ZAnonymity(Anonymizer):
         missing = ~np.asarray(batch.column(settings.time).is_valid().to_numpy(zero_copy_only=False))
         reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
         reasons[~people.filled] = NULL_PERSON
-        seqs = np.arange(self._seen, self._seen + batch.num_rows, dtype=np.int64)
+        seqs = np.arange(batch.num_rows, dtype=np.int64)
         return Arrivals(batch, seqs, times, people.keys(self._person_key), reasons, readings)
 
-    def _admit(self, arrivals: Arrivals) -> Arrivals:
-        """Let arrivals move time; refuse those that are late or too far ahead."""
+    def _admit(self, arrivals: Arrivals) -> None:
+        """Number arrivals and let them move time; refuse those that are late or too far ahead."""
         settings, usable = self._settings, arrivals.reasons == NO_REASON
         clock_kernel.admit(
             self._clock, arrivals.persons, arrivals.times, usable, settings.lateness_ns, settings.max_gap_ns,
@@ -314,11 +328,11 @@ class ZAnonymity(Anonymizer):
         )  # fmt: skip
         arrivals.reasons[arrivals.codes == clock_kernel.LATE] = LATE
         arrivals.reasons[arrivals.codes == clock_kernel.AHEAD] = AHEAD
+        arrivals.seqs += self._seen
         self._seen += len(arrivals)
-        return arrivals
 
-    def _decide_now(self, arrivals: Arrivals) -> Release:
-        rows, released = self._decide(arrivals)
+    def _decide_now(self, arrivals: Arrivals, when: When) -> Release:
+        rows, released = self._decide(arrivals, when)
         delays = np.zeros(len(arrivals), dtype=np.int64)
         return self._close(rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays))
 
@@ -338,16 +352,16 @@ class ZAnonymity(Anonymizer):
         order = np.argsort(np.concatenate((left_with, dead.rows - arrivals.seqs[0])), kind="stable")
         return self._close(rows, decided.followed_by(dead).arranged(order))
 
-    def _decide_waiting(self, ready: Waiting) -> tuple[pa.RecordBatch, Decisions]:
+    def _decide_waiting(self, ready: Waiting) -> tuple[Rows, Decisions]:
         """Decide rows that waited; they are in order now."""
         readings = self._read(ready.batch)
         reasons = np.full(len(ready), NO_REASON, dtype=np.int8)
         arrivals = Arrivals(ready.batch, ready.seqs, ready.times, ready.persons, reasons, readings)
-        rows, released = self._decide(arrivals)
+        rows, released = self._decide(arrivals, at_once)
         delays = np.maximum(self._clock[clock_kernel.NEWEST] - ready.times, 0)
         return rows, Decisions.of(ready.seqs, released=released, reasons=reasons, delays=delays)
 
-    def _decide(self, arrivals: Arrivals) -> tuple[pa.RecordBatch, Bools]:
+    def _decide(self, arrivals: Arrivals, when: When) -> tuple[Rows, Bools]:
         """The rows that leave and which of the arrivals they are; the only place where the crowds change."""
         usable = arrivals.usable
         levels = [
@@ -359,7 +373,7 @@ class ZAnonymity(Anonymizer):
         else:
             released = np.logical_or.reduce([level >= 0 for level in levels])
         rows = np.flatnonzero(released)
-        return self._outgoing_rows(arrivals, rows, [level[rows] for level in levels]), released
+        return when(self._outgoing_rows, arrivals, rows, [level[rows] for level in levels]), released
 
     @property
     def _is_kept_blank(self) -> bool:
@@ -381,9 +395,9 @@ class ZAnonymity(Anonymizer):
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
 
-    def _close(self, rows: pa.RecordBatch, decisions: Decisions) -> Release:
+    def _close(self, rows: Rows, decisions: Decisions) -> Release:
         """Count what was decided and hand it over."""
-        self._counts[RELEASED] += rows.num_rows
+        self._counts[RELEASED] += int(np.count_nonzero(decisions.verdicts == VERDICTS.index(RELEASED)))
         self._counts[SUPPRESSED] += int(np.count_nonzero(decisions.verdicts == VERDICTS.index(SUPPRESSED)))
         dead = decisions.reasons[decisions.reasons != NO_REASON]
         for number in dead.tolist():
@@ -391,8 +405,6 @@ class ZAnonymity(Anonymizer):
         return Release(rows, partial(self._tracer.trace, decisions))
 
     def _joined(self, parts: list[Release]) -> Release:
-        if len(parts) == 1:
-            return parts[0]
         rows = pa.RecordBatch.from_pylist([], schema=self._output_schema)
         joined = pa.concat_batches([rows, *(part.rows for part in parts)])
         return Release(joined, partial(self._joined_trace, parts))

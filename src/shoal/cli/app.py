@@ -35,7 +35,7 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read standard output is gone
         code = 1
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         code = _confess(error)
     sys.exit(code if isinstance(code, int) else 0)
 

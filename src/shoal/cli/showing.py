@@ -82,7 +82,8 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
 def summary_lines(summary: RunSummary) -> list[str]:
     """A summary for people."""
     if summary.finished_before:
-        return [f"this run was finished before; nothing was changed ({summary.rows_in:,} rows, {summary.released:,} released)"]
+        counts = f"{summary.rows_in:,} rows, {summary.released:,} released"
+        return [f"this run was finished before; nothing was changed ({counts})"]
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",

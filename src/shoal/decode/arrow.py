@@ -98,9 +98,7 @@ class ArrowDecoder(TableDecoder):
     def _broken(self) -> InputError:
         if not self._stream.read(1):
             return self._truncated()
-        return InputError(
-            f"{self._file.name}: the Arrow data is damaged from some point on; fetch the file again"
-        )
+        return InputError(f"{self._file.name}: the Arrow data is damaged from some point on; fetch the file again")
 
     def _truncated(self) -> TruncatedInput:
         return TruncatedInput(f"{self._file.name}: breaks off before its end; fetch the whole file again")

@@ -105,8 +105,6 @@ class Decoder(ABC):
             count = names.count(column)
             if count != 1:
                 what = "there is no column" if count == 0 else f"{count} columns are named"
-                raise InputError(
-                    f"{self._file.name}: {what} {column!r} among its {len(names)} columns; {remedy}"
-                )
+                raise InputError(f"{self._file.name}: {what} {column!r} among its {len(names)} columns; {remedy}")
             found.append(names.index(column))
         return found

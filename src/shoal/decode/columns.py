@@ -38,9 +38,7 @@ def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
     try:
         return column.cast(pa.string()), np.empty(0, dtype=np.int64)
     except pa.ArrowInvalid:
-        bad = np.array(
-            [row for row, value in enumerate(column.to_pylist()) if not _is_utf8(value)], dtype=np.int64
-        )
+        bad = np.array([row for row, value in enumerate(column.to_pylist()) if not _is_utf8(value)], dtype=np.int64)
         return without(column, bad).cast(pa.string()), bad
 
 

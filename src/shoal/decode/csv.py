@@ -109,9 +109,7 @@ class CsvDecoder(Decoder):
         try:
             pa.array([], type=pa.string()).cast(kind)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise InputError(
-                f"{self._file.name}: column {name!r} of a CSV file cannot be read as {kind}"
-            ) from None
+            raise InputError(f"{self._file.name}: column {name!r} of a CSV file cannot be read as {kind}") from None
         return kind
 
     def _begin(self) -> _Window:
@@ -145,7 +143,9 @@ class CsvDecoder(Decoder):
         assert self._slots is not None
         for row in np.flatnonzero(found.codes):
             reason = _REASONS.get(int(found.codes[row]))
-            wrong_count = f"{found.counts[row]} fields where the header has {len(self._slots)}; quote what holds the delimiter"
+            wrong_count = (
+                f"{found.counts[row]} fields where the header has {len(self._slots)}; quote what holds the delimiter"
+            )
             problems.append(Problem(int(row), None, reason or wrong_count))
         return problems
 

@@ -41,9 +41,7 @@ def infer(values: Sequence[Any]) -> pa.DataType:
     return pa.int64() if kinds == {int} else pa.float64()
 
 
-def json_column(
-    values: list[Any], field: pa.Field, lines: Sequence[bytes | None]
-) -> tuple[Any, list[Problem]]:
+def json_column(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Problem]]:
     """The values as a column; null and a problem where one does not fit."""
     if set(map(type, values)) <= _FAST.get(field.type, set()):
         try:
@@ -105,9 +103,7 @@ def _single(value: Any, kind: pa.DataType) -> Any:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, str) or (
-        isinstance(value, float) and not (value.is_integer() and abs(value) <= _EXACT)
-    ):
+    if isinstance(value, str) or (isinstance(value, float) and not (value.is_integer() and abs(value) <= _EXACT)):
         raise _Misfit
     return int(value)
 
@@ -115,9 +111,7 @@ def _integer(value: Any) -> int:
 def _scalar(value: Any, kind: pa.DataType) -> Any:
     try:
         scalar = (
-            pa.scalar(value, type=pa.string()).cast(kind)
-            if isinstance(value, str)
-            else pa.scalar(value, type=kind)
+            pa.scalar(value, type=pa.string()).cast(kind) if isinstance(value, str) else pa.scalar(value, type=kind)
         )
     except (pa.ArrowException, OverflowError):
         raise _Misfit from None

@@ -135,9 +135,7 @@ class JsonlDecoder(Decoder):
         records: list[dict[str, Any]] = []
         problems = []
         for row, text in enumerate(texts):
-            record, reason = (
-                ({}, _TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
-            )
+            record, reason = ({}, _TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
             records.append(record)
             if reason is not None:
                 problems.append(Problem(row, None, reason))

@@ -48,9 +48,7 @@ class ParquetDecoder(TableDecoder):
         for batch in self._read(group):
             for part, after in pieces(batch, max(0, min(skip - done, batch.num_rows))):
                 end = done + after
-                next_start = (
-                    {"row_group": group, "row": end} if end < rows else {"row_group": group + 1, "row": 0}
-                )
+                next_start = {"row_group": group, "row": end} if end < rows else {"row_group": group + 1, "row": 0}
                 yield self._decode(part, schema, next_start)
             done += batch.num_rows
 
@@ -87,9 +85,7 @@ class ParquetDecoder(TableDecoder):
     def _unopenable(self, source: Any) -> InputError:
         source.seek(0)
         if source.read(len(_MAGIC)) == _MAGIC:
-            return TruncatedInput(
-                f"{self._file.name}: breaks off before its footer; fetch the whole file again"
-            )
+            return TruncatedInput(f"{self._file.name}: breaks off before its footer; fetch the whole file again")
         return InputError(f"{self._file.name}: is not a Parquet file; check the path and the format")
 
 

@@ -60,9 +60,7 @@ def json_column(column: Any) -> Any:
 
 def is_binary(kind: pa.DataType) -> bool:
     """Whether values are bytes that need not be text."""
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    )
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _bare(column: Any) -> Any:
@@ -86,9 +84,7 @@ def _timestamp(column: Any) -> Any:
 
 
 def _interval(column: Any, low: Any, high: Any, *, gap: str) -> Any:
-    text = pc.binary_join_element_wise(
-        "[", low, gap, high, "]", "", null_handling="replace", null_replacement=""
-    )
+    text = pc.binary_join_element_wise("[", low, gap, high, "]", "", null_handling="replace", null_replacement="")
     return _where_valid(column, text)
 
 
@@ -117,6 +113,4 @@ def _quoted(text: Any) -> Any:
 
 
 def _encoded(values: list[Any]) -> Any:
-    return pa.array([None if value is None else orjson.dumps(value) for value in values], pa.binary()).cast(
-        pa.string()
-    )
+    return pa.array([None if value is None else orjson.dumps(value) for value in values], pa.binary()).cast(pa.string())

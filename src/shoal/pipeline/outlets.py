@@ -28,7 +28,7 @@ class Outlet(Protocol):
     """Where rows leave."""
 
     def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
-        """Begin, or go back to a position `commit` gave and forget what came after; `finishing`: only `finish` is left."""
+        """Begin, or go back to where `commit` was and forget what came after; `finishing`: only `finish` is left."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows."""

@@ -74,9 +74,7 @@ def load_policy(path: str | PathLike[str], *, checkpoint: str | PathLike[str] | 
     return parse_policy(table, folder=file.absolute().parent, file=file.absolute())
 
 
-def parse_policy(
-    table: Table, *, folder: str | PathLike[str] | None = None, file: Path | None = None
-) -> Policy:
+def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, file: Path | None = None) -> Policy:
     """Check a policy given as tables; relative paths start from `folder`, by default the current one."""
     base = Path(folder).absolute() if folder is not None else Path.cwd()
     clean, problems = without_secrets(table)
@@ -153,9 +151,7 @@ def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> type[
     return None
 
 
-def _checked(
-    name: str, model: type[Section], content: Table, folder: Path, problems: list[str]
-) -> Section | None:
+def _checked(name: str, model: type[Section], content: Table, folder: Path, problems: list[str]) -> Section | None:
     problems += [f"{key_path(name, steps)}: {text}" for steps, text in model.cross_check(content)]
     try:
         return model.model_validate(dict(content), context={"folder": folder})

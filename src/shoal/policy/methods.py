@@ -164,11 +164,7 @@ class ZAnonymitySection(MethodSection):
         for name, own in own_tables.items():
             place = () if alone else ("attribute", name)
             problems += [((*place, key), text) for key, text in _column_problems(table, own, alone=alone)]
-        if (
-            "hierarchy" in table
-            and own_tables
-            and all(_passes_over(table, own) for own in own_tables.values())
-        ):
+        if "hierarchy" in table and own_tables and all(_passes_over(table, own) for own in own_tables.values()):
             problems.append((("hierarchy",), _UNUSED))
         return problems
 

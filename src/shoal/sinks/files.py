@@ -105,9 +105,7 @@ class FileSink:
 class PartsSink:
     """Numbered files in a folder; a part is there under its name only when it is complete and committed."""
 
-    def __init__(
-        self, folder: str | Path, suffix: str, *, private: bool = False, prefix: str = "part-"
-    ) -> None:
+    def __init__(self, folder: str | Path, suffix: str, *, private: bool = False, prefix: str = "part-") -> None:
         self.folder = Path(folder)
         self._suffix = suffix
         self._prefix = prefix

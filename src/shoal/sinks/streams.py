@@ -36,9 +36,7 @@ def output_error(name: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        sentence = _SENTENCES.get(
-            error.errno or 0, f"cannot be written ({reason}); check the disk and run again"
-        )
+        sentence = _SENTENCES.get(error.errno or 0, f"cannot be written ({reason}); check the disk and run again")
         raise OutputError(f"{name}: {sentence}") from None
 
 
