@@ -45,10 +45,10 @@ path = "trace.parquet"
 """
 
 
-def make_batches_small() -> None:
+def make_batches_small(block_bytes: int) -> None:
     """Let batches, and so checkpoints, end in the middle of small files."""
     for decoder in (CsvDecoder, JsonlDecoder):
-        decoder.__init__.__kwdefaults__["block_bytes"] = 64  # type: ignore[index]
+        decoder.__init__.__kwdefaults__["block_bytes"] = block_bytes  # type: ignore[index]
     pieces.__defaults__ = (3,)
 
 
@@ -89,6 +89,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm nobody handles ends a process at once
+        make_batches_small(job.get("block_bytes", 64))
         disk = Disk(Path(job["folder"]), at=job.get("at"), how=job.get("how", "before"))
         code = run(job, disk)
         os.write(write_end, json.dumps(disk.steps).encode())
@@ -103,7 +104,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
 def serve() -> None:
     """Answer jobs until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    make_batches_small()
+    make_batches_small(64)
     home = os.getcwd()
     warm_up()
     os.chdir(home)

@@ -17,7 +17,7 @@ from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
 from shoal.vault.keys import secret_from_file
 
 POLICY = "policy.toml"
-STATE = "state"
+STATE = "kept/state"
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
 
@@ -153,7 +153,7 @@ class Scene:
         """Stand where a killed run had stood."""
         self.forget()
         for path, content in left.items():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(content)
 
     def checkpoints(self) -> list[Path]:
@@ -162,9 +162,10 @@ class Scene:
 
     def forget(self, *, keep_key: bool = False) -> None:
         """Remove everything runs have made."""
+        state = self.folder / STATE
         for path in list(self.folder.iterdir()):
-            if path.name == STATE and keep_key and (path / "key").exists():
-                _keep_only(path, "key")
+            if path == state.parent and keep_key and (state / "key").exists():
+                _keep_only(state, "key")
             elif path.is_dir():
                 shutil.rmtree(path)
             elif path.name.startswith(OUTPUTS):

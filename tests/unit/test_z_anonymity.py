@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from shoal.anonymizers import attributes, z_anonymity
+from shoal.anonymizers import attributes, helper_thread
 from shoal.anonymizers.base import Refusal
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.errors import InputError, PolicyError
@@ -573,7 +573,8 @@ def test_batches_larger_than_a_slice(monkeypatch):
         whole = make(**settings).push_batch(events)
         with monkeypatch.context() as patched:
             patched.setattr(attributes, "SLICE", 16)
-            patched.setattr(z_anonymity, "SLICE", 64)
+            patched.setattr(helper_thread, "SMALLEST_PIECE", 32)
+            patched.setattr(helper_thread, "LARGEST_PIECE", 64)
             sliced = make(**settings).push_batch(events)
         assert sliced.rows.to_pylist() == whole.rows.to_pylist()
         assert sliced.trace.to_pylist() == whole.trace.to_pylist()

@@ -29,7 +29,7 @@ SLICE: Final = 65_536
 def _hash(key: Words, text: str) -> tuple[int, int]:
     data = text.encode()
     low, high = siphash128(key[0], key[1], np.frombuffer(data or b"\x00", dtype=np.uint8), 0, len(data))
-    return np.uint64(low).astype(np.int64), np.uint64(high).astype(np.int64)
+    return int(np.uint64(low).astype(np.int64)), int(np.uint64(high).astype(np.int64))
 
 
 class Reading(Protocol):
@@ -261,7 +261,7 @@ class AttributeColumn:
         while level == NO_ROOM:
             self.crowd.make_room(1)
             level = decide_text(self.key, *self.crowd.arrays, person, data, time, self.z, self.window_ns)
-        return level
+        return int(level)
 
     def _decide_path(self, path: tuple[str, ...], person: Ints, time: int) -> int:
         nodes = np.array([_hash(self.key, label) for label in path], dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ DEAD: Final = "dead"
 VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
 
 Record = Mapping[str, Any]
-_Made = pa.RecordBatch | Callable[[], pa.RecordBatch]
+_Made: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
 """A batch, or how to make it when somebody asks."""
 
 

@@ -67,7 +67,7 @@ class Texts:
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             column = column.cast(pa.string())
         _, offsets, data = column.buffers()
-        width = np.int32 if pa.types.is_string(column.type) else np.int64
+        width: Any = np.int32 if pa.types.is_string(column.type) else np.int64
         present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         return cls(
             np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,8 @@ from shoal.vault.keys import Secret, as_secret
 from shoal.vault.pseudonyms import Pseudonyms
 from shoal.vault.snapshots import State, open_state, seal_state
 
-Rows = pa.RecordBatch | Callable[[], pa.RecordBatch]
-When = Callable[..., Rows]
+Rows: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
+When: TypeAlias = Callable[..., Rows]
 """How to call a function: at once, or soon in the other thread."""
 
 
@@ -554,7 +554,7 @@ class ZAnonymity(Anonymizer):
             "counts": self._counts,
             "is_bound": self._input_schema is not None,
         }
-        arrays = {
+        arrays: dict[str, Any] = {
             "clock": self._clock,
             "schema": as_bytes(self.input_schema.serialize()),
             "held.rows": as_bytes(waiting.batch.serialize()),

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit as _njit
+
+
+njit: Any = _njit  # its published types know nothing of `_nrt`
 
 
 def source_stamp(folder: Path) -> str:

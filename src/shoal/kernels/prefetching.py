@@ -35,4 +35,4 @@ def _nothing(array: Any, at: int) -> None:
     """What prefetching does without a compiler."""
 
 
-prefetch = _nothing if config.DISABLE_JIT else _prefetch
+prefetch: Any = _nothing if getattr(config, "DISABLE_JIT", False) else _prefetch
