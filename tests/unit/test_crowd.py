@@ -69,7 +69,8 @@ def check_table(table):
     head, used = int(marks[kernel.HEAD]), int(marks[kernel.USED])
     places = [(head + step) % len(pool) for step in range(used)]
     live = [at for at in places if pool[at, kernel.ATTRIBUTE] >= 0]
-    assert len(live) == marks[kernel.LIVE] == np.count_nonzero(pairs) <= marks[kernel.PAIR_LIMIT]
+    assert len(live) == marks[kernel.LIVE] <= marks[kernel.FILLED]
+    assert marks[kernel.FILLED] == np.count_nonzero(pairs) <= marks[kernel.PAIR_LIMIT]  # stale entries count
     assert marks[kernel.ATTRS] == np.count_nonzero(names) <= marks[kernel.ATTR_LIMIT] == len(attrs)
     assert np.count_nonzero(pairs) < len(pairs)  # a search for what is not there ends
     assert np.count_nonzero(names) < len(names)
@@ -78,7 +79,7 @@ def check_table(table):
     for at in live:
         low, high, _, attribute = pool[at].tolist()
         tag = kernel.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
-        assert kernel.position_of(pairs[kernel.find_pair(pairs, pool, tag, low, high, attribute)]) == at
+        assert kernel.position_of(pairs[kernel.find_pair(pairs, pool, marks, tag, low, high, attribute)]) == at
     in_window = {int(pool[at, kernel.ATTRIBUTE]) for at in live}
     for row in in_window:
         low, high, people, _ = attrs[row].tolist()
@@ -86,6 +87,10 @@ def check_table(table):
         assert people == len({tuple(pool[at, :2]) for at in live if pool[at, 3] == row}) > 0
     assert len(in_window) == marks[kernel.ATTRS]
     check_free_rows(attrs, marks, in_window)
+
+
+def see(table, low, high, time, row):
+    return kernel.see(table.pool, table.pairs, table.attrs, table.marks, low, high, time, row)
 
 
 def check_free_rows(attrs, marks, in_window):
@@ -212,7 +217,7 @@ def test_has_room_counts_what_was_seen_again():
         for time, person in ((0, A), (1, B), (2, B), (3, B)):
             row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
             assert kernel.has_room(table.pool, table.marks, 1)
-            kernel.see(*table.arrays, *person, time, row)
+            see(table, *person, time, row)
         assert table.live_pairs == 2
         assert not kernel.has_room(table.pool, table.marks, 1)
 
@@ -239,6 +244,28 @@ def test_superseded_sightings_do_not_make_a_table_grow():
     with tiny(8) as table:
         decide(table, [(n, (n % 3, 0), A) for n in range(400)], 2)
         assert len(table.pool) == 8
+
+
+def test_stale_entries_go_when_the_index_is_made_anew_in_place():
+    with tiny(8) as table:
+        decide(table, [(n * 4, (n, n), A) for n in range(60)], 2)  # three live at a time, all others expired
+        pool, pairs = table.pool, table.pairs
+        decide(table, [(240 + n * 4, (n, n), A) for n in range(60)], 2)
+        assert len(table.pool) == 8
+        assert table.pool is pool
+        assert table.pairs is pairs
+
+
+def test_is_pair_at_looks_at_the_pair_and_at_the_ring():
+    with tiny(4) as table:
+        decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row is still in memory
+        pool, marks = table.pool, table.marks
+        row = int(pool[1, kernel.ATTRIBUTE])
+        assert kernel.is_pair_at(pool, marks, 1, *B, row)
+        assert not kernel.is_pair_at(pool, marks, 1, *A, row)
+        assert not kernel.is_pair_at(pool, marks, 1, *B, row + 1)
+        assert pool[0, :2].tolist() == list(A)
+        assert not kernel.is_pair_at(pool, marks, 0, *A, int(pool[0, kernel.ATTRIBUTE]))
 
 
 def test_expire_keeps_what_is_exactly_at_the_edge():
@@ -390,9 +417,9 @@ def test_see_attribute_row_and_forget_attribute():
     with tiny(4) as table:
         row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
         assert kernel.attribute_row(table.attrs, table.names, table.marks, *A) == row == 0
-        assert kernel.see(*table.arrays, 7, 7, 1, row) == 1
-        assert kernel.see(*table.arrays, 7, 7, 1, row) == 1
-        assert kernel.see(*table.arrays, 7, 8, 2, row) == 2
+        assert see(table, 7, 7, 1, row) == 1
+        assert see(table, 7, 7, 1, row) == 1
+        assert see(table, 7, 8, 2, row) == 2
         other = kernel.attribute_row(table.attrs, table.names, table.marks, *B)
         kernel.forget_attribute(table.attrs, table.names, table.marks, other)
         assert kernel.attribute_row(table.attrs, table.names, table.marks, *C) == other
@@ -405,19 +432,22 @@ def test_pack_index_pairs_and_index_names_start_afresh():
         assert pool.tolist() == [[2, 2, 12, 0], [1, 1, 12, 1]]
         assert attrs[:, :3].tolist() == [[2, 2, 1], [1, 1, 1]]
         pairs, names = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
-        kernel.index_pairs(pool, 2, attrs, pairs)
+        marks = np.zeros(kernel.MARKS, dtype=np.int64)
+        marks[[kernel.USED, kernel.LIVE]] = 2
+        kernel.index_pairs(pool, attrs, marks, pairs)
         kernel.index_names(attrs, 2, names)
-        assert np.count_nonzero(pairs) == np.count_nonzero(names) == 2
+        assert np.count_nonzero(pairs) == np.count_nonzero(names) == marks[kernel.FILLED] == 2
         renumbered = np.full(int(table.marks[kernel.TOP]), -1, dtype=np.int32)
         assert kernel.pack(table.pool, table.attrs, table.marks, pool, attrs, renumbered) == (2, 2)
 
 
 @pytest.mark.parametrize("count", [1, 11, 12, 13, 14, 40])
-def test_foresee_value_and_foresee_expiry_change_nothing(count):
+def test_foresee_value_and_foresee_entry_change_nothing(count):
     """Memory is asked for ahead of need, up to the last row of a batch and of a ring that is almost empty."""
     with tiny(16) as table:
         decide(table, [(number, (number, 0), (number % 5, 0)) for number in range(count)], 1, cut=count)
         before = [array.copy() for array in table.arrays]
         kernel.foresee_value(table.pairs, 3, 4)
-        kernel.foresee_expiry(table.pool, table.pairs, table.attrs, table.marks)
+        for nth in (0, count - 1, count, count + 12):
+            kernel.foresee_entry(table.pool, table.attrs, table.marks, table.pairs, nth)
         assert all(np.array_equal(one, two) for one, two in zip(before, table.arrays, strict=True))

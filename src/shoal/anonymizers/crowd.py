@@ -16,7 +16,10 @@ _SPARE: Final = 1.4
 """Room given when a table is made anew, times what it holds."""
 _EMPTIEST: Final = 0.6
 """A table holding less than this share of its room is made anew."""
-_INDEX_FULLEST: Final = 0.5
+_FULLEST: Final = 0.75
+"""Share of the slots of an index that may be taken, stale ones included."""
+_FRESHEST: Final = 0.75
+"""An index is made anew in place only if that gives back at least a quarter of what it may hold."""
 
 
 class CrowdTable:
@@ -46,8 +49,22 @@ class CrowdTable:
 
     def make_room(self, sightings: int) -> None:
         """Make sure that this many more sightings, each of a new attribute at worst, find room."""
-        if not kernel.has_room(self.pool, self.marks, sightings):
+        if kernel.has_room(self.pool, self.marks, sightings):
+            return
+        if self._is_only_stale(sightings):
+            self.pairs.fill(0)
+            kernel.index_pairs(self.pool, self.attrs, self.marks, self.pairs)
+        else:
             self._repack(sightings)
+
+    def _is_only_stale(self, sightings: int) -> bool:
+        """Whether nothing is short but slots of the index that point at what has expired."""
+        marks = self.marks
+        return bool(
+            len(self.pool) - marks[kernel.USED] >= sightings
+            and marks[kernel.ATTRS] + sightings <= marks[kernel.ATTR_LIMIT]
+            and marks[kernel.LIVE] + sightings <= _FRESHEST * marks[kernel.PAIR_LIMIT]
+        )
 
     def trim(self) -> None:
         """Give memory back where the window holds much less than it did."""
@@ -61,7 +78,7 @@ class CrowdTable:
 
     def expire(self, oldest: int) -> None:
         """Forget sightings before a time."""
-        kernel.expire(*self.arrays, oldest)
+        kernel.expire(self.pool, self.attrs, self.names, self.marks, oldest)
 
     def dump(self) -> tuple[Ints, Ints]:
         """What is live as two compact arrays; they depend on what was seen alone."""
@@ -102,8 +119,8 @@ class CrowdTable:
     def _install(self, pool: Ints, attrs: Ints, live: int, known: int) -> None:
         """Make packed rows the state, with fresh indexes."""
         self.pool, self.attrs = pool, attrs
-        self.pairs = np.zeros(int(len(pool) / _INDEX_FULLEST) + 1, dtype=np.int64)
-        self.names = np.zeros(int(len(attrs) / _INDEX_FULLEST) + 1, dtype=np.int64)
-        kernel.index_pairs(pool, live, attrs, self.pairs)
+        self.pairs = np.zeros(2 * len(pool), dtype=np.int64)
+        self.names = np.zeros(2 * len(attrs), dtype=np.int64)
+        self.marks[:] = (0, live, live, live, known, known, -1, int(_FULLEST * len(self.pairs)), len(attrs))
+        kernel.index_pairs(pool, attrs, self.marks, self.pairs)
         kernel.index_names(attrs, known, self.names)
-        self.marks[:] = (0, live, live, known, known, -1, len(pool), len(attrs))

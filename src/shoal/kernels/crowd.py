@@ -4,9 +4,11 @@ State (all int64; see CrowdTable for who allocates it):
 
 ``pool``    ring of sightings in time order, one row [person low, person high, time, attribute]; attribute is -1
             where the same pair was seen again later. Expiry reads it from the head, so nothing idle stays.
-``pairs``   open-addressed index of the live rows of ``pool``; 0 is empty, else tag << 32 | position + 1.
+``pairs``   open-addressed index of ``pool``; 0 is empty, else tag << 32 | position + 1. Entries of sightings that
+            have expired stay until the index is made anew, and are told by where they point: outside the ring's
+            live part, or at another pair.
 ``attrs``   one row [key low, key high, people, next free] for each attribute inside the window.
-``names``   open-addressed index of ``attrs``, in the same form as ``pairs``.
+``names``   open-addressed index of ``attrs``, in the same form as ``pairs``, but without stale entries.
 ``marks``   the scalars below.
 
 The tag alone says an entry's home slot, so entries move without looking at what they point to. PAIR_LIMIT and
@@ -21,8 +23,8 @@ import numpy as np
 from shoal.kernels.compiling import inlined, kernel
 from shoal.kernels.prefetching import prefetch
 
-HEAD, USED, LIVE, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = 0, 1, 2, 3, 4, 5, 6, 7
-MARKS = 8
+HEAD, USED, LIVE, FILLED, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = range(9)
+MARKS = 9
 PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
 KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
 
@@ -63,6 +65,13 @@ def after(size, slot):
 
 
 @inlined
+def steps_between(size, start, stop):
+    """Slots from start on to stop, round the end."""
+    steps = stop - start
+    return steps if steps >= 0 else steps + size
+
+
+@inlined
 def tag_of(held):
     """The tag of what an index holds."""
     return (held >> 32) & _LOW32
@@ -75,14 +84,23 @@ def position_of(held):
 
 
 @kernel
-def find_pair(pairs, pool, tag, low, high, attribute):
-    """Slot of the pair's entry, or of the empty slot where it belongs."""
+def is_pair_at(pool, marks, at, low, high, attribute):
+    """Whether a position holds a live sighting of this pair."""
+    return (
+        pool[at, 0] == low
+        and pool[at, 1] == high
+        and pool[at, 3] == attribute
+        and steps_between(len(pool), marks[HEAD], at) < marks[USED]
+    )
+
+
+@kernel
+def find_pair(pairs, pool, marks, tag, low, high, attribute):
+    """Slot of the pair's live entry, or of the empty slot where it belongs."""
     slot = home_of(len(pairs), tag)
     while pairs[slot] != 0:
-        if tag_of(pairs[slot]) == tag:
-            at = position_of(pairs[slot])
-            if pool[at, 0] == low and pool[at, 1] == high and pool[at, 3] == attribute:
-                break
+        if tag_of(pairs[slot]) == tag and is_pair_at(pool, marks, position_of(pairs[slot]), low, high, attribute):
+            break
         slot = after(len(pairs), slot)
     return slot
 
@@ -110,13 +128,6 @@ def find_position(index, tag, position):
     return slot
 
 
-@inlined
-def steps_between(size, start, stop):
-    """Slots from start on to stop, round the end."""
-    steps = stop - start
-    return steps if steps >= 0 else steps + size
-
-
 @kernel
 def erase(index, slot):
     """Empty a slot and close the gap, so that no search stops too early."""
@@ -132,7 +143,7 @@ def erase(index, slot):
 
 
 @kernel
-def expire(pool, pairs, attrs, names, marks, oldest):
+def expire(pool, attrs, names, marks, oldest):
     """Forget every sighting before `oldest`; a sighting at exactly `oldest` still counts."""
     capacity = len(pool)
     head = marks[HEAD]
@@ -142,7 +153,6 @@ def expire(pool, pairs, attrs, names, marks, oldest):
         if attribute >= 0:
             if pool[head, 2] >= oldest:
                 break
-            erase(pairs, find_position(pairs, pair_tag(pool[head, 0], attrs[attribute, 0]), head))
             marks[LIVE] -= 1
             attrs[attribute, 2] -= 1
             if attrs[attribute, 2] == 0:
@@ -186,10 +196,10 @@ def attribute_row(attrs, names, marks, low, high):
 
 
 @kernel
-def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
+def see(pool, pairs, attrs, marks, low, high, time, attribute):
     """Note that a person exposed an attribute at a time; return how many people now have it."""
     tag = pair_tag(low, attrs[attribute, 0])
-    slot = find_pair(pairs, pool, tag, low, high, attribute)
+    slot = find_pair(pairs, pool, marks, tag, low, high, attribute)
     held = pairs[slot]
     if held != 0:
         at = position_of(held)
@@ -199,6 +209,7 @@ def see(pool, pairs, attrs, names, marks, low, high, time, attribute):
     else:
         attrs[attribute, 2] += 1
         marks[LIVE] += 1
+        marks[FILLED] += 1
     tail = marks[HEAD] + marks[USED]
     if tail >= len(pool):
         tail -= len(pool)
@@ -216,7 +227,7 @@ def has_room(pool, marks, sightings):
     """Whether this many more sightings, each of a new attribute at worst, find room."""
     return (
         len(pool) - marks[USED] >= sightings
-        and marks[LIVE] + sightings <= marks[PAIR_LIMIT]
+        and marks[FILLED] + sightings <= marks[PAIR_LIMIT]
         and marks[ATTRS] + sightings <= marks[ATTR_LIMIT]
     )
 
@@ -225,19 +236,6 @@ def has_room(pool, marks, sightings):
 def foresee_value(pairs, person_low, value_low):
     """Ask for the slot an event will need soon."""
     prefetch(pairs, home_of(len(pairs), pair_tag(person_low, value_low)))
-
-
-@kernel
-def foresee_expiry(pool, pairs, attrs, marks):
-    """Ask for the slot of the pair that will expire a few events from now."""
-    if marks[USED] <= AHEAD:
-        return
-    at = marks[HEAD] + AHEAD
-    if at >= len(pool):
-        at -= len(pool)
-    attribute = pool[at, 3]
-    if attribute >= 0:
-        prefetch(pairs, home_of(len(pairs), pair_tag(pool[at, 0], attrs[attribute, 0])))
 
 
 @kernel
@@ -252,14 +250,13 @@ def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usab
         if not usable[i]:
             continue
         time = times[i]
-        foresee_expiry(pool, pairs, attrs, marks)
         if i + AHEAD < len(times):
             foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
-        expire(pool, pairs, attrs, names, marks, time - window)
+        expire(pool, attrs, names, marks, time - window)
         if not has_room(pool, marks, 1):
             return i
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
-        people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
+        people = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
         if people >= z:
             levels[i] = 0
     return len(times)
@@ -279,12 +276,12 @@ def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times
         if starts[i] == starts[i + 1]:
             continue
         time = times[i]
-        expire(pool, pairs, attrs, names, marks, time - window)
+        expire(pool, attrs, names, marks, time - window)
         if not has_room(pool, marks, starts[i + 1] - starts[i]):
             return i
         for at in range(starts[i], starts[i + 1]):
             attribute = attribute_row(attrs, names, marks, nodes[at, 0], nodes[at, 1])
-            people = see(pool, pairs, attrs, names, marks, persons[i, 0], persons[i, 1], time, attribute)
+            people = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
             if people >= z:
                 levels[i] = at - starts[i]
                 break
@@ -331,10 +328,26 @@ def put(index, tag, position):
 
 
 @kernel
-def index_pairs(pool, live, attrs, pairs):
-    """Fill an empty index with the first rows of a packed pool."""
-    for at in range(live):
-        put(pairs, pair_tag(pool[at, 0], attrs[pool[at, 3], 0]), at)
+def foresee_entry(pool, attrs, marks, pairs, nth):
+    """Ask for the slot that the nth sighting of the ring will get."""
+    at = marks[HEAD] + nth
+    if at >= len(pool):
+        at -= len(pool)
+    if nth < marks[USED] and pool[at, 3] >= 0:
+        foresee_value(pairs, pool[at, 0], attrs[pool[at, 3], 0])
+
+
+@kernel
+def index_pairs(pool, attrs, marks, pairs):
+    """Fill an empty index with what is live in the ring."""
+    at = marks[HEAD]
+    for nth in range(marks[USED]):
+        foresee_entry(pool, attrs, marks, pairs, nth + AHEAD)
+        attribute = pool[at, 3]
+        if attribute >= 0:
+            put(pairs, pair_tag(pool[at, 0], attrs[attribute, 0]), at)
+        at = after(len(pool), at)
+    marks[FILLED] = marks[LIVE]
 
 
 @kernel

@@ -25,9 +25,9 @@ def admit_text(key, clock, text, time, lateness, max_gap, person):
 def decide_text(key, pool, pairs, attrs, names, marks, person, text, time, z, window):
     """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does; NO_ROOM to ask for room."""
     low, high = siphash128(key[0], key[1], text, 0, len(text))
-    expire(pool, pairs, attrs, names, marks, time - window)
+    expire(pool, attrs, names, marks, time - window)
     if not has_room(pool, marks, 1):
         return NO_ROOM
     attribute = attribute_row(attrs, names, marks, np.int64(low), np.int64(high))
-    people = see(pool, pairs, attrs, names, marks, person[0, 0], person[0, 1], time, attribute)
+    people = see(pool, pairs, attrs, marks, person[0, 0], person[0, 1], time, attribute)
     return 0 if people >= z else PRIVATE
