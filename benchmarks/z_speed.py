@@ -94,10 +94,14 @@ def compare(stream: Stream, z: int) -> dict[str, float]:
     }
     print(f"\nz = {z}: {released / stream.batch.num_rows:.1%} of events released, {live:,} live pairs")
     print(f"  shoal, Arrow to Arrow         {arrow:>12,.0f} events/s")
-    print(f"  package zanon                 {rates['zanon']:>12,.0f}   shoal is {arrow / rates['zanon']:.0f} times as fast (goal 60)")
-    print(f"  Algorithm 1, plain Python     {naive:>12,.0f}   shoal is {arrow / naive:.1f} times as fast (goal 8)")
-    print(f"  bare loop, hash and look up   {rates['bare']:>12,.0f}   shoal takes {rates['bare'] / arrow:.2f} times as long (goal 3)")
-    print(f"  shoal, Parquet to Parquet     {rates['parquet']:>12,.0f}   {rates['parquet'] / arrow:.2f} of Arrow to Arrow (goal 0.33)")
+    beside = (
+        ("package zanon", "zanon", arrow / rates["zanon"], "times as fast as it (goal 60)"),
+        ("Algorithm 1, plain Python", "naive", arrow / naive, "times as fast as it (goal 8)"),
+        ("bare loop: hash, look up", "bare", rates["bare"] / arrow, "times as long as it (goal 3)"),
+        ("shoal, Parquet to Parquet", "parquet", rates["parquet"] / arrow, "of Arrow to Arrow (goal 0.33)"),
+    )
+    for name, key, ratio, meaning in beside:
+        print(f"  {name:<29} {rates[key]:>12,.0f}   {ratio:6.2f} {meaning}")
     return rates
 
 

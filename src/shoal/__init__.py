@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.anonymizers.restoring import restore
     from shoal.anonymizers.z_anonymity import ZAnonymity
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
     from shoal.pipeline import Pipeline
-    from shoal.anonymizers.restoring import restore
 
 __version__ = "0.1.0"
 __all__ = ["Hierarchy", "Pipeline", "ShoalError", "ZAnonymity", "audit", "restore"]

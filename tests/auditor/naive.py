@@ -64,9 +64,7 @@ class Publisher:
             else:
                 newest = record["ts"] if newest is None else max(newest, record["ts"])
                 kept.append((record["ts"], number, record))
-        seen: dict[str, list[tuple[Any, Any, tuple[str, ...], str | None]]] = {
-            name: [] for name in self.attributes
-        }
+        seen: dict[str, list[tuple[Any, Any, tuple[str, ...], str | None]]] = {name: [] for name in self.attributes}
         for time, number, record in sorted(kept, key=lambda entry: entry[:2]):
             self._decide(time, number, record, seen)
         return self
@@ -81,9 +79,7 @@ class Publisher:
         if any(label is not None for label in labels.values()) or self.blank:
             rotation = self.rotation_s or self.window_s
             person = pseudonym(record["user"], time, rotation)
-            self.released.append(
-                {"ts": time, "user": person, **labels, **{name: record[name] for name in self.carry}}
-            )
+            self.released.append({"ts": time, "user": person, **labels, **{name: record[name] for name in self.carry}})
             self._note(number, "released")
         else:
             self._note(number, "suppressed")
@@ -92,9 +88,7 @@ class Publisher:
         for level in path:
             people = {user}
             for then, who, other, label in seen:
-                hidden_below = label is not None and other.index(label) < (
-                    other.index(level) if level in other else 0
-                )
+                hidden_below = label is not None and other.index(label) < (other.index(level) if level in other else 0)
                 if then >= time - self.window_s and level in other and not hidden_below:
                     people.add(who)
             if len(people) >= self.z:

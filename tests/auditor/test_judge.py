@@ -44,9 +44,7 @@ def run(tmp_path):
     publisher = Publisher(z=2, window_s=HOUR, paths=paths).run(stream)
     (tmp_path / "released").mkdir()
     for number in range(len(publisher.released)):
-        parquet.write_table(
-            publisher.release_table.slice(number, 1), tmp_path / f"released/part-{number}.parquet"
-        )
+        parquet.write_table(publisher.release_table.slice(number, 1), tmp_path / f"released/part-{number}.parquet")
     parquet.write_table(publisher.trace_table, tmp_path / "trace.parquet")
     return tmp_path
 
@@ -162,21 +160,15 @@ def test_each_attribute_has_its_own_z_and_window():
     own = {"site": {"z": 3, "window": 20}, "country": {"z": 2, "window": 10}}
     assert audit(release, truth, policy=policy(attribute=own)).ok
     own = {"site": {"z": 3, "window": 20}, "country": {"z": 3, "window": 10}}
-    assert [found.code for found in audit(release, truth, policy=policy(attribute=own)).violations] == [
-        "below-z"
-    ]
+    assert [found.code for found in audit(release, truth, policy=policy(attribute=own)).violations] == ["below-z"]
     trace = pa.table({"row": [0, 1, 2], "verdict": ["suppressed"] * 2 + ["released"], "z.site": [3] * 3})
-    assert [found.code for found in audit(release, truth, trace, policy(attribute=own)).violations] == [
-        "below-z"
-    ]
+    assert [found.code for found in audit(release, truth, trace, policy(attribute=own)).violations] == ["below-z"]
 
 
 class TestEpochs:
     def epochs(self, rows, shown, **how):
         """Metrics of an epoch in which `shown` lists (time, person, value) and `rows` the truth."""
-        release = [
-            {"ts": time, "user": pseudonym(user, time, HOUR), "site": site} for time, user, site in shown
-        ]
+        release = [{"ts": time, "user": pseudonym(user, time, HOUR), "site": site} for time, user, site in shown]
         truth = table(records(rows)) if rows is not None else None
         return audit(table(release), truth, policy=policy(z=1, **how)).metrics["epochs"]
 
@@ -206,9 +198,7 @@ class TestEpochs:
 
     def test_the_table_is_printed(self):
         rows = [(0, "u", "a"), (1, "v", "b")]
-        release = [
-            {"ts": time, "user": pseudonym(user, time, HOUR), "site": site} for time, user, site in rows
-        ]
+        release = [{"ts": time, "user": pseudonym(user, time, HOUR), "site": site} for time, user, site in rows]
         report = audit(table(release), table(records(rows)), policy=policy(z=1))
         assert "1 (unique)" in report.text()
         assert "most revealing epochs" in report.text()

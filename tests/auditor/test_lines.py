@@ -39,9 +39,7 @@ def test_records_are_those_of_the_csv_module_where_every_quote_closes(text):
     st.one_of(
         st.text("ab,é\n\r ", max_size=40),
         st.text('a,"\n', max_size=16),
-        st.lists(
-            st.sampled_from(['"a"', '""', '"x,""y"', "b", ",", ",", "\n", "\r\n", '"']), max_size=16
-        ).map("".join),
+        st.lists(st.sampled_from(['"a"', '""', '"x,""y"', "b", ",", ",", "\n", "\r\n", '"']), max_size=16).map("".join),
     )
 )
 @example("x\n\n\na\n")

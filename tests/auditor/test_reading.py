@@ -49,16 +49,12 @@ def test_every_format_plain_and_packed(tmp_path, name, packed):
     WRITERS[name](TABLE, path)
     if packed:
         plain, path = path.read_bytes(), tmp_path / f"{name}{packed}"
-        path.write_bytes(
-            gzip.compress(plain) if packed == ".gz" else pa.compress(plain, "zstd", asbytes=True)
-        )
+        path.write_bytes(gzip.compress(plain) if packed == ".gz" else pa.compress(plain, "zstd", asbytes=True))
     assert content(read(path, name="truth", expected=NOWHERE)) == EXPECTED
     assert content(read(str(path), name="truth", expected=NOWHERE)) == EXPECTED
 
 
-@pytest.mark.parametrize(
-    "what", [TABLE, TABLE.to_batches()[0], TABLE.to_pandas(), pl.from_arrow(TABLE), [TABLE]]
-)
+@pytest.mark.parametrize("what", [TABLE, TABLE.to_batches()[0], TABLE.to_pandas(), pl.from_arrow(TABLE), [TABLE]])
 def test_everything_in_memory(what):
     assert content(read(what, name="truth", expected=NOWHERE)) == EXPECTED
 

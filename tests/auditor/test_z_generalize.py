@@ -40,9 +40,7 @@ class TestGeneralize:
     def test_a_label_too_high_is_a_warning(self):
         rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
         exact, _ = decide(rows, {19: "*"}, promised=climbing(20))
-        assert [(found.code, found.severity) for found in exact.findings] == [
-            ("too-general", Severity.WARNING)
-        ]
+        assert [(found.code, found.severity) for found in exact.findings] == [("too-general", Severity.WARNING)]
 
     def test_a_label_that_is_no_ancestor(self):
         exact, bound = decide([(0, "u", "a.example")], {0: "shops"}, promised=climbing(20))

@@ -14,9 +14,7 @@ STEPS = {"a.news": ["a.news", "news", "*"], "b.news": ["b.news", "news", "*"], "
 STEPS["a.shop"] = ["a.shop", "shop", "*"]
 
 STREAMS = st.lists(
-    st.tuples(
-        st.sampled_from([0, 0, 1, 7, HOUR]), st.integers(0, 5), st.sampled_from(SITES), st.integers(-1, 2)
-    ),
+    st.tuples(st.sampled_from([0, 0, 1, 7, HOUR]), st.integers(0, 5), st.sampled_from(SITES), st.integers(-1, 2)),
     max_size=10,
 )
 

@@ -85,9 +85,7 @@ class TestTrace:
 
     def test_a_record_late_after_one_still_held_died_rightly(self):
         rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
-        trace = trace_table(
-            [{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}]
-        )
+        trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}])
         report = audit(table([]), table(records(rows)), trace, policy(z=5, lateness=600))
         assert [(found.code, found.count) for found in report.findings] == [("held", 1)]
 

@@ -106,6 +106,9 @@ class Disk:
             self._synced[os.fstat(handle).st_ino] = Path(path).read_bytes()
 
     def _replace(self, source: Any, target: Any) -> None:
+        if not self._is_ours(target):  # compiled kernels are cached like this, once
+            _REAL["replace"](source, target)
+            return
         before = Path(target).read_bytes() if os.path.exists(target) else None
         self.step("replace", target, lambda: _REAL["replace"](source, target))
 
@@ -117,6 +120,9 @@ class Disk:
         self._named(target, undo)
 
     def _unlink(self, path: Any, **options: Any) -> None:
+        if not self._is_ours(path):
+            _REAL["unlink"](path, **options)
+            return
         before = Path(path).read_bytes() if os.path.exists(path) else b""
         self.step("unlink", path, lambda: _REAL["unlink"](path, **options))
         self._named(path, lambda: self._put_back(path, before))

@@ -281,9 +281,7 @@ def test_values_as_text(column: pa.Array, in_csv: list[str], in_json: list[str])
 
 
 def test_encoded_and_extension_columns() -> None:
-    assert (
-        lines_of(pa.RunEndEncodedArray.from_arrays([2], pa.array(["x"])), JsonlEncoder()) == ['{"a":"x"}'] * 2
-    )
+    assert lines_of(pa.RunEndEncodedArray.from_arrays([2], pa.array(["x"])), JsonlEncoder()) == ['{"a":"x"}'] * 2
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"\x0f" * 16], pa.binary(16)))
     assert lines_of(uuids, CsvEncoder()) == ['"' + "0f" * 16 + '"']
 
@@ -317,9 +315,7 @@ def test_parquet_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_parquet_plain_columns_have_no_dictionary() -> None:
     data = encode(ParquetEncoder(plain=["user", "age"]), batch())
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
-    has_dictionary = {
-        group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(4)
-    }
+    has_dictionary = {group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(4)}
     assert has_dictionary == {"user": False, "age.lo": False, "age.hi": False, "n": True}
 
 
@@ -340,9 +336,7 @@ def test_dictionary_columns_in_arrow_go_plain() -> None:
             {
                 "user": st.none() | st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=5),
                 "age": st.none()
-                | st.fixed_dictionaries(
-                    {k: st.floats(allow_nan=False, allow_infinity=False) for k in ("lo", "hi")}
-                ),
+                | st.fixed_dictionaries({k: st.floats(allow_nan=False, allow_infinity=False) for k in ("lo", "hi")}),
                 "n": st.none() | st.integers(-(2**63), 2**63 - 1),
             }
         ),

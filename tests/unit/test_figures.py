@@ -47,9 +47,7 @@ def test_a_third_panel_and_wrong_clocks(day, tmp_path):
     times, verdicts = day
     times[:2] = 0, 2**62
     epochs = MIDNIGHT + np.arange(24) * 3600 * 10**9
-    draw_day(
-        tmp_path / "day.png", times=times, verdicts=verdicts, unique_share=(epochs, np.linspace(0, 1, 24))
-    )
+    draw_day(tmp_path / "day.png", times=times, verdicts=verdicts, unique_share=(epochs, np.linspace(0, 1, 24)))
     assert (tmp_path / "day.png").stat().st_size > 10_000
 
 

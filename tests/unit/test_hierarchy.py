@@ -49,9 +49,7 @@ def test_arrays_agree_with_paths(tree):
         assert hierarchy.labels[found] == label
         assert hierarchy.depths[found] == len(path) - 1
         below = [
-            leaf
-            for leaf in range(len(labels))
-            if leaf not in parents and label in naive_path(labels, parents, leaf)
+            leaf for leaf in range(len(labels)) if leaf not in parents and label in naive_path(labels, parents, leaf)
         ]
         assert hierarchy.leaf_counts[found] == len(below)
 

@@ -313,10 +313,7 @@ def test_layout_does_not_change_the_fingerprint(load, tmp_path):
     ],
 )
 def test_what_is_said_changes_the_fingerprint(path, value):
-    assert (
-        parse_policy(changed(base_table(), path, value)).fingerprint()
-        != parse_policy(base_table()).fingerprint()
-    )
+    assert parse_policy(changed(base_table(), path, value)).fingerprint() != parse_policy(base_table()).fingerprint()
 
 
 def test_what_a_hierarchy_holds_counts_not_how_it_is_described(files):

@@ -14,9 +14,7 @@ from shoal.policy.fields import Section
 from shoal.policy.sentences import sentences
 from tests.unit.test_policy import base_table, changed
 
-LOANWORDS = re.compile(
-    r"pydantic|Input should|validation error|extra_forbidden|\bdict\b|NoneType|Field required", re.I
-)
+LOANWORDS = re.compile(r"pydantic|Input should|validation error|extra_forbidden|\bdict\b|NoneType|Field required", re.I)
 
 
 def problems_of(table: dict, **more) -> tuple[str, ...]:
@@ -128,9 +126,7 @@ def test_one_problem(path, value, sentence, tmp_path):
 
 
 def generalizing(hierarchy: object) -> dict:
-    return changed(
-        changed(base_table(), "anonymize/on_private", "generalize"), "anonymize/hierarchy", hierarchy
-    )
+    return changed(changed(base_table(), "anonymize/on_private", "generalize"), "anonymize/hierarchy", hierarchy)
 
 
 @pytest.mark.parametrize(
@@ -241,9 +237,7 @@ def test_the_policy_and_its_hierarchies_are_not_overwritten(tmp_path):
     table["sink"] = {"kind": "csv", "path": "tree.json"}
     (problem,) = problems_of(table, folder=tmp_path)
     assert "[sink] path: is the same place as [anonymize.hierarchy] path" in problem
-    (problem,) = problems_of(
-        changed(base_table(), "trace/path", "p.toml"), folder=tmp_path, file=tmp_path / "p.toml"
-    )
+    (problem,) = problems_of(changed(base_table(), "trace/path", "p.toml"), folder=tmp_path, file=tmp_path / "p.toml")
     assert "[trace] path: is the same place as the policy" in problem
 
 

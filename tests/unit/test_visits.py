@@ -67,10 +67,7 @@ def test_nights_are_quiet_and_evenings_are_not(visits):
 
 def test_interests_drift(visits):
     morning, evening = ((hours(visits) == hour) for hour in (8, 20))
-    top = [
-        {site for site, _ in Counter(visits.site[when].tolist()).most_common(20)}
-        for when in (morning, evening)
-    ]
+    top = [{site for site, _ in Counter(visits.site[when].tolist()).most_common(20)} for when in (morning, evening)]
     assert len(top[0] & top[1]) < 15
 
 
@@ -89,9 +86,7 @@ def test_sites_make_a_hierarchy(visits):
     assert Hierarchy.by_suffix().path(visits.sites[0])[-2:] == ("example", "*")
 
 
-@pytest.mark.parametrize(
-    "size", [{"people": 1}, {"sites": 1}, {"events": 1}, {"people": 1, "sites": 1, "events": 2}]
-)
+@pytest.mark.parametrize("size", [{"people": 1}, {"sites": 1}, {"events": 1}, {"people": 1, "sites": 1, "events": 2}])
 def test_tiny_days(size):
     visits = make_visits(**{"people": 5, "sites": 5, "events": 50, **size})
     assert len(visits) == size.get("events", 50)
@@ -152,9 +147,7 @@ def test_the_same_bytes_every_time(visits, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "shares", [{"late_share": 1.5}, {"broken_share": -0.1}, {"late_share": float("nan")}]
-)
+@pytest.mark.parametrize("shares", [{"late_share": 1.5}, {"broken_share": -0.1}, {"late_share": float("nan")}])
 def test_shares_lie_between_0_and_1(visits, tmp_path, shares):
     with pytest.raises(PolicyError):
         write_visits_csv(tmp_path / "v.csv", visits, **shares)

@@ -221,7 +221,9 @@ class AttributeColumn:
         if self.hierarchy is None:
             self.reader: Any = PlainReader(key)
         else:
-            self.reader = OpenReader(self.hierarchy, key) if self.hierarchy.is_open else ClosedReader(self.hierarchy, key)
+            self.reader = (
+                OpenReader(self.hierarchy, key) if self.hierarchy.is_open else ClosedReader(self.hierarchy, key)
+            )
 
     @property
     def is_listed(self) -> bool:

@@ -30,9 +30,7 @@ class Waiting:
     def pick(self, rows: Ints | Bools) -> Waiting:
         """Some of the rows, in the order asked for."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Waiting(
-            self.seqs[chosen], self.times[chosen], self.persons[chosen], self.batch.take(pa.array(chosen))
-        )
+        return Waiting(self.seqs[chosen], self.times[chosen], self.persons[chosen], self.batch.take(pa.array(chosen)))
 
 
 def join(parts: list[Waiting], schema: pa.Schema) -> Waiting:

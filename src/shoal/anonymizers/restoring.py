@@ -27,5 +27,7 @@ def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
     opened = open_state(secret, state)
     method = METHODS.get(opened.header["method"])
     if method is None:
-        raise CheckpointError(f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have")
+        raise CheckpointError(
+            f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have"
+        )
     return method.from_state(opened, secret)

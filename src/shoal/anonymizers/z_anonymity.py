@@ -15,11 +15,28 @@ from shoal.anonymizers.exposures import Bools, Ints, Texts, as_text, is_text_lik
 from shoal.anonymizers.held import HeldRows, OneWaiting, Waiting
 from shoal.anonymizers.helper_thread import one_ahead, piece_rows, soon
 from shoal.anonymizers.intake import (
-    as_bytes, fits, plain, plain_type, record_batches, record_type, require_same, select, without_views,
+    as_bytes,
+    fits,
+    plain,
+    plain_type,
+    record_batches,
+    record_type,
+    require_same,
+    select,
+    without_views,
 )  # fmt: skip
 from shoal.anonymizers.traces import NO_REASON, Decisions, Tracer
 from shoal.anonymizers.z_arrivals import Arrivals
-from shoal.anonymizers.z_reasons import AHEAD, BAD_TIME, FIRST_UNKNOWN, LATE, NULL_PERSON, NULL_TIME, explain, reasons_for
+from shoal.anonymizers.z_reasons import (
+    AHEAD,
+    BAD_TIME,
+    FIRST_UNKNOWN,
+    LATE,
+    NULL_PERSON,
+    NULL_TIME,
+    explain,
+    reasons_for,
+)
 from shoal.anonymizers.z_settings import ZSettings, check_settings, settings_from
 from shoal.errors import CheckpointError, InputError
 from shoal.hierarchies import Hierarchy
@@ -246,7 +263,9 @@ class ZAnonymity(Anonymizer):
             )
         for name in (settings.person, *(column.name for column in self._attributes)):
             if not is_text_like(fields.field(name).type):
-                raise InputError(f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers")
+                raise InputError(
+                    f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers"
+                )
 
     def _assumed_schema(self) -> pa.Schema:
         types = {self._settings.time: pa.timestamp("ns", tz="UTC")}
@@ -334,7 +353,9 @@ class ZAnonymity(Anonymizer):
     def _decide_now(self, arrivals: Arrivals, when: When) -> Release:
         rows, released = self._decide(arrivals, when)
         delays = np.zeros(len(arrivals), dtype=np.int64)
-        return self._close(rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays))
+        return self._close(
+            rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays)
+        )
 
     def _decide_later(self, arrivals: Arrivals) -> Release:
         """Let usable rows wait; decide what no late event can come before any more."""
@@ -421,7 +442,10 @@ class ZAnonymity(Anonymizer):
         waiting = self._held.take_until(LATEST, self.input_schema)
         reasons = np.full(len(waiting), AHEAD, dtype=np.int8)
         decisions = Decisions.of(
-            waiting.seqs, released=np.zeros(len(waiting), np.bool_), reasons=reasons, delays=np.zeros(len(waiting), np.int64)
+            waiting.seqs,
+            released=np.zeros(len(waiting), np.bool_),
+            reasons=reasons,
+            delays=np.zeros(len(waiting), np.int64),
         )
         return self._close(pa.RecordBatch.from_pylist([], schema=self._output_schema), decisions)
 

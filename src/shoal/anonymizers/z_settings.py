@@ -59,7 +59,9 @@ def _describe(column: AttributeColumn) -> dict[str, Any]:
 def settings_from(description: Mapping[str, Any]) -> ZSettings:
     """The settings that describe() described."""
     made = [
-        AttributeColumn(**{**column, "hierarchy": Hierarchy.from_dict(column["hierarchy"]) if column["hierarchy"] else None})
+        AttributeColumn(
+            **{**column, "hierarchy": Hierarchy.from_dict(column["hierarchy"]) if column["hierarchy"] else None}
+        )
         for column in description["attributes"]
     ]
     rest = {name: value for name, value in description.items() if name not in ("attributes", "carry")}
@@ -99,7 +101,9 @@ class Checker:
 
     def attribute(self, name: str, given: Mapping[str, Any]) -> AttributeColumn:
         """Read one attribute column."""
-        self.problems += [f"{name}: unknown setting {key!r}; known are {', '.join(_KNOWN)}" for key in given if key not in _KNOWN]
+        self.problems += [
+            f"{name}: unknown setting {key!r}; known are {', '.join(_KNOWN)}" for key in given if key not in _KNOWN
+        ]
         on_private = given.get("on_private", "drop")
         hierarchy = given.get("hierarchy")
         if on_private not in get_args(OnPrivate):
@@ -132,7 +136,9 @@ def check_settings(
     tables = attribute if isinstance(attribute, Mapping) else {attribute: {}}
     if not tables:
         checker.problems.append("attribute: name at least one column")
-    columns = tuple(_attribute(checker, checker.text("attribute", name), given, shared) for name, given in tables.items())
+    columns = tuple(
+        _attribute(checker, checker.text("attribute", name), given, shared) for name, given in tables.items()
+    )
     windows = [column.window_ns for column in columns] or [1]
     settings = ZSettings(
         person=checker.text("person", person),
@@ -145,7 +151,9 @@ def check_settings(
         rotation_ns=min(windows) if rotation is None else checker.duration("rotation", rotation, positive=True),
     )
     repeated = sorted({name for name in settings.columns if settings.columns.count(name) > 1})
-    checker.problems += [f"column {name!r}: has two roles; a column is person, time, attribute or carried, once" for name in repeated]
+    checker.problems += [
+        f"column {name!r}: has two roles; a column is person, time, attribute or carried, once" for name in repeated
+    ]
     if checker.problems:
         raise PolicyError(checker.problems)
     return settings
@@ -153,6 +161,6 @@ def check_settings(
 
 def _attribute(checker: Checker, name: str, given: Any, shared: Mapping[str, Any]) -> AttributeColumn:
     if not isinstance(given, Mapping):
-        checker.problems.append(f"{name}: must be a table such as {{z = 20, window = \"1h\"}}")
+        checker.problems.append(f'{name}: must be a table such as {{z = 20, window = "1h"}}')
         given = {}
     return checker.attribute(name, {**shared, **given})

@@ -38,13 +38,9 @@ def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> L
     trace.require("row", "verdict")
     row, verdict = trace.numbers("row"), _verdicts(trace, notes)
     exists = (row >= 0) & (row < len(facts.time))
-    notes.violation(
-        "trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum())
-    )
+    notes.violation("trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum()))
     first = _is_first(row, exists)
-    notes.violation(
-        "decided-twice", "The trace decides a record more than once.", count=int((exists & ~first).sum())
-    )
+    notes.violation("decided-twice", "The trace decides a record more than once.", count=int((exists & ~first).sum()))
     link = _link(row, verdict, exists, facts, notes)
     shown_at = np.where(verdict == 0, np.cumsum(verdict == 0) - 1, -1)
     counted = np.flatnonzero(first & ((verdict == 0) | (verdict == 1)))
@@ -73,9 +69,7 @@ def _is_first(row: Ints, exists: Bools) -> Bools:
 def _link(row: Ints, verdict: Ints, exists: Bools, facts: Facts, notes: Notes) -> Ints | None:
     released = verdict == 0
     apart = abs(int(released.sum()) - len(facts.shown_time))
-    notes.violation(
-        "release-count", "The release and the trace do not have the same number of rows.", count=apart
-    )
+    notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
     return None if apart else np.where(exists, row, -1)[released]
 
 
@@ -161,9 +155,7 @@ def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, notes: Notes) 
         time = facts.time[open_rows]
         passed |= (time < facts.time[last]) | ((time == facts.time[last]) & (open_rows < last))
     lost = passed & (open_rows < decided.max(initial=-1))
-    notes.violation(
-        "lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum())
-    )
+    notes.violation("lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum()))
     held = len(open_rows) - int(lost.sum())
     notes.info("held", "Records had no verdict yet when the trace ended.", count=held)
 

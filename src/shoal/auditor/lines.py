@@ -78,8 +78,7 @@ def _read_careful(data: bytes, delimiter: str, header: list[str] | None, where: 
     blank = [None] * len(names)
     turned = zip(*(fields or blank for fields in rows), strict=True) if rows else ((),) * len(names)
     columns = {
-        name: pa.array([cell or None for cell in cells], TEXT)
-        for name, cells in zip(names, turned, strict=True)
+        name: pa.array([cell or None for cell in cells], TEXT) for name, cells in zip(names, turned, strict=True)
     }
     return columns, np.fromiter((fields is None for fields in rows), np.bool_, len(rows))
 

@@ -139,11 +139,7 @@ def _files(what: str | Path, name: str) -> list[Path]:
 
 
 def _is_part(path: Path) -> bool:
-    return (
-        path.is_file()
-        and not path.name.startswith((".", "_"))
-        and not path.name.endswith((".dead.jsonl", ".tmp"))
-    )
+    return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith((".dead.jsonl", ".tmp"))
 
 
 def _read_file(path: Path, expected: Format) -> Part:

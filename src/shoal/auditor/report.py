@@ -103,9 +103,7 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [
-        f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name != "epochs"
-    ]
+    plain = [f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name != "epochs"]
     return plain + _epoch_table(metrics.get("epochs"))
 
 

@@ -51,9 +51,7 @@ def _check_columns(promise: ZPromise, release: Rows, notes: Notes) -> bool:
         return True
     # Without a header the first row passes for one: repeat names only where all expected ones are there.
     names = ", ".join(str(number) if missing else there[number] for number in extra)
-    notes.violation(
-        "extra-column", f"The release has columns that must not leave: {names}.", count=len(extra)
-    )
+    notes.violation("extra-column", f"The release has columns that must not leave: {names}.", count=len(extra))
     notes.violation("missing-column", f"The release lacks columns: {', '.join(missing)}.", count=len(missing))
     if missing:
         notes.skip("No row was checked: the release lacks columns.")
@@ -62,9 +60,7 @@ def _check_columns(promise: ZPromise, release: Rows, notes: Notes) -> bool:
 
 def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Check what the release shows by itself."""
-    notes.violation(
-        "unreadable-row", "A released row cannot be read or has no time.", rows=~facts.shown_readable
-    )
+    notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~facts.shown_readable)
     check_pseudonyms(facts, promise, notes)
     empty = np.logical_and.reduce([values.shown < 0 for values in facts.values.values()])
     if all(attribute.on_private != "blank" for attribute in promise.attributes):
@@ -76,12 +72,8 @@ def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:
 
 
 def _say_without_truth(evidence: Evidence, notes: Notes) -> None:
-    notes.skip(
-        "Whether z people stand behind every value, and whether rows are true, was not checked: no truth."
-    )
-    notes.skip(
-        "Whether identifiers of persons leaked was not checked beyond the form of pseudonyms: no truth."
-    )
+    notes.skip("Whether z people stand behind every value, and whether rows are true, was not checked: no truth.")
+    notes.skip("Whether identifiers of persons leaked was not checked beyond the form of pseudonyms: no truth.")
     if evidence.trace is not None:
         notes.skip("The trace was not checked: it needs the truth.")
 
@@ -105,9 +97,7 @@ def _check_against_truth(evidence: Evidence, facts: Facts, promise: ZPromise, no
 
 def _check_with_ledger(facts: Facts, promise: ZPromise, ledger: Ledger, counted: Bools, notes: Notes) -> Ints:
     if ledger.link is None:
-        notes.skip(
-            "Values were not followed row by row: trace and release do not have the same number of rows."
-        )
+        notes.skip("Values were not followed row by row: trace and release do not have the same number of rows.")
         _check_bounds(facts, promise, counted, notes)
         return _check_membership(facts, promise, notes)
     _check_unchanged(facts, ledger.link, notes)
@@ -121,9 +111,7 @@ def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
         "People were counted over all usable records up to the released time; "
         "records refused as late and the order of equal times are only in the trace."
     )
-    notes.skip(
-        "Whether one person has two pseudonyms, or two share one, was checked only where a row is unique."
-    )
+    notes.skip("Whether one person has two pseudonyms, or two share one, was checked only where a row is unique.")
     notes.skip("Whether more was held back than needed, and whether every record was decided once: no trace.")
     notes.skip("How many people have no released row: no trace.")
     if any(attribute.climbs for attribute in promise.attributes):
@@ -158,9 +146,7 @@ def _check_exactly(facts: Facts, attribute: Attribute, ledger: Ledger, notes: No
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
     # Nothing counts across a fresh start of the stream: labels of each start are labels of their own.
     label += ledger.start[owner] * (int(label.max(initial=0)) + 1)
-    crowd = crowds(
-        label, facts.person[rows][owner], facts.time[rows][owner], attribute.window_ns, ties_together=False
-    )
+    crowd = crowds(label, facts.person[rows][owner], facts.time[rows][owner], attribute.window_ns, ties_together=False)
     z = _z_to_hold(attribute, ledger, notes)
     final, enough = step == level[owner], crowd >= z[owner]
     failed = ledger.shown_at[owner[final & ~enough]]
@@ -194,18 +180,14 @@ def _check_labels(wrong: Bools, attribute: Attribute, facts: Facts, ledger: Ledg
 def _z_to_hold(attribute: Attribute, ledger: Ledger, notes: Notes) -> Ints:
     written = ledger.z[attribute.name]
     lower = (written >= 0) & (written < attribute.z)
-    notes.violation(
-        "z-lowered", "The trace says a lower z was in force than promised.", count=int(lower.sum())
-    )
+    notes.violation("z-lowered", "The trace says a lower z was in force than promised.", count=int(lower.sum()))
     return np.maximum(written, attribute.z)
 
 
 def _check_held_back(rows: Ints, level: Ints, notes: Notes) -> None:
     climbed = level[rows] >= 0
     notes.warning("too-general", "A more specific label could have been released.", count=int(climbed.sum()))
-    notes.warning(
-        "held-back", "A value was held back although z people had shown it.", count=int((~climbed).sum())
-    )
+    notes.warning("held-back", "A value was held back although z people had shown it.", count=int((~climbed).sum()))
 
 
 def _note_smallest(crowd: Ints, attribute: Attribute, notes: Notes) -> None:
@@ -252,13 +234,9 @@ def _check_membership(facts: Facts, promise: ZPromise, notes: Notes) -> Ints:
         for marks, found in zip((absent, extra), surplus(*pair), strict=True):
             marks[shown_owner[found]] = True
         absent |= (shown >= 0) & (values.paths.length(shown) == 0)
-    notes.violation(
-        "not-in-truth", "A released row is not in the truth.", rows=_marked(readable[absent], facts)
-    )
+    notes.violation("not-in-truth", "A released row is not in the truth.", rows=_marked(readable[absent], facts))
     repeated = _marked(readable[extra & ~absent], facts)
-    notes.violation(
-        "more-often-than-truth", "A row was released more often than it is in the truth.", rows=repeated
-    )
+    notes.violation("more-often-than-truth", "A row was released more often than it is in the truth.", rows=repeated)
     linked = np.full(len(facts.shown_time), -1, np.int64)
     linked[readable] = np.where(link >= 0, usable[link], -1) if len(usable) else -1
     return linked

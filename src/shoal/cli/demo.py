@@ -88,7 +88,8 @@ def _verdict(report: Any, seconds: float) -> list[str]:
     return [
         f"audit          the promise {verdict} (smallest crowd behind a released row: "
         f"{min(metrics['smallest_crowd'].values())} people; {seconds:.1f} s)",
-        f"people         {metrics['people']:,}, {metrics['people_never_released_share']:.1%} of them without a released row;",
+        f"people         {metrics['people']:,}, "
+        f"of whom {metrics['people_never_released_share']:.1%} have no released row",
         f"               {unique['shown']:.1%} of those shown in an hour have a released set no one else has:",
         "               z hides rare sites, not rare combinations",
     ]

@@ -74,9 +74,7 @@ def _figure(*, rows: int) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise RunError(
-            "figures need matplotlib, which is not installed; run: pip install shoal[figures]"
-        ) from None
+        raise RunError("figures need matplotlib, which is not installed; run: pip install shoal[figures]") from None
     figure = Figure(figsize=(10, 2.6 + 1.9 * rows), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     figure.subplots(rows, 1, sharex=True, height_ratios=[2.2, 1.2, 1][:rows])
@@ -101,9 +99,7 @@ def _draw_events(axis: Any, counts: dict[str, Counts]) -> None:
     axis.set_ylabel("events in 10 minutes")
     axis.set_ylim(bottom=0)
     axis.yaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")
-    axis.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, borderaxespad=0.2, fontsize=9.5
-    )
+    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, borderaxespad=0.2, fontsize=9.5)
 
 
 def _fill(axis: Any, bottom: Any, top: Counts, colour: str, label: str) -> None:
@@ -130,9 +126,7 @@ def _draw_share(axis: Any, counts: dict[str, Counts]) -> None:
 
 def _draw_unique(axis: Any, hours: Hours, shares: Hours) -> None:
     if len(shares):
-        axis.step(
-            np.append(hours, 24), np.append(shares, shares[-1:]), where="post", color=_DEAD, linewidth=1.6
-        )
+        axis.step(np.append(hours, 24), np.append(shares, shares[-1:]), where="post", color=_DEAD, linewidth=1.6)
     axis.set_ylabel("people with a\nunique set")
 
 

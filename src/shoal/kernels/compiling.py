@@ -13,7 +13,6 @@ from typing import Any
 
 from numba import njit as _njit
 
-
 njit: Any = _njit  # its published types know nothing of `_nrt`
 
 

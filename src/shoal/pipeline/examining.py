@@ -91,23 +91,31 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
     if policy.trace is not None:
         places["trace"] = policy.trace.path
     else:
-        yield Remark("look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly")
+        yield Remark(
+            "look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly"
+        )
     for topic, place in places.items():
         if place.is_standard:
             continue
         parent = next(folder for folder in (place.path, *place.path.parents) if folder.exists())
         if not os.access(parent, os.W_OK):
-            yield Remark("wrong", topic, f"{place.text}: cannot be written; make {parent} writable or name another place")
+            yield Remark(
+                "wrong", topic, f"{place.text}: cannot be written; make {parent} writable or name another place"
+            )
         elif place.path.is_file():
             yield Remark("look", topic, f"{place.text}: is there already and will be replaced")
 
 
 def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:
     if any(place.is_standard for place in policy.source.path):
-        remarks.append(Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken"))
+        remarks.append(
+            Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
+        )
         return None
     files = make_files(policy)
-    remarks.append(Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names"))
+    remarks.append(
+        Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
+    )
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)

@@ -87,6 +87,7 @@ class _Run:
         if self.progress.phase == "done":
             self._each_outlet("clean")  # a kill may have come between the last note and this
             return self._summary(finished_before=True)
+        self.dead = self.anonymizer.counts["dead"]
         self._bind()
         self._open_outlets()
         if self.progress.phase == "reading":
@@ -196,8 +197,11 @@ class _Run:
         self.rows.write(release.rows)
         if self.trace is not None:
             self.trace.write(release.trace)
-        for letter, record in self._letters_of(release, decoded, first):
-            self.letters.write(letter, record)
+        dead = self.anonymizer.counts["dead"]
+        if dead > self.dead:  # the trace costs, so it is only looked at where there is something to see
+            self.dead = dead
+            for letter, record in self._letters_of(release, decoded, first):
+                self.letters.write(letter, record)
 
     def _letters_of(
         self, release: Release, decoded: Decoded | None, first: int

@@ -160,9 +160,7 @@ class FileSource:
             return [None]
         path = self._full(text)
         if path.is_dir():
-            return _require(
-                sorted(_usable(path.iterdir())), f"{path}: there is no file to read in this folder"
-            )
+            return _require(sorted(_usable(path.iterdir())), f"{path}: there is no file to read in this folder")
         if path.exists() or not glob.has_magic(text):
             path.stat()
             return [path]

@@ -47,7 +47,9 @@ class Secret:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise VaultError(f"{path}: the key cannot be written ({error.strerror}); make room, or check the folder") from None
+            raise VaultError(
+                f"{path}: the key cannot be written ({error.strerror}); make room, or check the folder"
+            ) from None
 
 
 def secret_from_file(path: str | Path) -> Secret:
