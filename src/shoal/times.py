@@ -182,7 +182,7 @@ def _texts_ns(column: pa.StringArray) -> tuple[Ints, Bools]:
     times = np.zeros(len(column), dtype=np.int64)
     usable = np.zeros(len(column), dtype=np.bool_)
     for pattern, convert in _FORMS:
-        matches = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+        matches = pc.fill_null(pc.match_substring_regex(column, pattern), fill_value=False)
         chosen = np.flatnonzero(matches.to_numpy(zero_copy_only=False))
         if len(chosen):
             times[chosen], usable[chosen] = _group_ns(column.take(pa.array(chosen)), convert)

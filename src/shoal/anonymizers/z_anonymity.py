@@ -125,7 +125,7 @@ class ZAnonymity(Anonymizer):
 
     method: ClassVar[str] = "z-anonymity"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the method's parameters, all by name
         self,
         *,
         z: int | None = None,
@@ -152,8 +152,8 @@ class ZAnonymity(Anonymizer):
     def from_state(cls, state: State, secret: Secret) -> Self:
         """The anonymizer whose opened snapshot this is."""
         made = cls.__new__(cls)
-        made._begin(settings_from(state.header["settings"]), secret)
-        made._load(state)
+        made._begin(settings_from(state.header["settings"]), secret)  # noqa: SLF001 - it is one of us
+        made._load(state)  # noqa: SLF001
         return made
 
     def _begin(self, settings: ZSettings, secret: Secret) -> None:

@@ -82,7 +82,7 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
     else:
         yield Remark(
             "look", "key",
-            f"{KEY_FILE_VARIABLE} is not set: pseudonyms use a key that ends with the run, so two runs cannot be joined",
+            f"{KEY_FILE_VARIABLE} is not set: pseudonyms use a key that ends with the run; two runs cannot be joined",
         )  # fmt: skip
 
 
@@ -194,8 +194,8 @@ def _carry_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
         if present and distinct > _NEARLY_UNIQUE * present and present > 20:
             yield Remark(
                 "look", "carry",
-                f"column {name!r}: {distinct / present:.0%} of its values are different; carried unchanged, it can single "
-                "people out and link their pseudonyms",
+                f"column {name!r}: {distinct / present:.0%} of its values are different; carried unchanged, it can "
+                "single people out and link their pseudonyms",
             )  # fmt: skip
 
 
