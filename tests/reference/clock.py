@@ -19,6 +19,7 @@ class NaiveClock:
     newest: int | None = None
     owner: Hashable | None = None
     """The one person whose word the time is; None once a second one agreed."""
+    closed: int | None = None
     claims: deque[tuple[Hashable, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def admit(self, person: Hashable, time: int) -> str:
@@ -27,16 +28,16 @@ class NaiveClock:
             return TAKEN
         if time > self.newest + self.max_gap:
             if not any(who != person and abs(then - time) <= self.max_gap for who, then in self.claims):
-                self.claims.append((person, time))
+                self._claim(person, time)
                 return AHEAD
             self.claims.clear()
             self.owner = None
         elif self.owner is not None and person != self.owner:
-            if time < self.newest - self.max_gap:
+            if time < self.newest - max(self.max_gap, self.lateness):
                 self._start(person, time)
                 return RESTART
             self.owner = None
-        if time < self.newest - self.lateness:
+        if time < self.newest - self.lateness or (self.closed is not None and time < self.closed):
             return LATE
         self.newest = max(self.newest, time)
         return TAKEN
@@ -45,6 +46,17 @@ class NaiveClock:
         if self.newest is None or now > self.newest:
             self.newest, self.owner = now, None
 
+    def close(self, time: int) -> None:
+        """Everything up to this time was decided."""
+        self.closed = time if self.closed is None else max(self.closed, time)
+
+    def _claim(self, person: Hashable, time: int) -> None:
+        for number, (who, _) in enumerate(self.claims):
+            if who == person:
+                self.claims[number] = (person, time)
+                return
+        self.claims.append((person, time))
+
     def _start(self, person: Hashable, time: int) -> None:
-        self.newest, self.owner = time, person
+        self.newest, self.owner, self.closed = time, person, None
         self.claims.clear()

@@ -72,7 +72,7 @@ class NaiveZ:
             return []
         last = max(time for time, _, _ in self.held)
         verdicts = self._decide_until(last)
-        self.clock.newest = max(self.clock.newest, last + self.lateness)
+        self.clock.close(last)
         return verdicts
 
     def _trouble(self, record: Mapping[str, Any]) -> str | None:

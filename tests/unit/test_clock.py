@@ -96,3 +96,17 @@ def test_admit_text_hashes_the_person_and_calls_admit_one():
         assert code == kernel.admit_one(other, low, high, time, LATENESS, GAP)
         assert person.tolist() == [[low, high]]
     assert clock.tolist() == other.tolist()
+
+
+def test_one_wrong_clock_does_not_push_out_what_others_claim():
+    """The stream is back after a long gap while one device sends times of its own in between."""
+    wrong = [(R, 10_000 * GAP + n) for n in range(20)]
+    codes, newest = run([(P, 0), (Q, 0), (P, 50 * GAP), *wrong, (Q, 50 * GAP + 1)], 0, GAP)
+    assert codes[-1] == kernel.TAKEN
+    assert newest[-1] == 50 * GAP + 1
+
+
+def test_what_may_be_late_does_not_start_the_clock_anew():
+    codes, newest = run([(P, 100), (Q, 100 - 2 * GAP)], 3 * GAP, GAP)
+    assert codes == [kernel.TAKEN, kernel.TAKEN]
+    assert newest[-1] == 100

@@ -17,7 +17,7 @@ SECRET = Secret(bytes(range(16)))
 
 
 def expected(person, time, rotation):
-    epoch = (time // rotation).to_bytes(8, "big", signed=True)
+    epoch = (time // rotation).to_bytes(8, "big", signed=True) + rotation.to_bytes(8, "big")
     return siphash128(SECRET.subkey("pseudonym", epoch)[:16], person).hex()
 
 
@@ -62,3 +62,8 @@ def test_only_some_epoch_keys_are_remembered(monkeypatch):
     assert len(names._keys) == 3
     assert names.name(b"ann", 0) == first
     assert "Secret(…)" in repr(vars(names))
+
+
+def test_another_rotation_gives_other_names_in_epochs_of_the_same_number():
+    hourly, longer = (Pseudonyms(SECRET, rotation_ns=minutes * 60 * 10**9) for minutes in (60, 61))
+    assert hourly.name(b"ann", 5 * 3600 * 10**9) != longer.name(b"ann", 5 * 3660 * 10**9)

@@ -617,3 +617,83 @@ def test_equal_keys_give_equal_output_and_other_keys_other_names():
     assert first.equals(second)
     assert first["site"].to_pylist() == third["site"].to_pylist()
     assert not set(first["user"].to_pylist()) & set(third["user"].to_pylist())
+
+
+def test_an_event_older_than_a_flush_is_late_and_no_wrong_clock():
+    z = make(z=1, lateness="20h")
+    z.push(event(100 * 3600, "a", "x"))
+    assert z.flush().rows.num_rows == 1
+    assert z.push(event(95 * 3600, "b", "x")) == []
+    assert z.counts["late"] == 1
+    assert z.push(event(101 * 3600, "b", "x")) == []
+    assert z.flush().rows.num_rows == 1
+
+
+SECRET_VALUES = pa.DictionaryArray.from_arrays(
+    pa.array([0, 1, 2], pa.int8()), pa.array(["SECRET-1", "SECRET-2", "fine"])
+)
+HIDING = {
+    "struct": pa.StructArray.from_arrays([SECRET_VALUES], ["inside"]),
+    "list": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), SECRET_VALUES),
+    "view": pa.array([["SECRET-1"], ["SECRET-2"], ["fine"]], pa.list_view(pa.string())),
+    "run ends": pa.RunEndEncodedArray.from_arrays(
+        pa.array([1, 2, 3], pa.int32()), pa.array(["SECRET-1", "SECRET-2", "f"])
+    ),
+    "map": pa.array([[("k", "SECRET-1")], [("k", "SECRET-2")], [("k", "f")]], pa.map_(pa.string(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("kind", HIDING)
+def test_types_that_take_other_rows_along_are_not_carried(kind):
+    z = make(carry=("extra",))
+    before = z.snapshot()
+    batch = pa.table({"ts": [0, 1, 2], "user": ["a", "b", "c"], "site": ["x", "y", "y"], "extra": HIDING[kind]})
+    with pytest.raises(InputError, match=r"'extra': .* cannot be carried"):
+        z.push_batch(batch)
+    assert z.snapshot() == before
+
+
+def test_nothing_of_suppressed_rows_is_in_the_bytes_of_a_release():
+    """Picked rows must be copies: a slice or a whole dictionary would take the values of other rows along."""
+    values = ["SECRET-1", "SECRET-2", "fine"]
+    columns = {
+        "plain": pa.array(values),
+        "coded": pa.array(values).dictionary_encode(),
+        "lists": pa.array([[value] for value in values]),
+        "structs": pa.array([{"inside": value} for value in values]),
+    }
+    z = make(z=2, carry=tuple(columns))
+    batch = pa.table({"ts": [0, 1, 2], "user": ["a", "b", "c"], "site": ["SECRET-3", "y", "y"], **columns})
+    rows = z.push_batch(batch).rows
+    assert rows.num_rows == 1
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_batch(rows)
+    assert b"fine" in out.getvalue().to_pybytes()
+    assert b"SECRET" not in out.getvalue().to_pybytes()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("side", ["suffix", "prefix"])
+def test_large_batches_of_open_hierarchies_leave_as_small_ones_do(side):
+    """Rows of one piece are written out in another thread while the next is decided: neither may disturb the other."""
+    rng = np.random.default_rng(5)
+    rows = 120_000
+    parts = ["".join(rng.choice(list("abc"), 1 + n % 2)) for n in range(12)]
+    joint = "." if side == "suffix" else "/"
+    deep = [joint.join(rng.choice(parts, 1 + int(depth))) for depth in rng.integers(0, 9, 4000)]
+    table = pa.table(
+        {
+            "ts": pa.array(np.arange(rows) // 50),
+            "user": pa.array(rng.integers(0, 5000, rows)).cast(pa.string()),
+            "site": pa.array(np.array(deep)[rng.zipf(1.3, rows) % 4000]),
+        }
+    )
+    hierarchy = Hierarchy.from_separator(joint, side=side)
+    settings = {"z": 30, "window": 200, "on_private": "generalize", "hierarchy": hierarchy}
+    small = make(**settings)
+    expected = pa.Table.from_batches([small.push_batch(table.slice(at, 10_000)).rows for at in range(0, rows, 10_000)])
+    for _ in range(3):
+        whole = make(**settings).push_batch(table.combine_chunks()).rows
+        whole.validate(full=True)
+        assert pa.Table.from_batches([whole]).equals(expected.combine_chunks())

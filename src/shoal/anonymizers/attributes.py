@@ -157,7 +157,11 @@ class OpenReader(_PathReader):
         self._from_front = hierarchy.side == "suffix"
         self._root = np.frombuffer(hierarchy.root.encode(), dtype=np.uint8)
         self._root_key = _hash(key, hierarchy.root)
-        self._cuts = np.empty((paths.MOST_ANCESTORS + 1, 2), dtype=np.int64)
+
+    def _how(self) -> tuple[Any, ...]:
+        """How to cut, with scratch of its own: rows are written out in one thread while others are decided."""
+        cuts = np.empty((paths.MOST_ANCESTORS + 1, 2), dtype=np.int64)
+        return self._separator, self._from_front, self._root, cuts
 
     def read(self, column: pa.Array) -> Names:
         """Prepare a column."""
@@ -168,7 +172,7 @@ class OpenReader(_PathReader):
         texts = reading.texts
         offsets = texts.offsets[rows.start : rows.stop + 1]
         starts = np.empty(len(usable) + 1, dtype=np.int64)
-        how = (self._separator, self._from_front, self._root, self._cuts)
+        how = self._how()
         paths.count_open(offsets, texts.data, usable, *how, starts)
         keys = np.empty((int(starts[-1]), 2), dtype=np.int64)
         paths.fill_open(self._key[0], self._key[1], *self._root_key, offsets, texts.data, *how, starts, keys)
@@ -178,7 +182,7 @@ class OpenReader(_PathReader):
         """The part of its text each row is released under; null where private."""
         texts, private = reading.texts, levels < 0
         parts = np.empty((len(rows), 2), dtype=np.int64)
-        how = (self._separator, self._from_front, self._root, self._cuts)
+        how = self._how()
         paths.cut_open(texts.offsets, texts.data, rows, np.maximum(levels, 0), *how, parts)
         lengths = np.where(parts[:, 0] == paths.ROOT, len(self._root), parts[:, 1] - parts[:, 0])
         offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from shoal.errors import InputError
 
+_HIDING = (pa.BaseExtensionType, pa.RunEndEncodedType, pa.DictionaryType)
+
 
 def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
     """The schema and the batches of anything that speaks Arrow: batches, tables, readers, pandas and polars frames."""
@@ -65,6 +67,20 @@ def plain(column: pa.Array) -> pa.Array:
     """A column in the type it leaves in."""
     column = without_views(column)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def is_carriable(kind: pa.DataType) -> bool:
+    """Whether rows can be picked from a column of this type without taking anything of the others along.
+
+    Picking rows keeps a dictionary whole, with the values of rows that do not leave; at the top it is resolved, deeper
+    down it would go out with the rows. Views and extensions hide the same.
+    """
+    kind = plain_type(kind)
+    if pa.types.is_struct(kind):
+        return all(is_carriable(field.type) and field.type == plain_type(field.type) for field in kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return kind.value_type == plain_type(kind.value_type) and is_carriable(kind.value_type)
+    return not pa.types.is_nested(kind) and not isinstance(kind, _HIDING)
 
 
 def select(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:

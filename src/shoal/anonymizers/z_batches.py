@@ -217,6 +217,8 @@ class ZBatches(ZStream):
     def advance(self, now: object) -> Release:
         time = now_ns(now, name="now")
         clock = self._clock
+        if clock[clock_kernel.STARTED] == 0:
+            clock[clock_kernel.CLOSED] = clock_kernel.LONG_AGO
         if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
             clock[clock_kernel.NEWEST] = time
             clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
@@ -231,8 +233,7 @@ class ZBatches(ZStream):
         release, times = self._release_until(LATEST)
         if len(times):
             # what comes now and is older than these cannot be sorted in before them any more: it is late
-            newest = int(times[-1]) + self._settings.lateness_ns
-            self._clock[clock_kernel.NEWEST] = max(int(self._clock[clock_kernel.NEWEST]), newest)
+            self._clock[clock_kernel.CLOSED] = max(int(self._clock[clock_kernel.CLOSED]), int(times[-1]))
         return release
 
     def _release_until(self, limit: int) -> tuple[Release, Ints]:

@@ -12,6 +12,7 @@ from shoal.anonymizers.exposures import is_text_like, key_words
 from shoal.anonymizers.held import HeldRows, Waiting
 from shoal.anonymizers.intake import (
     as_bytes,
+    is_carriable,
     plain_type,
     require_same,
     select,
@@ -148,6 +149,13 @@ class ZStream(Anonymizer):
             if not is_text_like(fields.field(name).type):
                 raise InputError(
                     f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers"
+                )
+
+        for name in settings.carry:
+            if not is_carriable(fields.field(name).type):
+                raise InputError(
+                    f"column {name!r}: {fields.field(name).type} cannot be carried; give plain values, or lists and "
+                    "structs of them"
                 )
 
     def _assumed_schema(self) -> pa.Schema:

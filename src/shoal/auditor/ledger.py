@@ -92,7 +92,7 @@ def _in_order(counted: Ints, row: Ints, facts: Facts, promise: ZPromise, notes: 
     rows, time = row[counted], facts.time[row[counted]]
     back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
     steps = np.flatnonzero(back) + 1
-    starts = _fresh_starts(steps, time, facts.person[rows], promise.max_gap_ns)
+    starts = _fresh_starts(steps, time, facts.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
     wrong = len(steps) - len(starts)
     notes.violation(
         "decision-order",

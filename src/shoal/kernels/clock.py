@@ -1,19 +1,21 @@
 """Which events may move time: late ones are refused, and one wrong clock cannot carry the stream away.
 
 State is one int64 array: the scalars below, then CLAIMS rows of [person low, person high, time], the most recent
-events that were too far ahead to be believed on one person's word.
+events that were too far ahead to be believed on one person's word, one a person. CLOSED is the time before which
+everything was decided and nothing can be sorted in any more.
 """
 
 from __future__ import annotations
 
 from shoal.kernels.compiling import kernel
 
-STARTED, NEWEST, CONFIRMED, OWNER_LOW, OWNER_HIGH, CLAIMED = 0, 1, 2, 3, 4, 5
-FIRST_CLAIM = 6
+STARTED, NEWEST, CONFIRMED, OWNER_LOW, OWNER_HIGH, CLAIMED, CLOSED = 0, 1, 2, 3, 4, 5, 6
+FIRST_CLAIM = 7
 CLAIMS = 8
 CLOCK = FIRST_CLAIM + 3 * CLAIMS
 
 TAKEN, RESTART, LATE, AHEAD, UNUSABLE = 0, 1, 2, 3, 4
+LONG_AGO = -(2**62)
 
 
 @kernel
@@ -29,7 +31,15 @@ def is_backed(clock, low, high, time, max_gap):
 
 @kernel
 def note_claim(clock, low, high, time):
-    """Remember an event that nobody backs yet, in place of the oldest one remembered."""
+    """Remember an event that nobody backs yet, in place of the person's own or of the oldest one remembered.
+
+    One claim a person: whose clock is wrong all the time must not push out what others say.
+    """
+    for claim in range(min(clock[CLAIMED], CLAIMS)):
+        own = FIRST_CLAIM + 3 * claim
+        if clock[own] == low and clock[own + 1] == high:
+            clock[own + 2] = time
+            return
     at = FIRST_CLAIM + 3 * (clock[CLAIMED] % CLAIMS)
     clock[at] = low
     clock[at + 1] = high
@@ -46,6 +56,7 @@ def start_clock(clock, low, high, time):
     clock[OWNER_LOW] = low
     clock[OWNER_HIGH] = high
     clock[CLAIMED] = 0
+    clock[CLOSED] = LONG_AGO
 
 
 @kernel
@@ -62,12 +73,12 @@ def admit_one(clock, low, high, time, lateness, max_gap):
             return AHEAD
         clock[CLAIMED] = 0
         clock[CONFIRMED] = 1
-    elif newest - time > max_gap and clock[CONFIRMED] == 0 and not is_owner:
+    elif newest - time > max(max_gap, lateness) and clock[CONFIRMED] == 0 and not is_owner:
         start_clock(clock, low, high, time)
         return RESTART
     elif not is_owner:
         clock[CONFIRMED] = 1
-    if time < newest - lateness:
+    if time < newest - lateness or time < clock[CLOSED]:
         return LATE
     clock[NEWEST] = max(newest, time)
     return TAKEN

@@ -52,10 +52,14 @@ class Pseudonyms:
         keys = [self._epoch_key(int(epoch)) for epoch in epochs[starts]]
         return np.repeat(np.array(keys, dtype=np.uint64).reshape(-1, 2), lengths, axis=0)
 
+    def _context(self, epoch: int) -> bytes:
+        """An epoch is its number and how long it is: numbers come again when the rotation is changed."""
+        return epoch.to_bytes(8, "big", signed=True) + self._rotation_ns.to_bytes(8, "big")
+
     def _epoch_key(self, epoch: int) -> Words:
         key = self._keys.get(epoch)
         if key is None:
-            derived = self._secret.subkey("pseudonym", epoch.to_bytes(8, "big", signed=True))
+            derived = self._secret.subkey("pseudonym", self._context(epoch))
             key = self._keys[epoch] = np.frombuffer(derived[:16], dtype="<u8").astype(np.uint64)
             if len(self._keys) > _REMEMBERED:
                 self._keys.popitem(last=False)
