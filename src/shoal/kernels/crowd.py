@@ -14,6 +14,9 @@ State (all int64; see CrowdTable for who allocates it):
 The tag alone says an entry's home slot, so entries move without looking at what they point to. PAIR_LIMIT and
 ATTR_LIMIT keep both indexes from filling up, which bounds every probe: a kernel that finds no room stops and says
 how far it came, the caller makes room and goes on.
+
+Indices are turned into unsigned numbers on purpose: a signed index may count from the end, and asking which way it
+counts on every access took a third of the time.
 """
 
 from __future__ import annotations
@@ -87,9 +90,9 @@ def position_of(held):
 def is_pair_at(pool, marks, at, low, high, attribute):
     """Whether a position holds a live sighting of this pair."""
     return (
-        pool[at, 0] == low
-        and pool[at, 1] == high
-        and pool[at, 3] == attribute
+        pool[np.uint64(at), 0] == low
+        and pool[np.uint64(at), 1] == high
+        and pool[np.uint64(at), 3] == attribute
         and steps_between(len(pool), marks[HEAD], at) < marks[USED]
     )
 
@@ -98,8 +101,9 @@ def is_pair_at(pool, marks, at, low, high, attribute):
 def find_pair(pairs, pool, marks, tag, low, high, attribute):
     """Slot of the pair's live entry, or of the empty slot where it belongs."""
     slot = home_of(len(pairs), tag)
-    while pairs[slot] != 0:
-        if tag_of(pairs[slot]) == tag and is_pair_at(pool, marks, position_of(pairs[slot]), low, high, attribute):
+    while pairs[np.uint64(slot)] != 0:
+        held = pairs[np.uint64(slot)]
+        if tag_of(held) == tag and is_pair_at(pool, marks, position_of(held), low, high, attribute):
             break
         slot = after(len(pairs), slot)
     return slot
@@ -109,10 +113,10 @@ def find_pair(pairs, pool, marks, tag, low, high, attribute):
 def find_name(names, attrs, tag, low, high):
     """Slot of the attribute's entry, or of the empty slot where it belongs."""
     slot = home_of(len(names), tag)
-    while names[slot] != 0:
-        if tag_of(names[slot]) == tag:
-            at = position_of(names[slot])
-            if attrs[at, 0] == low and attrs[at, 1] == high:
+    while names[np.uint64(slot)] != 0:
+        if tag_of(names[np.uint64(slot)]) == tag:
+            at = position_of(names[np.uint64(slot)])
+            if attrs[np.uint64(at), 0] == low and attrs[np.uint64(at), 1] == high:
                 break
         slot = after(len(names), slot)
     return slot
@@ -123,7 +127,7 @@ def find_position(index, tag, position):
     """Slot of the entry that points at a position; it must be there."""
     slot = home_of(len(index), tag)
     wanted = entry(tag, position)
-    while index[slot] != wanted:
+    while index[np.uint64(slot)] != wanted:
         slot = after(len(index), slot)
     return slot
 
@@ -133,13 +137,13 @@ def erase(index, slot):
     """Empty a slot and close the gap, so that no search stops too early."""
     gap = slot
     probe = after(len(index), slot)
-    while index[probe] != 0:
-        home = home_of(len(index), tag_of(index[probe]))
+    while index[np.uint64(probe)] != 0:
+        home = home_of(len(index), tag_of(index[np.uint64(probe)]))
         if steps_between(len(index), home, probe) >= steps_between(len(index), gap, probe):
-            index[gap] = index[probe]
+            index[np.uint64(gap)] = index[np.uint64(probe)]
             gap = probe
         probe = after(len(index), probe)
-    index[gap] = 0
+    index[np.uint64(gap)] = 0
 
 
 @kernel
@@ -149,13 +153,13 @@ def expire(pool, attrs, names, marks, oldest):
     head = marks[HEAD]
     used = marks[USED]
     while used > 0:
-        attribute = pool[head, 3]
+        attribute = pool[np.uint64(head), 3]
         if attribute >= 0:
-            if pool[head, 2] >= oldest:
+            if pool[np.uint64(head), 2] >= oldest:
                 break
             marks[LIVE] -= 1
-            attrs[attribute, 2] -= 1
-            if attrs[attribute, 2] == 0:
+            attrs[np.uint64(attribute), 2] -= 1
+            if attrs[np.uint64(attribute), 2] == 0:
                 forget_attribute(attrs, names, marks, attribute)
         head += 1
         if head == capacity:
@@ -168,8 +172,8 @@ def expire(pool, attrs, names, marks, oldest):
 @kernel
 def forget_attribute(attrs, names, marks, attribute):
     """Free the row of an attribute nobody in the window has."""
-    erase(names, find_position(names, fold(attrs[attribute, 0]), attribute))
-    attrs[attribute, 3] = marks[FREE]
+    erase(names, find_position(names, fold(attrs[np.uint64(attribute), 0]), attribute))
+    attrs[np.uint64(attribute), 3] = marks[FREE]
     marks[FREE] = attribute
     marks[ATTRS] -= 1
 
@@ -179,18 +183,18 @@ def attribute_row(attrs, names, marks, low, high):
     """Row of an attribute, made if there is none."""
     tag = fold(low)
     slot = find_name(names, attrs, tag, low, high)
-    if names[slot] != 0:
-        return position_of(names[slot])
+    if names[np.uint64(slot)] != 0:
+        return position_of(names[np.uint64(slot)])
     row = marks[FREE]
     if row >= 0:
-        marks[FREE] = attrs[row, 3]
+        marks[FREE] = attrs[np.uint64(row), 3]
     else:
         row = marks[TOP]
         marks[TOP] += 1
-    attrs[row, 0] = low
-    attrs[row, 1] = high
-    attrs[row, 2] = 0
-    names[slot] = entry(tag, row)
+    attrs[np.uint64(row), 0] = low
+    attrs[np.uint64(row), 1] = high
+    attrs[np.uint64(row), 2] = 0
+    names[np.uint64(slot)] = entry(tag, row)
     marks[ATTRS] += 1
     return row
 
@@ -198,28 +202,28 @@ def attribute_row(attrs, names, marks, low, high):
 @kernel
 def see(pool, pairs, attrs, marks, low, high, time, attribute):
     """Note that a person exposed an attribute at a time; return how many people now have it."""
-    tag = pair_tag(low, attrs[attribute, 0])
+    tag = pair_tag(low, attrs[np.uint64(attribute), 0])
     slot = find_pair(pairs, pool, marks, tag, low, high, attribute)
-    held = pairs[slot]
+    held = pairs[np.uint64(slot)]
     if held != 0:
         at = position_of(held)
-        if pool[at, 2] == time:
-            return attrs[attribute, 2]
-        pool[at, 3] = -1
+        if pool[np.uint64(at), 2] == time:
+            return attrs[np.uint64(attribute), 2]
+        pool[np.uint64(at), 3] = -1
     else:
-        attrs[attribute, 2] += 1
+        attrs[np.uint64(attribute), 2] += 1
         marks[LIVE] += 1
         marks[FILLED] += 1
     tail = marks[HEAD] + marks[USED]
     if tail >= len(pool):
         tail -= len(pool)
-    pool[tail, 0] = low
-    pool[tail, 1] = high
-    pool[tail, 2] = time
-    pool[tail, 3] = attribute
-    pairs[slot] = entry(tag, tail)
+    pool[np.uint64(tail), 0] = low
+    pool[np.uint64(tail), 1] = high
+    pool[np.uint64(tail), 2] = time
+    pool[np.uint64(tail), 3] = attribute
+    pairs[np.uint64(slot)] = entry(tag, tail)
     marks[USED] += 1
-    return attrs[attribute, 2]
+    return attrs[np.uint64(attribute), 2]
 
 
 @kernel
@@ -299,17 +303,17 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     live = 0
     known = 0
     for _ in range(marks[USED]):
-        attribute = pool[at, 3]
+        attribute = pool[np.uint64(at), 3]
         if attribute >= 0:
             if renumbered[attribute] < 0:
                 renumbered[attribute] = known
-                new_attrs[known, 0] = attrs[attribute, 0]
-                new_attrs[known, 1] = attrs[attribute, 1]
-                new_attrs[known, 2] = attrs[attribute, 2]
+                new_attrs[known, 0] = attrs[np.uint64(attribute), 0]
+                new_attrs[known, 1] = attrs[np.uint64(attribute), 1]
+                new_attrs[known, 2] = attrs[np.uint64(attribute), 2]
                 known += 1
-            new_pool[live, 0] = pool[at, 0]
-            new_pool[live, 1] = pool[at, 1]
-            new_pool[live, 2] = pool[at, 2]
+            new_pool[live, 0] = pool[np.uint64(at), 0]
+            new_pool[live, 1] = pool[np.uint64(at), 1]
+            new_pool[live, 2] = pool[np.uint64(at), 2]
             new_pool[live, 3] = renumbered[attribute]
             live += 1
         at += 1
@@ -322,9 +326,9 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
 def put(index, tag, position):
     """Add an entry that is not there yet."""
     slot = home_of(len(index), tag)
-    while index[slot] != 0:
+    while index[np.uint64(slot)] != 0:
         slot = after(len(index), slot)
-    index[slot] = entry(tag, position)
+    index[np.uint64(slot)] = entry(tag, position)
 
 
 @kernel
@@ -333,8 +337,8 @@ def foresee_entry(pool, attrs, marks, pairs, nth):
     at = marks[HEAD] + nth
     if at >= len(pool):
         at -= len(pool)
-    if nth < marks[USED] and pool[at, 3] >= 0:
-        foresee_value(pairs, pool[at, 0], attrs[pool[at, 3], 0])
+    if nth < marks[USED] and pool[np.uint64(at), 3] >= 0:
+        foresee_value(pairs, pool[np.uint64(at), 0], attrs[pool[np.uint64(at), 3], 0])
 
 
 @kernel
@@ -343,9 +347,9 @@ def index_pairs(pool, attrs, marks, pairs):
     at = marks[HEAD]
     for nth in range(marks[USED]):
         foresee_entry(pool, attrs, marks, pairs, nth + AHEAD)
-        attribute = pool[at, 3]
+        attribute = pool[np.uint64(at), 3]
         if attribute >= 0:
-            put(pairs, pair_tag(pool[at, 0], attrs[attribute, 0]), at)
+            put(pairs, pair_tag(pool[np.uint64(at), 0], attrs[np.uint64(attribute), 0]), at)
         at = after(len(pool), at)
     marks[FILLED] = marks[LIVE]
 
@@ -354,4 +358,4 @@ def index_pairs(pool, attrs, marks, pairs):
 def index_names(attrs, known, names):
     """Fill an empty index with the first rows of packed attributes."""
     for at in range(known):
-        put(names, fold(attrs[at, 0]), at)
+        put(names, fold(attrs[np.uint64(at), 0]), at)

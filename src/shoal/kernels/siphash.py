@@ -42,17 +42,19 @@ def sip_round(v0, v1, v2, v3):
 
 @kernel
 def load_word(data, at):
-    """Eight bytes, little endian; written so that the compiler makes one load of it."""
-    return (
-        np.uint64(data[at])
-        | (np.uint64(data[at + 1]) << np.uint64(8))
-        | (np.uint64(data[at + 2]) << np.uint64(16))
-        | (np.uint64(data[at + 3]) << np.uint64(24))
-        | (np.uint64(data[at + 4]) << np.uint64(32))
-        | (np.uint64(data[at + 5]) << np.uint64(40))
-        | (np.uint64(data[at + 6]) << np.uint64(48))
-        | (np.uint64(data[at + 7]) << np.uint64(56))
-    )
+    """Eight bytes, little endian; written so that the compiler makes one load of it.
+
+    The index is unsigned: a signed one could count from the end, and each byte would be asked which way.
+    """
+    i = np.uint64(at)
+    word = np.uint64(data[i])
+    word |= np.uint64(data[i + np.uint64(1)]) << np.uint64(8)
+    word |= np.uint64(data[i + np.uint64(2)]) << np.uint64(16)
+    word |= np.uint64(data[i + np.uint64(3)]) << np.uint64(24)
+    word |= np.uint64(data[i + np.uint64(4)]) << np.uint64(32)
+    word |= np.uint64(data[i + np.uint64(5)]) << np.uint64(40)
+    word |= np.uint64(data[i + np.uint64(6)]) << np.uint64(48)
+    return word | (np.uint64(data[i + np.uint64(7)]) << np.uint64(56))
 
 
 @inlined
@@ -164,8 +166,8 @@ def put_hex(low, high, digits, out, at):
     """Write two words as 32 hexadecimal characters, first byte first."""
     for byte in range(8):
         shift = np.uint64(8 * byte)
-        out[at + byte] = digits[(low >> shift) & np.uint64(0xFF)]
-        out[at + 8 + byte] = digits[(high >> shift) & np.uint64(0xFF)]
+        out[np.uint64(at + byte)] = digits[(low >> shift) & np.uint64(0xFF)]
+        out[np.uint64(at + 8 + byte)] = digits[(high >> shift) & np.uint64(0xFF)]
 
 
 @kernel
