@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pyarrow as pa
@@ -212,3 +213,21 @@ def test_a_report_holds_no_value_and_becomes_json(case):
     text = report.text() + json.dumps(report.to_dict())
     assert not any(word in text for word in ("person 8", "a.example", "invented.example", "land 1"))
     assert all(found.severity is Severity.VIOLATION for found in report.violations)
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda person: person.replace("-", "").lower(),
+        lambda person: person.encode().hex()[:32],
+        lambda person: hashlib.md5(person.encode()).hexdigest(),
+        lambda person: hashlib.sha256(person.encode()).hexdigest()[:32],
+    ],
+)
+def test_an_identifier_in_disguise(disguise):
+    people = [f"0000000{n}-AAAA-4BBB-8CCC-DDDDEEEEFFF{n}" for n in range(3)]
+    truth = table(records([(n, person, "s") for n, person in enumerate(people)]))
+    released = [{"ts": 2, "user": disguise(people[2]), "site": "s"}]
+    trace = trace_table([{"row": n, "verdict": "released" if n == 2 else "suppressed"} for n in range(3)])
+    report = audit(table(released), truth, trace, policy(z=3))
+    assert [found.code for found in report.violations] == ["disguised-identifier"]

@@ -42,8 +42,17 @@ class TestTrace:
         del case.trace[-2:], case.release[-2:]
         report = case.audit()
         assert report.ok
-        assert [(found.code, found.count) for found in report.findings] == [("held", 2)]
+        # with lateness 0 nothing can be held: the trace is of a part of the input, which is worth a look
+        assert [(found.code, found.count) for found in report.findings] == [("trace-ends-early", 2), ("held", 2)]
         assert report.metrics["verdicts"]["undecided"] == 2
+
+    def test_a_late_record_counted_under_a_sorted_trace(self):
+        truth = table(records([(0, "u", "s"), (10, "v", "s"), (5, "w", "s")]))
+        trace = trace_table([{"row": row, "verdict": "suppressed"} for row in (0, 2, 1)])
+        nothing = table([{"ts": 0, "user": "0" * 32, "site": "s"}]).slice(0, 0)
+        for lateness, codes in (("0s", ["late-accepted"]), ("4s", ["late-accepted"]), ("5s", [])):
+            report = audit(nothing, truth, trace, policy(z=4, lateness=lateness))
+            assert [found.code for found in report.violations] == codes
 
     def test_a_wrong_order(self, case):
         case.trace[0], case.trace[1] = case.trace[1], case.trace[0]

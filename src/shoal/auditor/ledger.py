@@ -47,7 +47,7 @@ def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> L
     counted = _only_usable(counted, row, facts, notes)
     counted, start = _in_order(counted, row, facts, promise, notes)
     _check_dead(trace, row, first & (verdict == 2), facts, promise, notes)
-    _check_undecided(row[first], row[counted], facts, notes)
+    _check_undecided(row[first], row[counted], facts, promise, notes)
     _count(verdict, facts, row[first], notes)
     return Ledger(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted))
 
@@ -99,9 +99,20 @@ def _in_order(counted: Ints, row: Ints, facts: Facts, promise: ZPromise, notes: 
         "Records were not decided in the order of time (equal times in order of arrival).",
         count=wrong,
     )
+    if not len(steps):
+        _check_lateness(rows, time, promise, notes)
     if wrong:
         return counted[np.lexsort((rows, time))], np.zeros(len(counted), np.int64)
     return counted, np.searchsorted(np.array(starts, np.int64), np.arange(len(counted)), side="right")
+
+
+def _check_lateness(rows: Ints, time: Ints, promise: ZPromise, notes: Notes) -> None:
+    """Check that no record counted that came after a newer one by more than was allowed."""
+    time = time[np.argsort(rows)]
+    late = time < np.maximum.accumulate(time) - promise.lateness_ns
+    notes.violation(
+        "late-accepted", "A record was counted although it came later than lateness allows.", count=int(late.sum())
+    )
 
 
 def _fresh_starts(steps: Ints, time: Ints, person: Ints, max_gap: int) -> list[int]:
@@ -146,7 +157,7 @@ def _newest_before(facts: Facts) -> Ints:
     return np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]
 
 
-def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, notes: Notes) -> None:
+def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Tell records still held (or not read yet) when the trace ends from records that got lost."""
     open_rows = np.setdiff1d(np.arange(len(facts.time)), decided)
     last = accepted[-1] if len(accepted) else -1
@@ -158,6 +169,8 @@ def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, notes: Notes) 
     notes.violation("lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum()))
     held = len(open_rows) - int(lost.sum())
     notes.info("held", "Records had no verdict yet when the trace ended.", count=held)
+    if held and not promise.lateness_ns:
+        notes.warning("trace-ends-early", "Nothing may be held, but the trace ends before the input does.", count=held)
 
 
 def _count(verdict: Ints, facts: Facts, decided: Ints, notes: Notes) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,12 +29,32 @@ def check_pseudonyms(facts: Facts, promise: ZPromise, notes: Notes) -> None:
         "The person column holds something other than a pseudonym of 32 lowercase hex characters.",
         rows=~well_formed[shown] & facts.shown_readable,
     )
+    notes.violation(
+        "disguised-identifier",
+        "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
+        rows=_is_disguise(facts)[shown],
+    )
     epoch = facts.shown_time // promise.rotation_ns
     notes.violation(
         "pseudonym-across-epochs",
         "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
         rows=_has_several(shown, epoch, facts.shown_readable & (shown >= 0)),
     )
+
+
+def _is_disguise(facts: Facts) -> Bools:
+    """Mark the texts anyone could make from an identifier of the truth; the last place is for no text."""
+    known = np.unique(facts.person[facts.person >= 0]).tolist()
+    forms = {form for code in known for form in _disguises(facts.persons[code])}
+    return np.array([text in forms for text in facts.persons] + [False])
+
+
+def _disguises(person: str) -> Iterator[str]:
+    data = person.encode("utf-8", "surrogatepass")
+    yield re.sub("[^0-9a-z]", "", person.lower())
+    yield data.hex()[:32]
+    for make in (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha512):
+        yield make(data, usedforsecurity=False).hexdigest()[:32]
 
 
 def check_linked_pseudonyms(facts: Facts, promise: ZPromise, link: Ints, notes: Notes) -> None:
