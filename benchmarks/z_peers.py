@@ -16,7 +16,7 @@ from shoal.kernels.compiling import kernel
 from shoal.kernels.siphash import siphash128
 
 
-def zanon_rate(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 60_000) -> float:
+def zanon_rate(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_000) -> float:
     """Events a second of the package zanon, its z fixed by hand, once its window is full."""
     from zanonymity import utils, zanon
 
