@@ -1,4 +1,4 @@
-"""The `shoal` command. Commands are loaded when they are called, so that help stays fast."""
+"""The `shoal` command. Commands load what they need when they are called, so that help stays fast."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import traceback
 from cyclopts import App
 
 from shoal import __version__
+from shoal.cli.audit import audit
+from shoal.cli.demo import demo
+from shoal.cli.doctor import doctor
+from shoal.cli.run import run
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -17,10 +21,10 @@ app = App(
     help="Let a stream of data about people flow on while no one in it stands out.",
     help_format="plaintext",
 )
-app.command("shoal.cli.run:run", name="run")
-app.command("shoal.cli.doctor:doctor", name="doctor")
-app.command("shoal.cli.audit:audit", name="audit")
-app.command("shoal.cli.demo:demo", name="demo")
+app.command(run)
+app.command(doctor)
+app.command(audit)
+app.command(demo)
 
 
 def main() -> None:

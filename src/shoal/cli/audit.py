@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from shoal.errors import VaultError
+
 
 def audit(
     release: Path,
@@ -35,7 +37,7 @@ def audit(
     policy
         The policy it was released under.
     truth
-        The private input.
+        The private input: a file, a folder, or a glob in quotes ('visits-*.csv'), all of it.
     trace
         The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
     as_json
@@ -53,8 +55,10 @@ def audit(
 
 def _trace(path: Path | None) -> Any:
     from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
-    from shoal.vault.keys import as_secret
+    from shoal.vault.keys import as_secret, secret_from_environment
 
     if path is None or not path.is_file() or not is_sealed_trace(path):
         return path
+    if secret_from_environment() is None:
+        raise VaultError(f"{path}: the trace is sealed; set SHOAL_KEY_FILE to the key it was made with")
     return read_sealed_trace(path, as_secret(None))

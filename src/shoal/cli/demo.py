@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from shoal.errors import RunError
+
 _POLICY: Final = """\
 [stream]
 person = "user"
@@ -76,8 +78,12 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
         out / "released.parquet", truth=out / "visits.csv", trace=out / "trace.parquet", policy=out / "policy.toml"
     )
     audited = time.perf_counter() - begun
-    _draw(pipeline, out, report, z)
-    print("\n".join([*summary_lines(summary)[:-2], *_verdict(report, audited), *_places(out)]))
+    try:
+        _draw(pipeline, out, report, z)
+        picture = str(out / "day.png")
+    except RunError as error:  # the result matters more than its picture
+        picture = f"none: {error}"
+    print("\n".join([*summary_lines(summary)[:-2], *_verdict(report, audited), *_places(out, picture)]))
     return 0 if report.ok and summary.ok else 1
 
 
@@ -95,11 +101,11 @@ def _verdict(report: Any, seconds: float) -> list[str]:
     ]
 
 
-def _places(out: Path) -> list[str]:
+def _places(out: Path, picture: str) -> list[str]:
     return [
         f"released rows  {out / 'released.parquet'}",
         f"dead letters   {out / 'released.parquet.dead.jsonl'}",
-        f"picture        {out / 'day.png'}",
+        f"picture        {picture}",
         f"policy         {out / 'policy.toml'}   (shoal run it yourself)",
     ]
 

@@ -18,6 +18,7 @@ from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
 from shoal.policy import Policy
+from shoal.sources.files import InputFile
 from shoal.times import column_ns
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
 
@@ -102,8 +103,9 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
             yield Remark(
                 "wrong", topic, f"{place.text}: cannot be written; make {parent} writable or name another place"
             )
-        elif place.path.is_file():
-            yield Remark("look", topic, f"{place.text}: is there already and will be replaced")
+        elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
+            what = "is there already and" if place.path.is_file() else "holds part files already, which"
+            yield Remark("look", topic, f"{place.text}: {what} will be replaced")
 
 
 def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:
@@ -126,8 +128,22 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
         except InputError as error:
             remarks.append(Remark("wrong", "source", str(error)))
         empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
+        types = decoder.types
+    remarks += _other_files(policy, files[1:], anonymizer.columns, types)
     problems = tuple((problem.column, problem.reason) for part in decoded for problem in part.problems)
     return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), problems, is_all)
+
+
+def _other_files(
+    policy: Policy, files: list[InputFile], columns: tuple[str, ...], types: dict[str, pa.DataType]
+) -> Iterator[Remark]:
+    """What keeps files after the first from being read: their columns are looked at, their rows are not."""
+    for file in files:
+        try:
+            with make_decoder(policy, file, columns, types) as decoder:
+                decoder.schema  # noqa: B018 - asking is what raises
+        except InputError as error:
+            yield Remark("wrong", "source", str(error))
 
 
 def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:

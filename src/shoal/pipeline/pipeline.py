@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import DEAD, VERDICTS, Anonymizer, Release
 from shoal.decode.base import Decoded, Decoder
-from shoal.errors import InputError
+from shoal.errors import CheckpointError, InputError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
@@ -67,6 +67,7 @@ class _Run:
         self.outlets: dict[str, Any] = {}
         self.last_checkpoint = (self.started, 0)
         self.is_resumed = False
+        self.rows_before = 0
 
     def execute(self) -> RunSummary:
         with ExitStack() as stack:
@@ -85,6 +86,7 @@ class _Run:
         self._take_up()
         self._make_outlets()
         if self.progress.phase == "done":
+            self._require_output()
             self._each_outlet("clean")  # a kill may have come between the last note and this
             return self._summary(finished_before=True)
         self.dead = self.anonymizer.counts["dead"]
@@ -97,6 +99,15 @@ class _Run:
         self._commit("done")
         self._each_outlet("clean")
         return self._summary()
+
+    def _require_output(self) -> None:
+        """A finished run has nothing to do, unless what it made is gone."""
+        place = self.policy.sink.path
+        if not place.path.exists():
+            raise CheckpointError(
+                f"{place.text}: this run was finished, but its output is gone; put it back, or start over with a new "
+                "checkpoint folder"
+            )
 
     def _each_outlet(self, step: Literal["finish", "clean", "close"]) -> None:
         for outlet in self.outlets.values():
@@ -120,6 +131,7 @@ class _Run:
         self.progress = found.progress
         self.anonymizer.restore(found.snapshot)
         self.is_resumed = True
+        self.rows_before = self.anonymizer.counts["pushed"]
 
     def _bind(self) -> None:
         """Fix the columns' types by the first file, so that the output's columns are known."""
@@ -267,7 +279,7 @@ class _Run:
             dead=counts["dead"],
             dead_by_reason=self._dead_by_reason(),
             seconds=seconds,
-            rows_per_second=counts["pushed"] / seconds if seconds else 0.0,
+            rows_per_second=(counts["pushed"] - self.rows_before) / seconds if seconds else 0.0,
             files=len(self.files),
             resumed=self.is_resumed,
             finished_before=finished_before,

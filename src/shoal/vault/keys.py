@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from shoal.errors import VaultError
+from shoal.errors import PolicyError, VaultError
 
 KEY_FILE_VARIABLE: Final = "SHOAL_KEY_FILE"
 SHORTEST: Final = 16
@@ -88,4 +88,6 @@ def as_secret(key: Secret | bytes | None) -> Secret:
     """A secret given by a caller, or the default one."""
     if key is None:
         return default_secret()
+    if not isinstance(key, Secret | bytes | bytearray):
+        raise PolicyError("key: must be bytes, at least 16 of them; leave it out to use SHOAL_KEY_FILE")
     return key if isinstance(key, Secret) else Secret(key)
