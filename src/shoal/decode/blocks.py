@@ -31,9 +31,13 @@ class Blocks:
         self.failure: InputError | None = None
 
     def grow(self) -> None:
-        """Read on: at least as much as there is already, so that a long record is not looked at too often."""
+        """Read on: as much as there is already or more, so that a long record is not looked at too often.
+
+        A live stream gives what it has.
+        """
+        read = getattr(self._stream, "read_some", self._stream.read)
         try:
-            part = self._stream.read(max(self._block_bytes, len(self.data)))
+            part = read(max(self._block_bytes, len(self.data)))
         except InputError as failure:
             part, self.failure = b"", failure
         except OSError as error:

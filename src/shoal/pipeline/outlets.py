@@ -62,6 +62,8 @@ class FileOutlet:
     def write(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
             self._piece().write(batch)
+            if isinstance(self._sink, StandardOutput):
+                self._sink.commit()  # whoever reads the pipe is waiting
 
     def _piece(self) -> Writer:
         if self._writer is None:

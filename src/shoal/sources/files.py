@@ -6,9 +6,10 @@ import glob
 import hashlib
 import io
 import os
+import select
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -23,6 +24,8 @@ MEMORY_LIMIT_BYTES: Final = 1024**3
 
 _LEFTOVERS: Final = (".partial", ".tmp", ".dead.jsonl")
 _EDGE_BYTES: Final = 1024 * 1024
+_IDLE_SECONDS: Final = 0.005
+"""A live stream that is silent for so long is used as far as it came."""
 
 
 class InputFile:
@@ -216,6 +219,13 @@ class _Prefixed(io.RawIOBase):
         head, self._prefix = self._prefix[:size], self._prefix[size:]
         return head + (self._raw.read(size - len(head)) if len(head) < size else b"")
 
+    def read_some(self, size: int) -> bytes:
+        """What was put back, or what the pipe has."""
+        if self._prefix:
+            return self.read(min(size, len(self._prefix)))
+        read: Callable[[int], bytes] = getattr(self._raw, "read_some", self._raw.read)
+        return read(size)
+
     def close(self) -> None:
         if not self.closed:
             self._raw.close()
@@ -236,3 +246,18 @@ class _Unclosed(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         return self._raw.read(-1 if size is None else size)
+
+    def read_some(self, size: int) -> bytes:
+        """Up to size bytes: what is there, once something is, so that a live stream is not held back."""
+        try:
+            place = self._raw.fileno()
+        except (OSError, ValueError):  # not a real file
+            return self.read(size)
+        part = self._raw.read1(size)  # type: ignore[attr-defined]
+        parts = [part]
+        size -= len(part)
+        while part and size > 0 and select.select([place], [], [], _IDLE_SECONDS)[0]:
+            part = self._raw.read1(size)  # type: ignore[attr-defined]
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
