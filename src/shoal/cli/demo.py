@@ -89,16 +89,21 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
 
 def _verdict(report: Any, seconds: float) -> list[str]:
     metrics = report.metrics
-    unique = metrics["epochs"]["shares"]["1 (unique)"]
     verdict = "holds" if report.ok else "IS BROKEN: " + "; ".join(found.text() for found in report.violations)
-    return [
-        f"audit          the promise {verdict} (smallest crowd behind a released row: "
-        f"{min(metrics['smallest_crowd'].values())} people; {seconds:.1f} s)",
+    crowds = [crowd for crowd in metrics.get("smallest_crowd", {}).values() if crowd]
+    crowd = f"smallest crowd behind a released row: {min(crowds)} people" if crowds else "no row was released"
+    lines = [
+        f"audit          the promise {verdict} ({crowd}; {seconds:.1f} s)",
         f"people         {metrics['people']:,}, "
         f"of whom {metrics['people_never_released_share']:.1%} have no released row",
-        f"               {unique['shown']:.1%} of those shown in an hour have a released set no one else has:",
-        "               z hides rare sites, not rare combinations",
     ]
+    unique = metrics["epochs"]["shares"]["1 (unique)"]["shown"] if crowds else None
+    if unique is not None:
+        lines += [
+            f"               {unique:.1%} of those shown in an hour have a released set no one else has:",
+            "               z hides rare sites, not rare combinations",
+        ]
+    return lines
 
 
 def _places(out: Path, picture: str) -> list[str]:

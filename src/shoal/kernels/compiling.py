@@ -1,7 +1,7 @@
 """How kernels are compiled: cached, without the GIL, and without reference counting.
 
 Kernels get all memory from outside and make none, so there is nothing to count; without this every array handed from
-one kernel to another would cost two atomic operations, which was two thirds of the time of the crowd kernels.
+one kernel to another would cost two atomic operations, which was nearly half the time of the crowd kernels.
 """
 
 from __future__ import annotations

@@ -1,0 +1,74 @@
+"""What a new user stumbles over: each is said, and nothing made is thrown away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+import shoal as library
+from shoal.errors import PolicyError, RunError
+from tests.e2e.scene import ROWS, Scene, encode, shoal
+
+
+def test_a_finished_run_whose_output_is_gone_is_refused(scene: Scene) -> None:
+    assert scene.run("--checkpoint", "state").code == 0
+    assert scene.run("--checkpoint", "state").code == 0
+    (scene.folder / "out.csv").unlink()
+    ended = scene.run("--checkpoint", "state")
+    assert ended.code == 1
+    assert "out.csv: this run was finished, but its output is gone" in ended.err
+
+
+def test_the_doctor_looks_at_the_columns_of_every_file(scene: Scene) -> None:
+    scene.sections["source"] = {"kind": "csv", "path": "in*.csv"}
+    scene.write("in2.csv", encode("csv", [{**row, "site": "x"} for row in ROWS]))
+    assert scene.run("--json").code == 0
+    assert shoal("doctor", scene.policy).code == 0
+    scene.write("in2.csv", b"ts,user,page\n1,ann,x\n")
+    ended = shoal("doctor", scene.policy)
+    assert ended.code == 1
+    assert b"in2.csv: there is no column 'site'" in ended.out
+
+
+def test_the_doctor_says_what_would_be_replaced(scene: Scene) -> None:
+    scene.sections["sink"] = {"kind": "csv", "path": "out/"}
+    assert scene.run().code == 0
+    assert b"out/: holds part files already, which will be replaced" in shoal("doctor", scene.policy).out
+
+
+def test_a_sealed_trace_without_a_key(scene: Scene, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.sections["trace"] = {"path": "trace.parquet"}
+    assert scene.run().code == 0
+    args = ("audit", "out.csv", "--truth", "in.csv", "--trace", "trace.parquet", "--policy", scene.policy)
+    assert shoal(*args).code == 0
+    monkeypatch.delenv("SHOAL_KEY_FILE")
+    ended = shoal(*args)
+    assert ended.code == 1
+    assert "trace.parquet: the trace is sealed; set SHOAL_KEY_FILE" in ended.err
+
+
+def test_a_key_that_is_text() -> None:
+    with pytest.raises(PolicyError, match="key: must be bytes"):
+        library.ZAnonymity(z=2, window=1, person="u", time="t", attribute="a", key="sixteen letters!")  # type: ignore[arg-type]
+
+
+def test_a_demo_without_its_picture_still_tells_its_result(scene: Scene) -> None:
+    with patch("shoal.figures.z_day.draw_day", side_effect=RunError("no pictures here")):
+        ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
+    assert ended.code == 0
+    assert b"the promise holds (smallest crowd behind a released row: 5 people" in ended.out
+    assert b"none: no pictures here" in ended.out
+
+
+def test_the_help_says_what_every_command_is_for() -> None:
+    out = shoal("--help").out.decode()
+    for sentence in ("Anonymize a stream", "Check a policy", "Check a release", "Make a day of web visits"):
+        assert sentence in out
+
+
+def test_a_demo_in_which_nothing_may_leave(scene: Scene) -> None:
+    ended = shoal("demo", "--people", "50", "--events", "500", "--z", "40", "--out", scene.folder / "demo")
+    assert ended.code == 0
+    assert b"no row was released" in ended.out
