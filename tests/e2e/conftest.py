@@ -13,6 +13,8 @@ from tests.e2e.scene import ROWS, Scene, encode
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Good input and a good policy; no key is given."""
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    # On a machine that still has to compile its kernels a run takes long enough for a line of progress.
+    monkeypatch.setattr("shoal.cli.showing._SECONDS_BETWEEN_LINES", float("inf"))
     monkeypatch.chdir(tmp_path)
     scene = Scene(tmp_path)
     scene.write("in.csv", encode("csv", ROWS))
