@@ -6,20 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.anonymizers.castle import Castle
+    from shoal.anonymizers.fads import Fads
+    from shoal.anonymizers.fads_varied import FadsVaried
+    from shoal.anonymizers.fast import Fast
+    from shoal.anonymizers.iot_anonymization import IotAnonymization
+    from shoal.anonymizers.k_varp import KVarp
+    from shoal.anonymizers.least_loss import LeastLoss
     from shoal.anonymizers.restoring import restore
     from shoal.anonymizers.z_anonymity import ZAnonymity
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
     from shoal.pipeline import Pipeline
+    from shoal.schema import Categorical, Numeric, Schema
 
 __version__ = "0.1.0"
-__all__ = ["Hierarchy", "Pipeline", "ShoalError", "ZAnonymity", "audit", "restore"]
+__all__ = [
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "LeastLoss",
+    "Numeric", "Pipeline", "Schema", "ShoalError", "ZAnonymity", "audit", "restore",
+]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
 _PLACES = {
+    "Castle": "shoal.anonymizers.castle",
+    "Categorical": "shoal.schema",
+    "Fads": "shoal.anonymizers.fads",
+    "FadsVaried": "shoal.anonymizers.fads_varied",
+    "Fast": "shoal.anonymizers.fast",
     "Hierarchy": "shoal.hierarchies",
+    "IotAnonymization": "shoal.anonymizers.iot_anonymization",
+    "KVarp": "shoal.anonymizers.k_varp",
+    "LeastLoss": "shoal.anonymizers.least_loss",
+    "Numeric": "shoal.schema",
     "Pipeline": "shoal.pipeline",
+    "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
     "ZAnonymity": "shoal.anonymizers.z_anonymity",
     "audit": "shoal.auditor",

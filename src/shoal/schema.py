@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Protocol, get_args
 
 from shoal.errors import PolicyError
 
@@ -59,3 +63,204 @@ def _text_ns(text: str, name: str) -> int:
         units = ", ".join(NANOSECONDS)
         raise PolicyError(f'{name}: not a duration; write for example "90s", "30min" or "1h30min" (units: {units})')
     return exact + round(total)
+
+
+# ---- roles of columns
+
+Outside = Literal["refuse", "clamp"]
+
+
+class Tree(Protocol):
+    """What a schema needs of a hierarchy; shoal.Hierarchy is one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether values are not listed."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every label, the root first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as plain values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A number that may help to find a person; it leaves as a range.
+
+    Parameters
+    ----------
+    name
+        The column: numbers, or timestamps (then ``low`` and ``high`` may be ISO 8601 text and ``grid`` a duration).
+    low, high
+        The domain. Losses are measured against it; a range never leaves it.
+    weight
+        How much a loss here counts.
+    grid
+        Ranges are widened to multiples of this, counted from ``low``: without it a range ends at two people's values.
+    outside
+        What becomes of a value outside the domain: ``"refuse"`` (the row goes to the dead letters) or ``"clamp"``.
+    """
+
+    name: str
+    low: float
+    high: float
+    weight: float = 1.0
+    grid: float | None = None
+    outside: Outside = "refuse"
+
+    def __post_init__(self) -> None:
+        problems = [*_name_problems(self.name), *_weight_problems(self.name, self.weight)]
+        for key in ("low", "high"):
+            object.__setattr__(self, key, _number(self.name, key, getattr(self, key), problems))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", _step(self.name, self.grid, problems))
+        if not problems and self.low >= self.high:
+            problems.append(f"column {self.name!r}: low must be below high")
+        if self.outside not in get_args(Outside):
+            problems.append(f'column {self.name!r}: outside must be "refuse" or "clamp"')
+        if problems:
+            raise PolicyError(problems)
+
+    def describe(self) -> dict[str, Any]:
+        """The role as plain values."""
+        return {
+            "kind": "numeric", "name": self.name, "low": self.low, "high": self.high, "weight": self.weight,
+            "grid": self.grid, "outside": self.outside,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A value that may help to find a person; it leaves as a label of its hierarchy.
+
+    Parameters
+    ----------
+    name
+        The column; its values are leaves of the hierarchy.
+    hierarchy
+        A :class:`shoal.Hierarchy` that lists its values.
+    weight
+        How much a loss here counts.
+    """
+
+    name: str
+    hierarchy: Tree
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        problems = [*_name_problems(self.name), *_weight_problems(self.name, self.weight)]
+        if not hasattr(self.hierarchy, "leaf_counts"):
+            problems.append(f"column {self.name!r}: hierarchy must be a shoal.Hierarchy")
+        elif self.hierarchy.is_open:
+            problems.append(
+                f"column {self.name!r}: the hierarchy must list its values; use from_nested, from_csv or flat"
+            )
+        if problems:
+            raise PolicyError(problems)
+
+    def describe(self) -> dict[str, Any]:
+        """The role as plain values."""
+        tree = self.hierarchy.to_dict()
+        return {"kind": "categorical", "name": self.name, "hierarchy": tree, "weight": self.weight}
+
+
+Quasi = Numeric | Categorical
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Which column of a tuple stream is what.
+
+    Quasi-identifiers leave generalized, sensitive and carried columns unchanged, and no other column leaves.
+    A value may be missing in any quasi-identifier.
+
+    Examples
+    --------
+    >>> schema = Schema(person="id", quasi=[Numeric("age", low=0, high=120)], sensitive=["illness"])
+    >>> schema.columns
+    ('id', 'age', 'illness')
+    """
+
+    person: str
+    quasi: Sequence[Quasi]
+    time: str | None = None
+    sensitive: Sequence[str] = ()
+    carry: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        problems = [*_name_problems(self.person, "person")]
+        if self.time is not None:
+            problems += _name_problems(self.time, "time")
+        object.__setattr__(self, "quasi", _listed(self.quasi, Numeric | Categorical))
+        if not self.quasi or not all(isinstance(role, Numeric | Categorical) for role in self.quasi):
+            problems.append("quasi: give a list of shoal.Numeric and shoal.Categorical, at least one")
+        for key in ("sensitive", "carry"):
+            names = _listed(getattr(self, key), str)
+            object.__setattr__(self, key, names)
+            problems += [problem for name in names for problem in _name_problems(name, key)]
+        problems += self._repeated() if not problems else []
+        if problems:
+            raise PolicyError(problems)
+
+    def _repeated(self) -> Iterator[str]:
+        # Time may also be a quasi-identifier or carried: that it orders the stream is not a way to leave.
+        names = [self.person, *(role.name for role in self.quasi), *self.sensitive, *self.carry]
+        for name in sorted({name for name in names if names.count(name) > 1 or self.person == self.time == name}):
+            yield f"column {name!r}: has two roles; a column is person, quasi-identifier, sensitive or carried, once"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns read, each once."""
+        names = (
+            self.person, *((self.time,) if self.time else ()), *(role.name for role in self.quasi),
+            *self.sensitive, *self.carry,
+        )  # fmt: skip
+        return tuple(dict.fromkeys(names))
+
+    def describe(self) -> dict[str, Any]:
+        """The schema as plain values."""
+        return {
+            "person": self.person, "time": self.time, "quasi": [role.describe() for role in self.quasi],
+            "sensitive": list(self.sensitive), "carry": list(self.carry),
+        }  # fmt: skip
+
+
+def _listed(given: object, kind: Any) -> tuple[Any, ...]:
+    if isinstance(given, kind):
+        return (given,)
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else (given,)
+
+
+def _name_problems(name: object, role: str = "name") -> list[str]:
+    return [] if isinstance(name, str) and name else [f"{role}: must be the name of a column"]
+
+
+def _weight_problems(name: object, weight: object) -> list[str]:
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if is_number and 0 < weight < math.inf:  # type: ignore[operator]
+        return []
+    return [f"column {name!r}: weight must be a number above 0"]
+
+
+def _number(name: object, key: str, value: Any, problems: list[str]) -> float:
+    """A bound as a number; a moment counts in seconds."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, datetime):
+            value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 2**53:
+        problems.append(f"column {name!r}: {key} must be a number of at most 2^53, or a moment in ISO 8601")
+        return 0.0
+    return value
+
+
+def _step(name: object, grid: Any, problems: list[str]) -> float:
+    value = duration_ns(grid, name=f"column {name!r}: grid") / NANOSECONDS["s"] if isinstance(grid, str) else grid
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        problems.append(f"column {name!r}: grid must be a number above 0, or a duration")
+        return 1.0
+    return value

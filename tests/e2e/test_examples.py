@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import runpy
+import shutil
+from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+
+from tests.e2e.scene import shoal
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -30,3 +35,28 @@ def test_generalize_hosts():
     # the fourth person under blog.example is the first row that may leave, and only as that domain
     assert released.column("site").to_pylist() == ["blog.example", "blog.example", "example"]
     assert released.column("ts").to_pylist() == [30, 40, 50]
+
+
+def test_every_folder_is_tested():
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"} == {"tuples"}
+
+
+def test_tuples(tmp_path, monkeypatch):
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    folder = Path(shutil.copytree(EXAMPLES / "tuples", tmp_path / "tuples"))
+    runpy.run_path(str(folder / "make_people.py"))["main"](folder)
+    policy = folder / "policy.toml"
+    looked = shoal("doctor", policy)
+    assert looked.code == 0, looked.out
+    assert b"average loss" in looked.out
+    ended = shoal("run", policy, "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["rows_in"], ended.summary["dead"]) == (2000, 0)
+    assert 0 < ended.summary["metrics"]["loss"] < 0.6
+    released = pq.read_table(folder / "released.parquet")
+    assert released.column_names == ["age", "hours", "school", "district", "work", "channel"]
+    assert released.num_rows == ended.summary["released"] > 1900
+    ranges = [row for row in released.column("age").to_pylist() if row is not None]
+    assert all((row["lo"] - 17) % 5 == 0 and 17 <= row["lo"] <= row["hi"] <= 90 for row in ranges)
+    alike = Counter(map(str, released.drop_columns(["work", "channel"]).to_pylist()))
+    assert min(alike.values()) >= 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 from typing import Any
@@ -161,6 +162,14 @@ def test_declared_types() -> None:
         (3, "t", "not a value of type timestamp[ns]; correct it, or [source] types"),
     ]
     assert parts[0].batch.schema.types == list(types.values())
+
+
+def test_times_without_a_zone_are_in_utc() -> None:
+    data = b"t\n2024-01-01T01:00:00\n2024-01-01 02:00:00+01:00\n2024-01-01\n2024-01-01T01:00:00Z\n\nsoon\n01:00Z\n"
+    rows, problems, _ = decode(data, ["t"], types={"t": pa.timestamp("ns", tz="UTC")})
+    one, midnight = (datetime.datetime(2024, 1, 1, hour, tzinfo=datetime.UTC) for hour in (1, 0))
+    assert [row[0] for row in rows] == [one, one, midnight, one, None, None]
+    assert [problem[0] for problem in problems] == [4, 5]
 
 
 def test_many_misfits() -> None:

@@ -93,6 +93,7 @@ def test_numbers_in_a_text_column_are_their_json_text() -> None:
         (pa.float64(), [1, 2.5, 2**53], ["1", True, 2**53 + 1]),
         (pa.bool_(), [True, None], [1, 0.0, "true"]),
         (pa.timestamp("ns"), ["2024-01-01T00:00:00"], [5, "soon", True]),
+        (pa.timestamp("ns", tz="UTC"), ["2024-01-01T00:00:00", "2024-01-01T00:00:00Z"], [5, "soon"]),
         (pa.date32(), ["2024-01-01"], ["2024-13-01"]),
         (pa.list_(pa.string()), [["x", "y", None], [], None], ["x", {"x": 1}, [["x"]]]),
         (pa.list_(pa.int64()), [[1, 2]], [["x"], [1, 1.5]]),
@@ -107,6 +108,16 @@ def test_declared_types(kind: pa.DataType, good: list[Any], bad: list[Any]) -> N
         assert [row[0] for row in rows[: len(good)]] == good
     else:
         assert isinstance(rows[0][0], datetime.date)
+
+
+def test_assumed_types_hold_whatever_the_first_records_show() -> None:
+    data = jsonl({"a": 1, "b": None}, {"a": 2, "b": None}, {"a": 2.5, "b": 7}, {"a": "x", "b": 7})
+    rows, problems, _ = decode(data, ["a", "b"], assumed={"a": pa.float64(), "b": pa.float64()})
+    assert rows == [(1.0, None), (2.0, None), (2.5, 7.0), (None, None)]
+    assert [(row, column) for row, column, _ in problems] == [(3, "a")]
+    assert decode(data, ["a"], types={"a": pa.string()}, assumed={"a": pa.float64()})[0][0] == ("1",)
+    with pytest.raises(InputError, match="there is no key 'c' in its first 4 records"):
+        decode(data, ["c"], assumed={"c": pa.float64()})
 
 
 @pytest.mark.parametrize(

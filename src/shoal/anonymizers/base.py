@@ -63,6 +63,8 @@ class Guarantee:
     """Longest event time a record may be held; None where the method declares none."""
     max_held: int | None
     """Most records held at once; None where time alone bounds them."""
+    max_delay_arrivals: int | None = None
+    """Most arrivals a record may be held for; None where arrivals do not bound it."""
 
 
 @dataclass(frozen=True, slots=True)

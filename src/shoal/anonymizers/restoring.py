@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.fads import Fads
+from shoal.anonymizers.fads_varied import FadsVaried
+from shoal.anonymizers.fast import Fast
+from shoal.anonymizers.iot_anonymization import IotAnonymization
+from shoal.anonymizers.k_varp import KVarp
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.errors import CheckpointError
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import open_state
 
-METHODS: Final[dict[str, type[ZAnonymity]]] = {ZAnonymity.method: ZAnonymity}
+METHODS: Final[dict[str, Any]] = {
+    made.method: made for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization)
+}
 
 
 def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
@@ -30,4 +37,5 @@ def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
         raise CheckpointError(
             f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have"
         )
-    return method.from_state(opened, secret)
+    anonymizer: Anonymizer = method.from_state(opened, secret)
+    return anonymizer

@@ -55,7 +55,7 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     carry, shown_carry = _carried(promise, release, known)
     return Facts(
         time=time,
-        usable=has_time & _is_someone(person, persons),  # broken records have neither
+        usable=has_time & is_someone(person, persons),  # broken records have neither
         person=person,
         carry=carry,
         shown_time=shown_time,
@@ -67,7 +67,8 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     )
 
 
-def _is_someone(person: Ints, persons: list[str]) -> Bools:
+def is_someone(person: Ints, persons: list[str]) -> Bools:
+    """Tell which person codes stand for an identifier that is not empty."""
     return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
 
 
@@ -80,10 +81,16 @@ def _carried(promise: ZPromise, release: Rows, truth: Rows) -> tuple[Ints, Ints]
     """Number the combinations of carried values, whatever spelling each side uses."""
     sides = [np.zeros(len(truth), np.int64)], [np.zeros(len(release), np.int64)]
     for name in promise.carry:
-        labels, (known, shown) = shared_codes(truth.text(name), release.text(name))
-        same = shared_codes(pa.chunked_array([[plain(label) for label in labels]], TEXT))[1][0]
-        spelling = np.append(same, -1)  # code -1 picks the last
-        sides[0].append(spelling[known])
-        sides[1].append(spelling[shown])
+        _, known, shown = spelt_codes(name, truth, release)
+        sides[0].append(known)
+        sides[1].append(shown)
     joined = dense(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     return joined[: len(truth)], joined[len(truth) :]
+
+
+def spelt_codes(name: str, truth: Rows, release: Rows) -> tuple[list[str], Ints, Ints]:
+    """Number a column's values on both sides, whatever spelling each uses; return the texts as well. Null is -1."""
+    labels, (known, shown) = shared_codes(truth.text(name), release.text(name))
+    texts, (same,) = shared_codes(pa.chunked_array([[plain(label) for label in labels]], TEXT))
+    spelling = np.append(same, -1)  # code -1 picks the last
+    return texts, spelling[known], spelling[shown]

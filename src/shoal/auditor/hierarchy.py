@@ -36,6 +36,26 @@ class Tree:
     def __init__(self, parents: Mapping[str, str | None]) -> None:
         self._parents = parents
 
+    @property
+    def root(self) -> str:
+        """The label above everything."""
+        return next(label for label, above in self._parents.items() if above is None)
+
+    def leaf_counts(self) -> dict[str, int]:
+        """Return how many leaves stand at or below every label; a leaf has none but itself."""
+        inner = set(self._parents.values())
+        counts = dict.fromkeys(self._parents, 0)
+        for leaf in self._parents:
+            if leaf not in inner:
+                for label in self._climb(leaf):
+                    counts[label] += 1
+        return counts
+
+    def is_leaf(self) -> dict[str, bool]:
+        """Return, for every label, whether nothing stands below it."""
+        inner = set(self._parents.values())
+        return {label: label not in inner for label in self._parents}
+
     def path(self, value: str) -> tuple[str, ...]:
         """Return the labels from the value to the root."""
         return tuple(self._climb(value)) if value in self._parents else ()
@@ -52,6 +72,12 @@ class Flat:
 
     def __init__(self, values: set[str] | None, root: str = ROOT) -> None:
         self._values, self._root = values, root
+
+    def planted(self) -> Tree | None:
+        """Return the same labels as a tree; None when the values are not listed."""
+        if self._values is None:
+            return None
+        return Tree({self._root: None, **dict.fromkeys(sorted(self._values - {self._root}), self._root)})
 
     def path(self, value: str) -> tuple[str, ...]:
         """Return the value and the root."""
@@ -106,6 +132,15 @@ def _from_separator(spec: Mapping[str, Any], name: str) -> Separated:
     if not isinstance(separator, str) or not separator:
         raise PolicyError(f"{name}: separator must be text of at least one character")
     return Separated(separator, keeps_end=keeps_end, root=str(spec.get("root", ROOT)))
+
+
+def read_tree(spec: Any, *, folder: Path, name: str) -> Tree:
+    """Build a hierarchy that lists its values."""
+    ladder = read_hierarchy(spec, folder=folder, name=name)
+    tree = ladder.planted() if isinstance(ladder, Flat) else ladder
+    if not isinstance(tree, Tree):
+        raise PolicyError(f"{name}: the hierarchy must list its values; use csv, nested or flat with values")
+    return tree
 
 
 def _text_of(spec: Mapping[str, Any], folder: Path, name: str) -> str:

@@ -9,10 +9,15 @@ from shoal.auditor.evidence import Evidence
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
+from shoal.auditor.tuples import audit_tuples
+from shoal.auditor.tuples_promise import METHODS as TUPLE_METHODS
 from shoal.auditor.z import audit_z
 from shoal.errors import PolicyError
 
-FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {"z-anonymity": audit_z}
+FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
+    "z-anonymity": audit_z,
+    **dict.fromkeys(TUPLE_METHODS, audit_tuples),
+}
 
 
 def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None) -> AuditReport:

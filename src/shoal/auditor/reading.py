@@ -65,18 +65,18 @@ class Rows:
 
     def text(self, name: str) -> Any:
         """Return a column as Arrow text."""
-        pieces = [as_text(column) for column in self._pieces(name)]
+        pieces = [as_text(column) for column in self.pieces(name)]
         chunks = [chunk for piece in pieces for chunk in getattr(piece, "chunks", [piece])]
         return pa.chunked_array(chunks, TEXT)
 
     def moments(self, name: str) -> tuple[Ints, Bools]:
         """Return a time column as nanoseconds, and which rows hold a time."""
-        pairs = [as_ns(column) for column in self._pieces(name)]
+        pairs = [as_ns(column) for column in self.pieces(name)]
         return _joined([ns for ns, _ in pairs], np.int64), _joined([valid for _, valid in pairs], np.bool_)
 
     def numbers(self, name: str) -> Ints:
         """Return a column of whole numbers; -1 where there is none."""
-        return _joined([as_whole(column) for column in self._pieces(name)], np.int64)
+        return _joined([as_whole(column) for column in self.pieces(name)], np.int64)
 
     def require(self, *names: str) -> None:
         """Raise InputError when a column is missing."""
@@ -84,7 +84,8 @@ class Rows:
         if missing:
             raise InputError(f"{self.name}: no column {', '.join(missing)}; check the policy and the file")
 
-    def _pieces(self, name: str) -> Iterator[Any]:
+    def pieces(self, name: str) -> Iterator[Any]:
+        """Yield a column part by part, as it came: Arrow, or a list of Python values."""
         for columns, broken in self.parts:
             yield columns.get(name, pa.nulls(len(broken)))
 

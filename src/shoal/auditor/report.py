@@ -110,6 +110,8 @@ def _numbers(metrics: Mapping[str, Any]) -> list[str]:
 def _number(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_number(inner)}" for name, inner in value.items())
+    if value is None:
+        return "–"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

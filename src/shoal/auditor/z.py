@@ -12,9 +12,9 @@ from shoal.auditor.evidence import Evidence
 from shoal.auditor.exposure import describe_epochs
 from shoal.auditor.facts import Facts, read_facts
 from shoal.auditor.ledger import Ledger, read_ledger
+from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Attribute, ZPromise, read_z_promise
 from shoal.auditor.pseudonyms import check_linked_pseudonyms, check_other_columns, check_pseudonyms
-from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
 
 METHOD: Final = "z-anonymity"
@@ -29,7 +29,7 @@ _RESIDUAL: Final = (
 def audit_z(evidence: Evidence) -> AuditReport:
     """Recount what a z-anonymity policy promised."""
     promise, notes = read_z_promise(evidence.policy), Notes()
-    if _check_columns(promise, evidence.release, notes):
+    if check_columns(promise.columns, evidence.release, notes):
         facts = read_facts(promise, evidence.release, evidence.truth)
         _check_alone(facts, promise, notes)
         counted = facts.usable
@@ -40,22 +40,6 @@ def audit_z(evidence: Evidence) -> AuditReport:
             counted = _check_against_truth(evidence, facts, promise, notes)
         _measure(facts, promise, counted, notes)
     return notes.report(METHOD)
-
-
-def _check_columns(promise: ZPromise, release: Rows, notes: Notes) -> bool:
-    """Check the columns; tell whether the rows can be looked at."""
-    there = release.columns
-    missing = [name for name in promise.columns if name not in there]
-    extra = [number for number, name in enumerate(there) if name not in promise.columns]
-    if not len(release) and not there:
-        return True
-    # Without a header the first row passes for one: repeat names only where all expected ones are there.
-    names = ", ".join(str(number) if missing else there[number] for number in extra)
-    notes.violation("extra-column", f"The release has columns that must not leave: {names}.", count=len(extra))
-    notes.violation("missing-column", f"The release lacks columns: {', '.join(missing)}.", count=len(missing))
-    if missing:
-        notes.skip("No row was checked: the release lacks columns.")
-    return not missing
 
 
 def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:

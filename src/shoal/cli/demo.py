@@ -124,6 +124,7 @@ def _draw(pipeline: Any, out: Path, report: Any, z: int) -> None:
     from shoal.times import column_ns
 
     policy = pipeline.policy
+    assert policy.stream.time is not None
     with make_decoder(policy, make_files(policy)[0], (policy.stream.time,)) as decoder:
         columns = [column_ns(decoded.batch.column(0)) for decoded in decoder.batches()]
     times, usable = (np.concatenate(parts) for parts in zip(*columns, strict=True))

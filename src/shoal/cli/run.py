@@ -20,6 +20,10 @@ def run(
     Released rows go to the policy's sink, unusable ones to the dead letters beside it. Exit code 0 when all went
     well, 1 when the run failed or the input broke off, 2 when the policy is wrong.
 
+    The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
+    k-varp, iot-anonymization, castle or fads-varied for whole rows, of which every one leaves alike for k people within
+    a deadline. The summary then also tells the average loss, the delay, and the clusters formed and reused.
+
     Examples:
 
         shoal run policy.toml
@@ -27,6 +31,8 @@ def run(
         shoal run policy.toml --checkpoint state/     (kill it, start it again: it goes on)
 
         shoal run policy.toml --json > summary.json
+
+        shoal doctor people.toml && shoal run people.toml --quiet
 
     Parameters
     ----------

@@ -87,10 +87,12 @@ def summary_lines(summary: RunSummary) -> list[str]:
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
-        f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}",
+        f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}"
+        + ("  (they left, fully generalized)" if summary.suppressed_left and summary.suppressed else ""),
         f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
     ]
     lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
+    lines += _metric_lines(summary)
     lines += [
         f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({summary.seconds:.1f} s)",
         f"promise        {summary.guarantee}",
@@ -101,6 +103,20 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if summary.trace:
         lines.append(f"trace          {summary.trace}  (private: for the auditor)")
     return lines
+
+
+def _metric_lines(summary: RunSummary) -> list[str]:
+    """What was lost and how long rows waited, where the method measures it."""
+    found, unit = summary.metrics, summary.delay_unit
+    if not found:
+        return []
+    lines = [
+        f"average loss   {found['loss']:>12.3f}  of 1, over what rows carry ({found['loss_all']:.3f} over all columns)",
+        f"average delay  {found['delay']:>12,.1f}  {unit} (longest {found['max_delay']:,g})",
+        f"clusters       {found['formed']:>12,}  formed, {found['merged']:,} of them of rows with different values "
+        f"missing; {found['reused']:,} rows left by reuse",
+    ]
+    return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
 
 
 def _share(part: int, whole: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from shoal.decode.base import Problem
 
 NOT_UTF8 = "not valid UTF-8; convert the file to UTF-8"
+_HAS_ZONE: Final = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 
 def fit(column: Any, kind: pa.DataType) -> tuple[Any, npt.NDArray[np.int64]]:
@@ -61,9 +62,22 @@ def misfit_problems(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -
     return [Problem(int(row), name, f"not a value of type {kind}; correct it, or [source] types") for row in rows]
 
 
+def cast_text(text: Any, kind: pa.DataType) -> Any:
+    """Text as values of a type; of a time without a zone it is taken that UTC was meant."""
+    if not pa.types.is_timestamp(kind) or kind.tz != "UTC":
+        return text.cast(kind)
+    nothing = pa.scalar(None, pa.string())
+    has_zone = pc.match_substring_regex(text, _HAS_ZONE)
+    zoned = pc.if_else(has_zone, text, nothing).cast(kind)
+    local = pc.if_else(has_zone, nothing, text).cast(pa.timestamp(kind.unit))
+    return pc.coalesce(zoned, pc.assume_timezone(local, "UTC"))
+
+
 def _cast(column: Any, kind: pa.DataType) -> Any:
     try:
-        return column if column.type == kind else column.cast(kind)
+        if column.type == kind:
+            return column
+        return cast_text(column, kind) if column.type == pa.string() else column.cast(kind)
     except pa.ArrowInvalid:
         return None
 

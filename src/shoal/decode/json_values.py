@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.decode.base import Problem
+from shoal.decode.columns import cast_text
 
 _NESTED: Final = "an object or a list where a single value is needed"
 _EXACT: Final = 2**53  # integers up to here are exact as floats
@@ -110,9 +111,7 @@ def _integer(value: Any) -> int:
 
 def _scalar(value: Any, kind: pa.DataType) -> Any:
     try:
-        scalar = (
-            pa.scalar(value, type=pa.string()).cast(kind) if isinstance(value, str) else pa.scalar(value, type=kind)
-        )
+        scalar = cast_text(pa.array([value]), kind)[0] if isinstance(value, str) else pa.scalar(value, type=kind)
     except (pa.ArrowException, OverflowError):
         raise _Misfit from None
     return scalar.as_py() if not pa.types.is_temporal(kind) else scalar

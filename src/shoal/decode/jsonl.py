@@ -38,6 +38,12 @@ class JsonlDecoder(Decoder):
     Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all
     integers, numbers, else text; in a text column numbers and booleans are their JSON text. A value that does
     not fit its column later on is a problem, and so are objects and lists (unless `types` declares a list).
+
+    Parameters
+    ----------
+    assumed
+        Types of columns that the first records must have, but cannot tell the type of: numbers that happen to be
+        whole, or null, so far.
     """
 
     def __init__(
@@ -46,10 +52,12 @@ class JsonlDecoder(Decoder):
         *,
         columns: Sequence[str],
         types: Mapping[str, pa.DataType] | None = None,
+        assumed: Mapping[str, pa.DataType] | None = None,
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         super().__init__(file, columns=columns, types=types)
+        self._assumed = dict(assumed or {})
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
         self._schema: pa.Schema | None = None
@@ -97,7 +105,7 @@ class JsonlDecoder(Decoder):
         missing = [name for name in self._columns if name not in self._declared]
         records, _ = self._parse(window.sample()) if missing else ([], [])
         self._require_keys(missing, [record for record in records if record])
-        found = {name: infer([record.get(name) for record in records]) for name in missing}
+        found = {name: self._assumed.get(name) or infer([record.get(name) for record in records]) for name in missing}
         return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
 
     def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:

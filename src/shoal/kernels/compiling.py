@@ -32,6 +32,13 @@ def kernel(function: Callable[..., Any]) -> Any:
     return _stamped(njit(function, cache=True, nogil=True, _nrt=False))
 
 
+def piece(function: Callable[..., Any]) -> Any:
+    """Compile a function that only kernels call: without the way in from Python, which costs most of the compiling."""
+    return _stamped(
+        njit(function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    )
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function on numbers into whoever calls it."""
     return _stamped(njit(function, cache=True, inline="always"))

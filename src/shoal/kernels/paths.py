@@ -59,7 +59,7 @@ def is_text(data, begin, end, text):
     """Whether data[begin:end] equals text."""
     if end - begin != len(text):
         return False
-    for i in range(len(text)):  # noqa: SIM110 - kernels make no generators
+    for i in range(len(text)):
         if data[begin + i] != text[i]:
             return False
     return True

@@ -13,6 +13,8 @@ class RunSummary:
     rows_in: int = 0
     released: int = 0
     suppressed: int = 0
+    suppressed_left: bool = False
+    """Whether suppressed rows leave all the same, with nothing in them that tells of the person."""
     dead: int = 0
     dead_by_reason: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
@@ -22,6 +24,10 @@ class RunSummary:
     finished_before: bool = False
     live_pairs: int = 0
     state_bytes: int = 0
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """What the method measured as rows went by, such as the average loss; empty where it measures nothing."""
+    delay_unit: str = "seconds"
+    """What delays in `metrics` are counted in."""
     guarantee: str = ""
     released_to: str = ""
     dead_letters: str = ""

@@ -36,7 +36,8 @@ def make_files(policy: Policy) -> list[InputFile]:
 
 def make_anonymizer(policy: Policy, secret: Secret) -> Anonymizer:
     """The anonymizer with the policy's parameters."""
-    return METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
+    made: Anonymizer = METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
+    return made
 
 
 def make_decoder(
@@ -45,11 +46,15 @@ def make_decoder(
     """The decoder of one file; `types` are those of the first file."""
     source = policy.source
     options: dict[str, Any] = {}
+    declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
+    assumed = {name: _TYPES[kind] for name, kind in policy.anonymize.column_types().items() if name in columns}
     if source.kind == "csv":
         options = {"delimiter": source.delimiter, "header": source.header}
+        declared = {**assumed, **declared}
+    if source.kind == "jsonl":
+        options = {"assumed": assumed}
     if source.max_record_bytes is not None:
         options["max_record_bytes"] = source.max_record_bytes
-    declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
     return decoder_for(source.kind)(file, columns=columns, types=types or declared, **options)
 
 
@@ -74,7 +79,8 @@ def _encoder(policy: Policy) -> Encoder:
     if sink.kind == "csv":
         options["delimiter"] = sink.delimiter
     if sink.kind == "parquet":
-        options["plain"] = (policy.stream.person,)  # pseudonyms hardly repeat: a dictionary only costs
+        is_written = policy.anonymize.PUBLISHES_PSEUDONYMS
+        options["plain"] = (policy.stream.person,) if is_written else ()  # they hardly repeat: a dictionary only costs
     if sink.kind == "arrow":
         return _arrow_encoder(policy)
     return encoder_for(sink.kind)(**options)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,36 +16,20 @@ from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
+from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
+from shoal.policy.method_base import MethodSection
+from shoal.policy.tuples import TupleSection
 from shoal.sources.files import InputFile
 from shoal.times import column_ns
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
 
-Level = Literal["good", "look", "wrong"]
 SAMPLE_ROWS: Final = 100_000
 _NEARLY_UNIQUE: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """One thing seen: good, worth a look, or wrong; with what it means and what to do."""
-
-    level: Level
-    topic: str
-    sentence: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The first rows of the input."""
-
-    batch: pa.RecordBatch
-    problems: tuple[tuple[str | None, str], ...]
-    is_all: bool
+_TRIED_DEADLINES: Final = 10
+_TRIED_ROWS: Final = 20_000
+"""Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
 
 
 def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
@@ -73,14 +56,15 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
         path = Path(os.environ[KEY_FILE_VARIABLE])
         if path.stat().st_mode & 0o077:
             yield Remark("look", "key", f"{path}: others can read the key; run: chmod 600 {path}")
-        yield Remark("good", "key", f"pseudonyms and sealed files use the key that {KEY_FILE_VARIABLE} names")
+        what = "pseudonyms and sealed files use" if policy.anonymize.PUBLISHES_PSEUDONYMS else "sealed files use"
+        yield Remark("good", "key", f"{what} the key that {KEY_FILE_VARIABLE} names")
     elif policy.checkpoint is not None:
         yield Remark(
             "look", "key",
             f"{KEY_FILE_VARIABLE} is not set: a key will be made beside the checkpoint, which protects only against "
             "someone who copies the checkpoint alone",
         )  # fmt: skip
-    else:
+    elif policy.anonymize.PUBLISHES_PSEUDONYMS:
         yield Remark(
             "look", "key",
             f"{KEY_FILE_VARIABLE} is not set: pseudonyms use a key that ends with the run; two runs cannot be joined",
@@ -130,8 +114,12 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
         empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
         types = decoder.types
     remarks += _other_files(policy, files[1:], anonymizer.columns, types)
-    problems = tuple((problem.column, problem.reason) for part in decoded for problem in part.problems)
-    return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), problems, is_all)
+    problems: list[Unreadable] = []
+    first = 0
+    for part in decoded:
+        problems += (Unreadable(first + problem.row, problem.column, problem.reason) for problem in part.problems)
+        first += part.batch.num_rows
+    return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), tuple(problems), is_all)
 
 
 def _other_files(
@@ -163,33 +151,36 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
     whole = "all" if sample.is_all else "the first"
     yield Remark("good", "sample", f"{whole} {batch.num_rows:,} rows were looked at")
     if sample.problems:
-        column, reason = sample.problems[0]
-        where = f"column {column!r}: " if column else ""
+        worst = sample.problems[0]
+        where = f"column {worst.column!r}: " if worst.column else ""
         yield Remark(
             "look", "sample",
-            f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; the first: {where}{reason}",
+            f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; "
+            f"the first: {where}{worst.reason}",
         )  # fmt: skip
-    yield from _time_remarks(policy, batch)
-    yield from _carry_remarks(policy, batch)
-    yield from _outcome_remarks(anonymizer, sample)
+    if policy.stream.time is not None and policy.anonymize.runs_on_time:
+        yield from _time_remarks(policy, policy.stream.time, batch)
+    yield from _unchanged_remarks(policy, batch)
+    if isinstance(policy.anonymize, TupleSection):
+        yield from tuple_remarks(policy, policy.anonymize, sample)
+    yield from _outcome_remarks(policy, anonymizer, sample)
 
 
-def _time_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
-    times, usable = column_ns(batch.column(policy.stream.time))
+def _time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator[Remark]:
+    times, usable = column_ns(batch.column(column))
     known = times[usable]
     if not len(known):
-        yield Remark("wrong", "time", f"column {policy.stream.time!r}: no row has a usable time; name the right column")
+        yield Remark("wrong", "time", f"column {column!r}: no row has a usable time; name the right column")
         return
     newest = np.maximum.accumulate(known)
     behind = newest - known
     longest = int(behind.max())
     if longest:
         share = np.count_nonzero(behind) / len(known)
-        needed = float(np.quantile(behind[behind > 0], 0.99)) / 1e9
         yield Remark(
             "look", "time",
             f"{share:.2%} of rows come after a newer one, up to {longest / 1e9:,.0f} s late; "
-            f'lateness = "{int(np.ceil(needed))}s" would take in 99% of them',
+            + _late_words(policy, behind[behind > 0]),
         )  # fmt: skip
     gaps = np.diff(newest)
     max_gap = getattr(policy.anonymize, "max_gap", None)
@@ -202,36 +193,63 @@ def _time_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-def _carry_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
-    for name in policy.stream.carry:
+def _late_words(policy: Policy, behind: Any) -> str:
+    if isinstance(policy.anonymize, TupleSection):
+        return "their time in the stream is that of the newest row before them"
+    needed = float(np.quantile(behind, 0.99)) / 1e9
+    return f'lateness = "{int(np.ceil(needed))}s" would take in 99% of them'
+
+
+def _unchanged_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Columns that leave as they are must not be names in disguise."""
+    links = " and link their pseudonyms" if policy.anonymize.PUBLISHES_PSEUDONYMS else ""
+    columns = dict.fromkeys(policy.stream.carry, "carry")
+    columns |= dict.fromkeys(getattr(policy.anonymize, "sensitive", ()), "sensitive")
+    for name, topic in columns.items():
         column = batch.column(name)
         present = len(column) - column.null_count
         distinct = pc.count_distinct(column).as_py()
         if present and distinct > _NEARLY_UNIQUE * present and present > 20:
+            how = "carried unchanged" if topic == "carry" else "published unchanged"
             yield Remark(
-                "look", "carry",
-                f"column {name!r}: {distinct / present:.0%} of its values are different; carried unchanged, it can "
-                "single people out and link their pseudonyms",
+                "look", topic,
+                f"column {name!r}: {distinct / present:.0%} of its values are different; {how}, it can single people "
+                f"out{links}",
             )  # fmt: skip
 
 
-def _outcome_remarks(anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
     """Try the method on the sample: what would leave, and what would be refused."""
-    anonymizer.push_batch(sample.batch)
+    method = policy.anonymize
+    batch = sample.batch.slice(0, _rows_to_try(method))
+    anonymizer.push_batch(batch)
     anonymizer.flush()
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
     level: Level = "good" if released >= 0.01 else "look"
+    which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
     yield Remark(
         level, "outcome",
-        f"of these rows {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
-        f"{counts['dead'] / rows:.2%} refused"
-        + ("" if level == "good" else "; choose a smaller z, a longer window or a hierarchy"),
+        f"of {which} {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
+        f"{counts['dead'] / rows:.2%} refused" + ("" if level == "good" else f"; {method.ADVICE}"),
     )  # fmt: skip
+    metrics = getattr(anonymizer, "metrics", None)
+    if metrics and counts["released"]:
+        yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
-    for reason in islice((name for name in counts if name not in fixed), 8):
+    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in COVERED_REASONS)
+    unreadable = sum(problem.row < rows for problem in sample.problems)
+    for reason in islice(reasons, 8):
         refusal = anonymizer.explain(reason)
-        count = counts[reason] - (len(sample.problems) if reason == "null-person" else 0)
+        count = counts[reason] - (unreadable if reason == "null-person" else 0)
         if count > 0:
             yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
+
+
+def _rows_to_try(method: MethodSection) -> int | None:
+    """Searching for neighbours costs, so that a part of the sample must do; None is all of it."""
+    if not isinstance(method, TupleSection):
+        return None
+    deadline = method.deadline if isinstance(method.deadline, int) else 0
+    return max(_TRIED_ROWS, _TRIED_DEADLINES * deadline)

@@ -11,8 +11,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from shoal.anonymizers.base import DEAD, VERDICTS, Anonymizer, Release
+from shoal.anonymizers.base import DEAD, Anonymizer, Release
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import CheckpointError, InputError
 from shoal.observe.counts import RunSummary
@@ -219,8 +220,7 @@ class _Run:
         self, release: Release, decoded: Decoded | None, first: int
     ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch | None]]:
         """Dead letters of what was refused; the decoder's own reason wins where it had one."""
-        verdicts = release.trace.column("verdict").indices.to_numpy()
-        dead = release.trace.take(pa.array(np.flatnonzero(verdicts == VERDICTS.index(DEAD))))
+        dead = release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
         problems = {problem.row: problem for problem in decoded.problems} if decoded else {}
         for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
             at, letter, record = row - first, self._letter(row), None
@@ -238,9 +238,11 @@ class _Run:
     def _is_refused_on_arrival(self, reason: str) -> bool:
         """Whether records are always refused for this reason in the batch they came with.
 
-        One that waited may be refused in a later one, and a letter must not depend on where a batch ended.
+        One that waited to be sorted in may be refused in a later one, and a letter must not depend on where a batch
+        ended.
         """
-        return reason != _REFUSED_WAITING or not self.anonymizer.guarantee.max_delay_ns
+        is_sorted = self.policy.anonymize.SORTS_ROWS and self.anonymizer.guarantee.max_delay_ns
+        return reason != _REFUSED_WAITING or not is_sorted
 
     def _letter(self, row: int) -> dict[str, Any]:
         """Where a record stands: its file and its number in it, from 1."""
@@ -276,6 +278,7 @@ class _Run:
             rows_in=counts["pushed"],
             released=counts["released"],
             suppressed=counts["suppressed"],
+            suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
             dead=counts["dead"],
             dead_by_reason=self._dead_by_reason(),
             seconds=seconds,
@@ -285,6 +288,8 @@ class _Run:
             finished_before=finished_before,
             live_pairs=getattr(self.anonymizer, "live_pairs", 0),
             state_bytes=getattr(self.anonymizer, "state_bytes", 0),
+            metrics=dict(getattr(self.anonymizer, "metrics", {})),
+            delay_unit=policy.anonymize.delay_unit,
             guarantee=self.anonymizer.guarantee.statement,
             released_to=policy.sink.path.text,
             dead_letters=str(policy.dead_letters.path.path),

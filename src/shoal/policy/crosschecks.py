@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.policy.fields import STANDARD, Location, locate
+from shoal.policy.method_base import MethodSection
 from shoal.policy.methods import METHODS
 from shoal.policy.overlaps import Use, overlap_problems
 from shoal.policy.sentences import key_path
@@ -16,8 +17,9 @@ Table = Mapping[str, Any]
 _SECRET_WORDS: Final = (
     r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
 )
-_KEYED_BY_COLUMN: Final = ("types", "attribute")
-_KEYED_BY_LABEL: Final = "tree"
+_TIME: Final = "[stream] time"
+_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
+_KEYED_BY_LABEL: Final = ("tree", "reference")
 
 
 def part(table: Table, name: str) -> Table:
@@ -42,7 +44,7 @@ def _scrubbed(table: Table, steps: tuple[str, ...], problems: list[str]) -> dict
                 f"{key_path(here[0], here[1:])}: secrets do not belong in a policy; "
                 "put the secret in a file and name the file in the environment variable SHOAL_KEY_FILE"
             )
-        elif isinstance(value, Mapping) and name != _KEYED_BY_LABEL:
+        elif isinstance(value, Mapping) and name not in _KEYED_BY_LABEL:
             kept[name] = _scrubbed(value, here, problems)
         else:
             kept[name] = value
@@ -58,6 +60,7 @@ def column_problems(table: Table) -> list[str]:
     """Columns with two roles, and columns the header does not have."""
     header = part(table, "source").get("header")
     known = header if isinstance(header, list) and part(table, "source").get("kind") == "csv" else None
+    method = _method(table)
     first: dict[str, str] = {}
     found = []
     for key, name in _named_columns(table):
@@ -65,8 +68,23 @@ def column_problems(table: Table) -> list[str]:
             found.append(f'{key}: the column "{name}" is already {first[name]}; a column has one role')
         if known is not None and name not in known:
             found.append(f'{key}: the column "{name}" is not in [source] header; add it there')
-        first.setdefault(name, key)
+        # Where time does not leave by itself, it may also be a quasi-identifier or carried.
+        if key != _TIME or method is None or method.PUBLISHES_TIME:
+            first.setdefault(name, key)
     return found
+
+
+def stream_problems(table: Table) -> list[str]:
+    """What [stream] lacks for the method chosen."""
+    method, stream = _method(table), table.get("stream")
+    if method is None or not isinstance(stream, Mapping):
+        return []
+    found = method.stream_problems(part(table, "anonymize"), stream)
+    return [f"{key_path(section, steps)}: {text}" for section, steps, text in found]
+
+
+def _method(table: Table) -> type[MethodSection] | None:
+    return METHODS.get(str(part(table, "anonymize").get("method")))
 
 
 def _named_columns(table: Table) -> Iterator[tuple[str, str]]:
@@ -74,12 +92,12 @@ def _named_columns(table: Table) -> Iterator[tuple[str, str]]:
     carry = stream.get("carry")
     for key in ("person", "time"):
         if isinstance(stream.get(key), str):
-            yield f"[stream] {key}", stream[key]
+            yield key_path("stream", (key,)), stream[key]
     # A name twice within carry is reported where carry is.
     for name in dict.fromkeys(carry if isinstance(carry, list) else []):
         if isinstance(name, str):
             yield "[stream] carry", name
-    method = METHODS.get(str(part(table, "anonymize").get("method")))
+    method = _method(table)
     if method is not None:
         for steps, name in method.named_columns(part(table, "anonymize")):
             yield key_path("anonymize", steps), name
@@ -131,7 +149,7 @@ def default_dead_letters(sink: Location) -> Location:
 
 def _hierarchy_uses(table: Table, folder: Path) -> list[Use]:
     anonymize = part(table, "anonymize")
-    method = METHODS.get(str(anonymize.get("method")))
+    method = _method(table)
     tables = method.hierarchy_tables(anonymize) if method else {}
     return [
         Use(key_path("anonymize", (*steps, "path")), place)

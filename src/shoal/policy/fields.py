@@ -27,6 +27,10 @@ class Section(BaseModel):
         """What is wrong between keys of the table as written, as (path of the key, sentence)."""
         return []
 
+    def plain_fields(self) -> dict[str, Any]:
+        """What the table says, whichever way it is written: what counts for the fingerprint of a policy."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -121,6 +125,24 @@ def _interval(value: object) -> Duration | int:
     return _positive(_duration(value))
 
 
+def _span(value: object) -> Duration | int:
+    if isinstance(value, str):
+        return _duration(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError('must be a whole number of arrivals, or a duration such as "30min"')
+    if not 0 <= value < 2**31:
+        raise ValueError("must be a number of arrivals from 0 to 2147483647")
+    return value
+
+
+def _longer_than_nothing(span: Duration | int) -> Duration | int:
+    if isinstance(span, Duration):
+        return _positive(span)
+    if span < 1:
+        raise ValueError("must be at least 1 arrival")
+    return span
+
+
 def _filled(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
@@ -151,6 +173,8 @@ Delimiter = Annotated[str, AfterValidator(_delimiter)]
 AnyDuration = Annotated[Duration, PlainValidator(_duration)]
 PositiveDuration = Annotated[Duration, PlainValidator(_duration), AfterValidator(_positive)]
 Interval = Annotated[Duration | int, PlainValidator(_interval)]
+Span = Annotated[Duration | int, PlainValidator(_span)]
+PositiveSpan = Annotated[Duration | int, PlainValidator(_span), AfterValidator(_longer_than_nothing)]
 Place = Annotated[Location, PlainValidator(_location)]
 KeptPlace = Annotated[Location, PlainValidator(_kept_location)]
 FilePlace = Annotated[Location, PlainValidator(_file_location)]

@@ -20,11 +20,13 @@ from shoal.policy.crosschecks import (
     part,
     place_problems,
     resume_problems,
+    stream_problems,
     without_secrets,
 )
 from shoal.policy.fields import Section
 from shoal.policy.hierarchies import build_hierarchy
-from shoal.policy.methods import METHODS, KeyPath
+from shoal.policy.method_base import KeyPath
+from shoal.policy.methods import METHODS
 from shoal.policy.models import (
     FILE_KINDS,
     CheckpointSection,
@@ -33,10 +35,10 @@ from shoal.policy.models import (
     FileSink,
     FileSource,
     Policy,
-    StreamSection,
     TraceSection,
 )
 from shoal.policy.sentences import key_path, nearest, one_of, sentences
+from shoal.policy.stream import StreamSection
 
 Table = Mapping[str, Any]
 
@@ -81,6 +83,7 @@ def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, fil
     problems += _unknown_sections(clean)
     sections = {name: _section(name, rule, clean, base, problems) for name, rule in _RULES.items()}
     hierarchies = _hierarchies(clean, base, problems)
+    problems += stream_problems(clean)
     problems += column_problems(clean)
     problems += resume_problems(clean)
     problems += place_problems(clean, folder=base, file=file)

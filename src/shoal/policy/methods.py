@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -12,39 +11,12 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
 from shoal.policy.hierarchies import HierarchySection
+from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
+from shoal.policy.stream import StreamSection
+from shoal.policy.tuples import TUPLE_SECTIONS
 
 OnPrivate = Literal["drop", "blank", "generalize"]
 Crowd = Annotated[int, Field(ge=1, le=2**31 - 1)]
-KeyPath = tuple[str, ...]
-Table = Mapping[str, Any]
-
-
-class MethodSection(Section):
-    """What every method's table answers. The class methods read it as written, right or wrong."""
-
-    METHOD: ClassVar[str]
-
-    @classmethod
-    @abstractmethod
-    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        """Columns the table gives a role to, each with the path of its key."""
-
-    @classmethod
-    @abstractmethod
-    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
-        """Descriptions of hierarchies by the path of their key."""
-
-    @abstractmethod
-    def hierarchy_keys(self) -> dict[str, KeyPath]:
-        """Columns that are generalized, with the path of the key of their hierarchy."""
-
-    @abstractmethod
-    def parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-        """Keyword arguments of the anonymizer, without those that come from other sections."""
-
-    @abstractmethod
-    def warnings(self) -> list[str]:
-        """Sentences about what is allowed and rarely meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +59,10 @@ class ZAnonymitySection(MethodSection):
     """z-anonymity: an attribute leaves when z people had it within the window."""
 
     METHOD: ClassVar[str] = "z-anonymity"
+    ADVICE: ClassVar[str] = "choose a smaller z, a longer window or a hierarchy"
+    PUBLISHES_PSEUDONYMS: ClassVar[bool] = True
+    PUBLISHES_TIME: ClassVar[bool] = True
+    SORTS_ROWS: ClassVar[bool] = True
 
     method: Literal["z-anonymity"]
     attribute: Annotated[dict[str, ZColumnSection], BeforeValidator(_attribute_tables)] = Field(
@@ -144,7 +120,19 @@ class ZAnonymitySection(MethodSection):
             if column.on_private == "generalize"
         }
 
-    def parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+    @classmethod
+    def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
+        return [] if "time" in stream else [("stream", ("time",), NO_TIME)]
+
+    @property
+    def runs_on_time(self) -> bool:
+        return True
+
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+        columns = {"person": stream.person, "time": stream.time, "carry": stream.carry}
+        return {**columns, **self._own_parameters(hierarchies)}
+
+    def _own_parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
         timing = {
             "lateness": self.lateness.given,
             "max_gap": self.max_gap.given,
@@ -224,4 +212,5 @@ def _effective(table: Table, own: Table, key: str) -> object:
     return own.get(key, table.get(key))
 
 
-METHODS: Final[dict[str, type[MethodSection]]] = {model.METHOD: model for model in (ZAnonymitySection,)}
+_SECTIONS: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *TUPLE_SECTIONS)
+METHODS: Final = {section.METHOD: section for section in _SECTIONS}

@@ -19,30 +19,21 @@ from shoal.policy.fields import (
     Interval,
     KeptPlace,
     Location,
-    Name,
     Names,
     Place,
     Places,
     Section,
 )
-from shoal.policy.methods import MethodSection
+from shoal.policy.method_base import ColumnType, MethodSection
+from shoal.policy.stream import StreamSection
 
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
-ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 FILE_KINDS: Final = ("csv", "jsonl", "parquet", "arrow")
 _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
     "max_record_bytes": ("csv", "jsonl"),
 }
-
-
-class StreamSection(Section):
-    """Who, when, and what is passed on unchanged."""
-
-    person: Name = Field(description="name the column that says who")
-    time: Name = Field(description="name the column that says when")
-    carry: Names = ()
 
 
 class FileSource(Section):
@@ -159,8 +150,7 @@ class Policy:
 
     def parameters(self) -> dict[str, Any]:
         """Keyword arguments of the anonymizer, hierarchies included; the secret comes from elsewhere."""
-        stream = {"person": self.stream.person, "time": self.stream.time, "carry": self.stream.carry}
-        return {**stream, **self.anonymize.parameters(self.hierarchies)}
+        return self.anonymize.parameters(self.stream, self.hierarchies)
 
     def _plain_section(self, name: str) -> Any:
         section = _plain(getattr(self, name))
@@ -176,7 +166,7 @@ _SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "tr
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Section):
-        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+        return _plain(value.plain_fields())
     if isinstance(value, DeadLetters):
         return {"path": _plain(value.path), "keep_rows": value.keep_rows}
     if isinstance(value, Location):

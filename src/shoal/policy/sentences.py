@@ -159,10 +159,13 @@ _SENTENCES: Final[dict[str, Writer]] = {
     "value_error": _own_words,
     "string_type": _fixed("must be text, in quotes"),
     "int_type": _fixed("must be a whole number"),
+    "float_type": _fixed("must be a number"),
+    "finite_number": _fixed("must be a number that is not infinite"),
     "bool_type": _fixed("must be true or false"),
     "dict_type": _fixed("must be a table"),
     "model_type": _fixed("must be a table"),
     "model_attributes_type": _fixed("must be a table"),
     "greater_than_equal": lambda spot, context: (spot.steps, f"must be at least {context['ge']}"),
+    "greater_than": lambda spot, context: (spot.steps, f"must be above {context['gt']:g}"),
     "less_than_equal": lambda spot, context: (spot.steps, f"must be at most {context['le']}"),
 }

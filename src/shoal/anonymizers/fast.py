@@ -1,0 +1,83 @@
+"""FAST: FADS in several lanes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.anonymizers.tuple_dealing import Dealing
+from shoal.anonymizers.tuple_lanes import Lanes
+from shoal.anonymizers.tuple_method import Common, TupleMethod
+from shoal.anonymizers.tuple_settings import TupleChecker
+from shoal.anonymizers.tuple_shape import Shape
+from shoal.anonymizers.tuple_state import TupleState
+from shoal.kernels import tuples as t
+from shoal.schema import Schema
+
+_ROUNDS = 16
+_TIMED_ROUND = 256
+
+
+class Fast(TupleMethod):
+    """FADS on several cores: tuples are dealt to lanes that work side by side and share what may be reused.
+
+    A lane knows its own tuples only, so a cluster is found among fewer. To keep that cheap, like tuples are dealt to
+    the same lane, by cuts chosen on the first round. A tuple leaves at the end of the last round before its deadline.
+
+    Parameters
+    ----------
+    schema
+        A :class:`shoal.Schema`.
+    threads
+        How many lanes there are. The output depends on it, but never on how threads are scheduled.
+    round
+        How many arrivals make a round; by default a sixteenth of the deadline, or 256 where that is a duration.
+    **given
+        The parameters every tuple method takes; see :class:`shoal.anonymizers.tuple_method.Common`.
+
+    References
+    ----------
+    Mohammadian, Noferesti, Jalili: FAST: fast anonymization of big data streams. BigDataScience (2014).
+    """
+
+    method: ClassVar[str] = "fast"
+    number: ClassVar[int] = t.FADS
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        threads: int = 2,
+        round: int | None = None,  # noqa: A002 - its name in the paper
+        **given: Unpack[Common],
+    ) -> None:
+        self._start(schema, given, threads=threads, round=round)
+
+    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
+        rows = own["round"]
+        return {
+            "threads": checker.whole("threads", own["threads"], 1, 64),
+            "round": None if rows is None else checker.whole("round", rows, 1),
+        }
+
+    @property
+    def _round(self) -> int:
+        settings = self._settings
+        if settings.is_timed:
+            return cast(int, settings.options["round"] or _TIMED_ROUND)
+        rows = settings.options["round"] or max(1, settings.deadline // _ROUNDS)
+        return cast(int, min(rows, settings.deadline))  # a longer round would make rows late
+
+    def _plan(self) -> npt.NDArray[np.int64]:
+        plan = super()._plan()
+        plan[t.IN_ROUNDS] = 1
+        return plan
+
+    def _make_state(self, shape: Shape) -> TupleState:
+        make = super()._make_state
+        threads = self._settings.options["threads"]
+        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), lanes=threads, round_rows=self._round)
+        return cast(TupleState, lanes)  # it answers the same questions

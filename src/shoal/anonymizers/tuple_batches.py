@@ -1,0 +1,250 @@
+"""Tuples in batches: read, take in, decide, write out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.anonymizers.base import VERDICTS, Release
+from shoal.anonymizers.exposures import Texts
+from shoal.anonymizers.intake import plain, record_batches, select
+from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
+from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
+from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
+from shoal.anonymizers.tuple_state import Decided
+from shoal.anonymizers.tuple_stream import TupleStream
+from shoal.kernels import clock as clock_kernel
+from shoal.kernels import tuples as t
+from shoal.kernels.tuple_clock import move_by_all
+from shoal.times import column_ns, now_ns
+
+_CHUNK: Final = 16_384
+_BITS: Final = 63
+Reasons = npt.NDArray[np.int16]
+
+
+def masks_of(values: Floats) -> Ints:
+    """Which attributes each tuple carries, as bits."""
+    wide, count = values.shape
+    masks = np.zeros((count, (wide + _BITS - 1) // _BITS), dtype=np.int64)
+    for a in range(wide):
+        masks[:, a // _BITS] |= (values[a] == values[a]).astype(np.int64) << (a % _BITS)
+    return masks
+
+
+class TupleBatches(TupleStream):
+    """Decides tuples batch by batch, and what waits when time passes."""
+
+    def push_batch(self, batch: Any) -> Release:
+        schema, pieces = record_batches(batch)
+        fields = select(schema, self.columns)
+        batches = [piece.select(fields.names) for piece in pieces]
+        if any(piece.num_rows for piece in batches) or not any(pa.types.is_null(kind) for kind in fields.types):
+            self.bind(fields)
+        pieces = [piece.slice(start, _CHUNK) for piece in batches for start in range(0, piece.num_rows, _CHUNK)]
+        releases = [self._push_rows(piece) for piece in pieces]
+        return releases[0] if len(releases) == 1 else self._joined(releases)
+
+    def _push_rows(self, batch: pa.RecordBatch) -> Release:
+        batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
+        raws, reasons = self._read(batch)
+        persons = Texts.of(batch.column(self._settings.schema.person)).keys(self._person_key)
+        times = self._move_time(batch, persons, reasons)
+        usable = reasons == NO_REASON
+        codes = self._read_sensitive(batch, usable)  # may refuse the batch: nothing has changed yet
+        self._number(batch, usable, reasons)
+        return self._take_in(batch, usable, reasons, (raws, persons, times, codes))
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[Floats, Reasons]:
+        """Numbers of all quasi-identifiers, and why rows cannot be used."""
+        schema = self._settings.schema
+        raws = np.empty((len(self._readers), batch.num_rows))
+        reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int16)
+        for number, reader in reversed(list(enumerate(self._readers))):  # the first column refused is named
+            raws[number], refused = reader.read(batch.column(reader.name))
+            reasons[refused] = FIRST_REFUSED + number
+        if self._settings.is_timed:
+            column = batch.column(schema.time)
+            _, timely = column_ns(column)
+            missing = ~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+            reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
+        reasons[~Texts.of(batch.column(schema.person)).filled] = NULL_PERSON
+        return raws, reasons
+
+    def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
+        """The stream's time at each row; refuses rows too far ahead. The clock itself moves with the batch taken in."""
+        times = np.zeros(batch.num_rows, dtype=np.int64)
+        if not self._settings.is_timed:
+            return times
+        self._next_clock = self._clock.copy()
+        usable = np.flatnonzero(reasons == NO_REASON)
+        given, _ = column_ns(batch.column(self._settings.schema.time))
+        codes, newest = np.zeros(len(usable), dtype=np.int8), np.zeros(len(usable), dtype=np.int64)
+        gap = self._settings.max_gap_ns
+        move_by_all(self._next_clock, persons[usable], given[usable], gap, codes, newest)
+        reasons[usable[codes == clock_kernel.AHEAD]] = AHEAD
+        times[usable] = newest
+        return times
+
+    def _read_sensitive(self, batch: pa.RecordBatch, usable: Bools) -> Ints:
+        chosen = pa.array(usable)
+        columns = [column.codes(batch.column(column.name).filter(chosen)) for column in self._codes]
+        if columns:
+            self._state.know_values(self._codes, self._is_ordered)
+        return np.array(columns, dtype=np.int64).reshape(len(columns), int(usable.sum()))
+
+    def _number(self, batch: pa.RecordBatch, usable: Bools, reasons: Reasons) -> None:
+        """Number the rows, move time, count what is refused and what is clamped."""
+        for reason in reasons[~usable].tolist():
+            self._counts[self._reasons[reason]] += 1
+        self._counts["clamped"] += sum(
+            reader.count_clamped(batch.column(reader.name), usable)
+            for reader in self._readers
+            if isinstance(reader, NumericReader)
+        )
+        self._seen += batch.num_rows
+        if self._settings.is_timed:
+            self._clock = self._next_clock
+
+    def _take_in(
+        self, batch: pa.RecordBatch, usable: Bools, reasons: Reasons, read: tuple[Floats, Ints, Ints, Ints]
+    ) -> Release:
+        raws, persons, times, codes = read
+        first, dead = self._seen - batch.num_rows, np.flatnonzero(~usable)
+        rows = first + np.flatnonzero(usable)
+        raws = np.ascontiguousarray(raws[:, usable])
+        values = np.array([reader.scaled(raw) for reader, raw in zip(self._readers, raws, strict=True)])
+        if self._kept:
+            self._kept.add(rows, batch.select(self._kept.schema.names).filter(pa.array(usable)))
+        lanes = np.zeros(len(rows), dtype=np.int64)
+        arrivals = t.Arrivals(values, raws, masks_of(values), persons[usable], rows, times[usable], lanes, codes)
+        return self._close(self._state.take(arrivals), first + dead, reasons[dead])
+
+    def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
+        """Hand over what was decided, and what was refused."""
+        rows = self._rows(decided)
+        self._kept.keep_only(self._state.held_rows())
+        if dead is None or reasons is None:
+            dead, reasons = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int16)
+        return Release(rows, partial(self._trace, decided, dead, reasons))
+
+    # ---- rows
+
+    def _rows(self, decided: Decided) -> pa.RecordBatch:
+        leaves = decided.verdicts == t.IS_RELEASED
+        if self._settings.suppressed == "root":
+            leaves[:] = True
+        chosen = np.flatnonzero(leaves)
+        groups = decided.groups[chosen]
+        kinds = self._output_schema.types
+        columns = [self._column(a, decided, chosen, groups, kinds[a]) for a in range(len(self._readers))]
+        if self._kept:
+            columns += self._kept.take(decided.rows[chosen]).columns
+        return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
+
+    def _column(self, a: int, decided: Decided, chosen: Ints, groups: Ints, kind: pa.DataType) -> pa.Array:
+        reader, at_root = self._readers[a], groups < 0
+        places = np.where(at_root, 0, groups)
+        low, high, node = reader.root()
+        if not len(decided.numbers):
+            nothing = np.zeros(len(chosen))
+            return reader.publish(nothing + low, nothing + high, nothing.astype(np.int64) + node, at_root & False, kind)
+        hidden = decided.shown[places, a] == 0
+        if self._settings.nulls == "paper" and self._hides_own:
+            hidden |= (decided.masks[chosen, a // _BITS] >> (a % _BITS)) & 1 == 0
+        return reader.publish(
+            np.where(at_root, low, decided.low[places, a]), np.where(at_root, high, decided.high[places, a]),
+            np.where(at_root, node, decided.node[places, a]), hidden & ~at_root, kind,
+        )  # fmt: skip
+
+    _hides_own = True
+    """Whether in the papers' mode a row shows only what it carries itself."""
+
+    # ---- trace
+
+    def _trace(self, decided: Decided, dead: Ints, reasons: Reasons) -> pa.RecordBatch:
+        """One row a decision, in the order in which pushing one by one would decide."""
+        count, refused = len(decided), len(dead)
+        order = np.argsort(np.concatenate((decided.at, dead)), kind="stable")
+        rows = np.concatenate((decided.rows, dead))
+        verdicts = np.where(decided.verdicts == t.IS_RELEASED, IS_RELEASED, IS_SUPPRESSED)
+        verdicts = np.concatenate((verdicts, np.full(refused, IS_DEAD))).astype(np.int8)
+        why = np.concatenate((np.zeros(count, np.int16), reasons))
+        groups = np.concatenate((decided.groups, np.full(refused, t.NO_GROUP)))
+        delays = np.concatenate((decided.delays, np.zeros(refused, np.int64)))
+        return self._trace_batch(decided, [array[order] for array in (rows, verdicts, why, groups, delays)])
+
+    def _trace_batch(self, decided: Decided, in_order: list[npt.NDArray[Any]]) -> pa.RecordBatch:
+        rows, verdicts, why, groups, delays = in_order
+        alone = groups < 0
+        places = pa.array(groups, mask=alone)
+        per_group = [
+            pa.array(decided.numbers), pa.array(decided.reused.astype(np.bool_)),
+            _lists(decided.carriers.astype(np.int32)),
+        ]  # fmt: skip
+        number, reused, carriers = (column.take(places) for column in per_group)
+        columns = [
+            pa.array(rows),
+            pa.DictionaryArray.from_arrays(pa.array(verdicts), pa.array(VERDICTS)),
+            pa.DictionaryArray.from_arrays(pa.array(why, mask=verdicts != IS_DEAD), self._reason_names),
+            number,
+            pa.array(delays),
+            pa.repeat(pa.scalar(self._settings.k, pa.int64()), len(rows)),
+            reused,
+            carriers,
+        ]
+        if self._settings.remembers:
+            columns.append(self._references(groups, decided))
+        return pa.RecordBatch.from_arrays(columns, schema=self.trace_schema)
+
+    def _references(self, groups: Ints, decided: Decided) -> pa.Array:
+        """What clusters were held against, on the first row of each that was formed."""
+        seen: set[int] = set()
+        found: list[list[dict[str, Any]] | None] = []
+        for place in groups.tolist():
+            is_first = place >= 0 and place not in seen and not decided.reused[place]
+            seen.add(place)
+            found.append(self._reference(decided.reference[place]) if is_first else None)
+        return pa.array(found, type=self.trace_schema.field("reference").type)
+
+    def _reference(self, counts: Floats) -> list[dict[str, Any]]:
+        return [
+            {"column": column.name, "value": None if value is None else str(value), "count": int(count)}
+            for column, row in zip(self._codes, counts, strict=True)
+            for value, count in zip(column.values, row, strict=False)
+            if count
+        ]
+
+    def _joined(self, parts: list[Release]) -> Release:
+        rows = pa.RecordBatch.from_pylist([], schema=self._output_schema)
+        joined = pa.concat_batches([rows, *(part.rows for part in parts)])
+        return Release(joined, partial(self._joined_trace, parts))
+
+    def _joined_trace(self, parts: list[Release]) -> pa.RecordBatch:
+        nothing = pa.RecordBatch.from_pylist([], schema=self.trace_schema)
+        return pa.concat_batches([nothing, *(part.trace for part in parts)])
+
+    # ---- time and end
+
+    def advance(self, now: object) -> Release:
+        time = now_ns(now, name="now")
+        if not self._settings.is_timed:
+            return self._joined([])
+        clock = self._clock
+        if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
+            clock[clock_kernel.NEWEST] = time
+            clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
+        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST])))
+
+    def flush(self) -> Release:
+        return self._close(self._state.finish())
+
+
+def _lists(rows: npt.NDArray[np.int32]) -> pa.ListArray:
+    """A list a row."""
+    offsets = np.arange(0, rows.size + 1, max(rows.shape[1], 1), dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.ravel()))

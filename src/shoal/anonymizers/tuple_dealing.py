@@ -1,0 +1,108 @@
+"""Which lane a tuple goes to: like goes to like, or lanes would find strangers only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.anonymizers.tuple_shape import Shape
+from shoal.kernels import tuples as t
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_PAIRS: Final = 512
+_CUTS: Final = 9
+_SMALLEST: Final = 0.3
+"""Of what is divided in two, the smaller part is at least this share."""
+_NONE: Final = -1
+
+
+class Dealing:
+    """A chain of cuts, each dividing one lane's tuples in two by one attribute.
+
+    Chosen once, on the first tuples of the stream, so that tuples of one lane are as near to each other as can be.
+    Where a tuple does not carry the attribute of a cut, its number decides.
+    """
+
+    def __init__(self, lanes: int, shape: Shape) -> None:
+        self._lanes, self._shape = lanes, shape
+        self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the lanes are known."""
+        return len(self._cuts) == self._lanes - 1
+
+    def deal(self, values: Floats, rows: Ints) -> Ints:
+        """The lane of each tuple; all go to the first as long as nothing is chosen."""
+        lanes = np.zeros(values.shape[1], dtype=np.int64)
+        for divided, made, attribute, cut in self._cuts:
+            is_above = rows % 2 == 1
+            if attribute != _NONE:
+                known = values[attribute]
+                is_above = np.where(np.isnan(known), is_above, known > cut)
+            lanes[(lanes == divided) & is_above] = made
+        return lanes
+
+    def choose(self, values: Floats, rows: Ints) -> None:
+        """Choose the cuts by the first tuples."""
+        while not self.is_chosen:
+            lanes = self.deal(values, rows)
+            largest = int(np.argmax(np.bincount(lanes, minlength=self._lanes)))
+            attribute, cut = self._best_cut(values[:, lanes == largest])
+            self._cuts.append((largest, len(self._cuts) + 1, attribute, cut))
+
+    def _best_cut(self, values: Floats) -> tuple[int, float]:
+        """The attribute and the cut that leave tuples nearest to each other; by number where none divides well."""
+        best, found = np.inf, (_NONE, 0.0)
+        for attribute in range(values.shape[0]):
+            known = values[attribute][~np.isnan(values[attribute])]
+            if not len(known):
+                continue
+            for cut in np.unique(np.quantile(known, np.linspace(0.1, 0.9, _CUTS), method="lower")).tolist():
+                is_above = values[attribute] > cut
+                share = np.count_nonzero(is_above) / values.shape[1]
+                if min(share, 1 - share) < _SMALLEST:
+                    continue
+                spread = share * self._spread(values[:, is_above]) + (1 - share) * self._spread(values[:, ~is_above])
+                if spread < best:
+                    best, found = spread, (attribute, cut)
+        return found
+
+    def _spread(self, values: Floats) -> float:
+        """The average distance of pairs of tuples, spread evenly over all."""
+        count = values.shape[1]
+        left = np.arange(_PAIRS) % count
+        right = (left + 1 + np.arange(_PAIRS) * 7919 % max(count - 1, 1)) % count
+        return float(np.mean(self._distances(values, left, right)))
+
+    def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
+        total, mass = np.zeros(len(left)), np.zeros(len(left))
+        shape = self._shape
+        for a in range(values.shape[0]):
+            one, other = values[a][left], values[a][right]
+            both = ~np.isnan(one) & ~np.isnan(other)
+            found = np.abs(one - other)
+            if shape.attr_i[t.KIND, a] == t.CATEGORICAL:
+                found = self._tree_distances(a, np.where(both, one, 0), np.where(both, other, 0))
+            total += np.where(both, found, 0.0) * shape.attr_f[t.WEIGHT, a]
+            mass += np.where(both, shape.attr_f[t.WEIGHT, a], 0.0)
+        return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
+
+    def _tree_distances(self, a: int, one: Floats, other: Floats) -> Floats:
+        leaves, at = int(self._shape.attr_i[t.LEAVES, a]), int(self._shape.attr_i[t.PAIRS_AT, a])
+        if leaves > t.SMALL_TREE:
+            return np.where(one == other, 0.0, 1.0)
+        found: Floats = self._shape.tree_f[at + one.astype(np.int64) * leaves + other.astype(np.int64)]
+        return found
+
+    def dump(self) -> Floats:
+        """The cuts as numbers."""
+        return np.array(self._cuts, dtype=np.float64).reshape(len(self._cuts), 4)
+
+    def load(self, cuts: Floats) -> None:
+        """Take over cuts."""
+        self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]

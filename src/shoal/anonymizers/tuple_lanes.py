@@ -1,0 +1,253 @@
+"""Several lanes side by side: each holds tuples of its own, all share the clusters that may be reused.
+
+Time is logical. A round is a fixed number of arrivals; when it is over, each lane decides those of its tuples that
+cannot wait for the end of the next. All lanes look at the clusters known when the round ended, none at what another
+forms meanwhile, so what comes out depends on the input and the number of lanes, never on which thread was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.anonymizers.tuple_dealing import Dealing
+from shoal.anonymizers.tuple_sensitive import SensitiveCodes
+from shoal.anonymizers.tuple_state import Arrays, Decided, TupleState
+from shoal.kernels import tuples as t
+
+Ints = npt.NDArray[np.int64]
+_UNDER_WAY: Final = [t.PASSING, t.UNTIL, t.SLACK, t.ENDING]
+
+
+@cache
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="shoal-lane")
+
+
+class Lanes:
+    """The state of a stream that is decided in lanes; from outside it looks like one state."""
+
+    def __init__(self, make: Callable[[], TupleState], dealing: Dealing, *, lanes: int, round_rows: int) -> None:
+        self.lanes = [make() for _ in range(lanes)]
+        for number, lane in enumerate(self.lanes):
+            lane.tally[t.LANE] = number
+        self._dealing = dealing
+        self._round = round_rows
+        plan = self.lanes[0].stream.plan
+        self._is_timed, self._deadline, self._reuse = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.REUSE])
+        self._is_diverse = bool(plan[t.IS_DIVERSE])
+        self._round_began: int | None = None
+        self._turns: list[tuple[int, int, int, int]] = []
+        """Lane, decisions and generalizations noted by then, and how far its new numbers are ahead."""
+
+    # ---- questions
+
+    @property
+    def held(self) -> int:
+        """Tuples that wait."""
+        return sum(lane.held for lane in self.lanes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return sum(lane.nbytes for lane in self.lanes)
+
+    @property
+    def tally(self) -> Ints:
+        """Counts so far, of all lanes."""
+        tallies = np.array([lane.tally for lane in self.lanes])
+        total: Ints = tallies.sum(axis=0)
+        total[t.LONGEST] = tallies[:, t.LONGEST].max()
+        return total
+
+    @property
+    def sums(self) -> npt.NDArray[np.float64]:
+        """Losses so far, of all lanes."""
+        total: npt.NDArray[np.float64] = np.sum([lane.sums for lane in self.lanes], axis=0)
+        return total
+
+    def held_rows(self) -> Ints:
+        """Numbers of the rows that wait, ascending."""
+        return np.sort(np.concatenate([lane.held_rows() for lane in self.lanes]))
+
+    def know_values(self, codes: Sequence[SensitiveCodes], is_ordered: Sequence[bool]) -> None:
+        """Make room for sensitive values that have come up."""
+        for lane in self.lanes:
+            lane.know_values(codes, is_ordered)
+
+    # ---- deciding
+
+    def take(self, arrivals: t.Arrivals) -> Decided:
+        """Take arrivals in, round by round."""
+        start, count = 0, len(arrivals.rows)
+        if count and self._round_began is None:
+            self._round_began = int(arrivals.times[0])
+        dealt = self._deal(arrivals)
+        while start < count:
+            end = min(start + self._round - self._number % self._round, count)
+            end, due = self._until_due(arrivals.times, start, end)
+            if due is not None:
+                self._hold(dealt, start, end)
+                self._barrier(due, slack=0)
+            elif (self._number + end - start) % self._round == 0:
+                dealt = self._end_round(dealt, start, end)
+            else:
+                self._hold(dealt, start, end)
+            start = end
+        return self._decided()
+
+    @property
+    def _number(self) -> int:
+        return int(self.lanes[0].tally[t.NUMBER])
+
+    def _until_due(self, times: Ints, start: int, end: int) -> tuple[int, int | None]:
+        """How far arrivals go before a held tuple is due by time, and when it is."""
+        if not self._is_timed:
+            return end, None
+        back = np.flatnonzero(np.diff(times[start:end]) < 0)  # the clock started over
+        end = start + int(back[0]) + 1 if len(back) else end
+        due = self._first_due(int(times[start]))
+        if due > int(times[end - 1]):
+            return end, None
+        return start + int(np.searchsorted(times[start:end], due)), due
+
+    def _first_due(self, arriving: int) -> int:
+        """When the next held tuple is due, counting one that arrives now."""
+        waiting = [lane.oldest_arrived() for lane in self.lanes]
+        return min(first for first in (arriving, *waiting) if first is not None) + self._deadline
+
+    def _deal(self, arrivals: t.Arrivals) -> t.Arrivals:
+        return arrivals._replace(lanes=self._dealing.deal(arrivals.values, arrivals.rows))
+
+    def _hold(self, arrivals: t.Arrivals, start: int, end: int) -> None:
+        """Take arrivals in; a round is not over."""
+        for lane in self.lanes if end > start else ():
+            lane.work(arrivals, start, end)
+
+    def _end_round(self, arrivals: t.Arrivals, start: int, end: int) -> t.Arrivals:
+        """Take in the last arrivals of a round and decide; return the arrivals as they are dealt from now on."""
+        if self._is_timed:
+            now = int(arrivals.times[end - 1])
+            assert self._round_began is not None
+            slack, self._round_began = max(now - self._round_began, 0), now
+        else:
+            now, slack = self._number + end - start - 1, self._round
+        self._barrier(now, slack=slack, run=(arrivals, start, end))
+        if self._dealing.is_chosen:
+            return arrivals
+        self._dealing.choose(*self.lanes[0].held_values())
+        return self._deal(arrivals)
+
+    def _barrier(
+        self, now: int, *, slack: int, run: tuple[t.Arrivals, int, int] | None = None, ending: bool = False
+    ) -> None:
+        """Let every lane decide what cannot wait until now + slack."""
+        self._share([], now)
+        groups = int(self.lanes[0].tally[t.GROUPS])
+        for lane in self.lanes:
+            lane.tally[_UNDER_WAY] = 1, now, slack, ending
+        self._run_all(*(run or (self.lanes[0].no_arrivals(), 0, 0)))
+        for lane in self.lanes:
+            lane.tally[_UNDER_WAY] = 0
+        self._number_groups(groups, now)
+
+    def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
+        if self._is_diverse:
+            self._run_in_turn(arrivals, start, end)
+            return
+        helpers = _helpers(max(len(self.lanes) - 1, 1))
+        under_way = [helpers.submit(lane.work, arrivals, start, end) for lane in self.lanes[1:]]
+        self.lanes[0].work(arrivals, start, end)
+        for one in under_way:
+            one.result()
+
+    def _run_in_turn(self, arrivals: t.Arrivals, start: int, end: int) -> None:
+        """Two lanes may reuse one cluster: what the first adds to it must count for the second's diversity."""
+        for number, lane in enumerate(self.lanes):
+            if number:
+                before, known = self.lanes[number - 1].stream, int(lane.tally[t.VISIBLE])
+                lane.stream.class_f[:known] = before.class_f[:known, :, :, : lane.stream.class_f.shape[3]]
+            lane.work(arrivals, start, end)
+
+    def _number_groups(self, first: int, now: int) -> None:
+        """Number new clusters lane by lane, share them, and note what each lane decided."""
+        fresh, ahead = [], 0
+        for number, lane in enumerate(self.lanes):
+            formed = int(lane.tally[t.GROUPS]) - first
+            self._turns.append((number, lane.decided_rows, lane.decided_groups, ahead))
+            if formed:
+                clusters = lane.new_clusters()
+                clusters["pool_i"][:, t.GROUP] += ahead
+                fresh.append(clusters)
+            ahead += formed
+        for lane in self.lanes:
+            lane.tally[t.GROUPS] = first + ahead
+        if fresh:
+            self._share(fresh, now)
+
+    def _decided(self) -> Decided:
+        """What was decided since last asked: turn by turn, in each lane after lane."""
+        decided = [lane.decided() for lane in self.lanes]
+        numbers = [part.numbers.copy() for part in decided]
+        rows_done, groups_done = [0] * len(decided), [0] * len(decided)
+        before = np.concatenate(([0], np.cumsum([len(part) for part in decided])))
+        order = [np.empty(0, dtype=np.int64)]
+        for lane, rows, groups, ahead in self._turns:
+            order.append(before[lane] + np.arange(rows_done[lane], rows))
+            turn = slice(groups_done[lane], groups)
+            numbers[lane][turn] += np.where(decided[lane].reused[turn] == 0, ahead, 0)
+            rows_done[lane], groups_done[lane] = rows, groups
+        self._turns = []
+        parts = [replace(part, numbers=own) for part, own in zip(decided, numbers, strict=True)]
+        return Decided.joined(parts).in_order(np.concatenate(order))
+
+    def _share(self, fresh: list[Arrays], now: int) -> None:
+        """Let all lanes know the same clusters: those still young, then the new ones."""
+        last = self.lanes[-1]  # where lanes take turns it has counted everything
+        known = last.visible_clusters()
+        young = now - known["pool_i"][:, t.CREATED] <= self._reuse
+        if not fresh and young.all() and all(int(lane.tally[t.POOL_HEAD]) == 0 for lane in self.lanes):
+            return
+        kept = {name: array[young] for name, array in known.items()}
+        whole = {name: np.concatenate([kept[name], *(part[name] for part in fresh)]) for name in kept}
+        for lane in self.lanes:
+            lane.set_clusters(whole)
+
+    def pass_time(self, now: int) -> Decided:
+        """Decide what is due by now."""
+        while (due := self._first_due(now)) <= now:
+            self._barrier(due, slack=0)
+        for lane in self.lanes:
+            lane.tally[t.NOW] = max(now, int(lane.tally[t.NOW]))
+        return self._decided()
+
+    def finish(self) -> Decided:
+        """Decide everything; the clock stands still."""
+        self._barrier(int(self.lanes[0].tally[t.NOW]), slack=0, ending=True)
+        return self._decided()
+
+    # ---- writing down
+
+    def dump(self) -> Arrays:
+        """Everything that matters."""
+        found = {
+            f"lane{number}.{name}": array
+            for number, lane in enumerate(self.lanes)
+            for name, array in lane.dump().items()
+        }
+        began = [] if self._round_began is None else [self._round_began]
+        return {**found, "dealing": self._dealing.dump(), "began": np.array(began, dtype=np.int64)}
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump wrote."""
+        for number, lane in enumerate(self.lanes):
+            prefix = f"lane{number}."
+            lane.load({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
+        self._dealing.load(arrays["dealing"])
+        self._round_began = int(arrays["began"][0]) if len(arrays["began"]) else None

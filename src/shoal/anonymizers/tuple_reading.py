@@ -1,0 +1,223 @@
+"""Quasi-identifiers as numbers: columns and single values, with the same result for both."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.anonymizers.exposures import as_text, is_text_like
+from shoal.anonymizers.tuple_shape import Leaves
+from shoal.errors import InputError
+from shoal.hierarchies import Hierarchy
+from shoal.schema import Categorical, Numeric, Quasi
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_MICRO: Final = 1e6
+_MOMENT: Final = pa.timestamp("us", tz="UTC")
+REFUSED: Final = object()
+"""In place of a number: the value is outside the domain, or unknown."""
+
+
+class Reader(ABC):
+    """Turns one column into numbers, and generalized numbers into what leaves."""
+
+    name: str
+    leaves: Leaves | None = None
+
+    @abstractmethod
+    def check_type(self, kind: pa.DataType) -> None:
+        """Raise InputError where a column of this type cannot be used."""
+
+    @abstractmethod
+    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
+        """Numbers of a column, NaN where missing, and which rows must be refused."""
+
+    @abstractmethod
+    def read_one(self, value: Any) -> Any:
+        """The number of one value, NaN where missing, REFUSED where it must be refused."""
+
+    @abstractmethod
+    def scaled(self, raws: Floats) -> Floats:
+        """Numbers as the kernels measure them."""
+
+    @abstractmethod
+    def output_type(self, kind: pa.DataType) -> pa.DataType:
+        """The type a column of this type leaves in."""
+
+    @abstractmethod
+    def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
+        """What leaves: a range or a label a row; `kind` is the type that leaves."""
+
+    @abstractmethod
+    def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
+        """What leaves of one row."""
+
+    @abstractmethod
+    def root(self) -> tuple[float, float, int]:
+        """The whole domain."""
+
+
+def reader_of(role: Quasi) -> Reader:
+    """The reader of a quasi-identifier."""
+    return NumericReader(role) if isinstance(role, Numeric) else CategoricalReader(role)
+
+
+class NumericReader(Reader):
+    """Numbers, and moments counted in seconds."""
+
+    def __init__(self, role: Numeric) -> None:
+        self.name = role.name
+        self._role = role
+
+    def check_type(self, kind: pa.DataType) -> None:
+        if not _is_number(kind) and not _is_moment(kind) and not pa.types.is_null(kind):
+            raise InputError(f"column {self.name!r}: {kind} is no number; give numbers or timestamps")
+
+    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
+        raws = _as_floats(column)
+        low, high = self._role.low, self._role.high
+        outside = (raws < low) | (raws > high)  # NaN is neither
+        if self._role.outside == "clamp":
+            return np.clip(raws, low, high), np.zeros(len(raws), dtype=np.bool_)
+        return raws, outside
+
+    def count_clamped(self, column: pa.Array, usable: Bools) -> int:
+        """How many usable rows had a value outside the domain that was clamped."""
+        if self._role.outside != "clamp":
+            return 0
+        raws = _as_floats(column)[usable]
+        return int(np.count_nonzero((raws < self._role.low) | (raws > self._role.high)))
+
+    def is_clamped(self, value: Any) -> bool:
+        """Whether one value is outside the domain and clamped."""
+        number = _as_float(value) if self._role.outside == "clamp" else math.nan
+        return number < self._role.low or number > self._role.high
+
+    def read_one(self, value: Any) -> Any:
+        number = _as_float(value)
+        if number != number or self._role.low <= number <= self._role.high:  # noqa: PLR0124
+            return number
+        return min(max(number, self._role.low), self._role.high) if self._role.outside == "clamp" else REFUSED
+
+    def scaled(self, raws: Floats) -> Floats:
+        found: Floats = (raws - self._role.low) / (self._role.high - self._role.low)
+        return found
+
+    def output_type(self, kind: pa.DataType) -> pa.DataType:
+        bound = pa.int64() if pa.types.is_integer(kind) else _MOMENT if _is_moment(kind) else pa.float64()
+        return pa.struct([("lo", bound), ("hi", bound)])
+
+    def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
+        bound = kind.field(0).type
+        ends = [_bounds(np.where(hidden, 0.0, end), bound, np.floor if end is low else np.ceil) for end in (low, high)]
+        return pa.StructArray.from_arrays(ends, fields=list(kind), mask=pa.array(hidden))
+
+    def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
+        bound = kind.field(0).type
+        return {"lo": _bound(low, bound, math.floor), "hi": _bound(high, bound, math.ceil)}
+
+    def root(self) -> tuple[float, float, int]:
+        return self._role.low, self._role.high, 0
+
+
+class CategoricalReader(Reader):
+    """Values that are leaves of a tree."""
+
+    def __init__(self, role: Categorical) -> None:
+        self.name = role.name
+        self.leaves = Leaves(cast(Hierarchy, role.hierarchy))
+        self._ranks = self.leaves.ranks
+        self._labels = pa.array(self.leaves.labels, type=pa.string())
+
+    def check_type(self, kind: pa.DataType) -> None:
+        if not is_text_like(kind):
+            raise InputError(f"column {self.name!r}: {kind} has no labels; give text, whole numbers or truth values")
+
+    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        texts = column.dictionary.cast(pa.string()).to_pylist()
+        ranks = np.array([math.nan if text is None else self._ranks.get(text, -1) for text in texts] + [math.nan])
+        places = np.asarray(pc.fill_null(column.indices, len(texts)).to_numpy(zero_copy_only=False), dtype=np.int64)
+        raws = ranks[places]
+        return raws, raws < 0
+
+    def read_one(self, value: Any) -> Any:
+        if value is None:
+            return math.nan
+        return float(self._ranks[text]) if (text := as_text(value)) in self._ranks else REFUSED
+
+    def scaled(self, raws: Floats) -> Floats:
+        return raws
+
+    def output_type(self, kind: pa.DataType) -> pa.DataType:
+        return pa.string()
+
+    def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
+        indices = pa.array(node.astype(np.int32), mask=hidden)
+        return pa.DictionaryArray.from_arrays(indices, self._labels).dictionary_decode()
+
+    def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
+        assert self.leaves is not None
+        return self.leaves.labels[node]
+
+    def root(self) -> tuple[float, float, int]:
+        assert self.leaves is not None
+        return 0.0, float(len(self.leaves) - 1), 0
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _as_floats(column: pa.Array) -> Floats:
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if _is_moment(column.type):
+        moments = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+        return np.asarray(_filled(moments.cast(pa.float64(), safe=False))) / _MICRO
+    return np.asarray(_filled(column.cast(pa.float64(), safe=False)))
+
+
+def _filled(column: pa.Array) -> npt.NDArray[Any]:
+    return cast("npt.NDArray[Any]", pc.fill_null(column, math.nan).to_numpy(zero_copy_only=False))
+
+
+def _as_float(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _MICRO
+    if isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool):
+        return float(value)
+    raise InputError("a value is no number")  # the caller names the column
+
+
+def _bounds(ends: Floats, kind: pa.DataType, outward: Any) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        return pa.array(np.rint(ends * _MICRO).astype(np.int64)).cast(kind)
+    return pa.array(outward(ends).astype(np.int64)) if pa.types.is_integer(kind) else pa.array(ends)
+
+
+def _bound(end: float, kind: pa.DataType, outward: Any) -> Any:
+    if pa.types.is_timestamp(kind):
+        return pa.scalar(round(end * _MICRO), pa.int64()).cast(kind).as_py()
+    return outward(end) if pa.types.is_integer(kind) else end

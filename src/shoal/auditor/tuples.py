@@ -1,0 +1,268 @@
+"""Judge a stream of tuples: do k people stand behind every published vector, and is every row true and in time?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.evidence import Evidence
+from shoal.auditor.outline import check_columns
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.tuples_classes import Classes, check_classes, measure_classes, measure_nulls, read_classes
+from shoal.auditor.tuples_columns import check_identifiers, check_membership, check_unchanged
+from shoal.auditor.tuples_cover import (
+    Clusters,
+    Link,
+    check_carriers,
+    check_clusters,
+    check_cover,
+    check_one_vector,
+    check_roots,
+    check_values,
+    read_clusters,
+    read_link,
+)
+from shoal.auditor.tuples_deadlines import Arrivals, Timeline, check_reuse, check_undecided, read_timeline
+from shoal.auditor.tuples_distances import References
+from shoal.auditor.tuples_diversity import (
+    Sensitive,
+    check_diversity,
+    measure_diversity,
+    read_growth,
+    read_sensitive,
+)
+from shoal.auditor.tuples_history import History
+from shoal.auditor.tuples_loss import measure_loss
+from shoal.auditor.tuples_promise import TuplePromise, read_tuple_promise
+from shoal.auditor.tuples_records import check_dead, read_known
+from shoal.auditor.tuples_reference import (
+    arrivals_at_formation,
+    check_against_arrivals,
+    check_recorded,
+    read_references,
+)
+from shoal.auditor.tuples_trace import Decisions, Recorded, read_decisions, read_recorded
+from shoal.auditor.tuples_values import numbered, read_attribute
+
+_SECOND = 1_000_000_000
+
+
+def audit_tuples(evidence: Evidence) -> AuditReport:
+    """Recount what a policy for a stream of tuples promised."""
+    promise, notes = read_tuple_promise(evidence.policy), Notes()
+    if check_columns(promise.columns, evidence.release, notes):
+        _Judge(evidence, promise, notes).judge()
+    return notes.report(promise.method)
+
+
+class _Judge:
+    """One audit: what lies on the table, read once."""
+
+    def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
+        self.promise, self.notes = promise, notes
+        self.release, self.trace = evidence.release, evidence.trace
+        self.has_truth = evidence.truth is not None
+        self.truth = evidence.truth or Rows((), "truth")
+        if len(self.truth):
+            self.truth.require(promise.person, *promise.columns, *((promise.time,) if promise.is_timed else ()))
+        self.attributes = tuple(read_attribute(rule, self.release, self.truth) for rule in promise.quasi)
+        self.known = read_known(promise, self.truth, self.attributes)
+        self.at_root: Bools = np.logical_and.reduce([attribute.at_root for attribute in self.attributes])
+
+    def judge(self) -> None:
+        """Check everything that can be checked."""
+        check_values(self.attributes, self.release.broken, self.notes)
+        if self.trace is None:
+            self._judge_without_trace()
+        else:
+            self._judge_with_trace(self.trace)
+
+    # ---- without the trace
+
+    def _judge_without_trace(self) -> None:
+        promise, notes = self.promise, self.notes
+        person = self._persons_without_trace()
+        if self.has_truth:
+            check_membership(promise, self.release, self.truth, self.known.usable, notes)
+            check_identifiers(promise, self.attributes, self.release, self.truth, None, notes)
+        is_root = self.at_root if promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
+        if promise.shows_suppressed:
+            notes.skip("Rows at the root were taken for suppressed ones and not counted in classes: no trace.")
+        self._say_without_trace()
+        classes = self._judge_classes(is_root, person)
+        sensitive = read_sensitive(promise, self.release, self.truth, None)
+        measure_diversity(sensitive, classes, None, notes)
+        check_diversity(sensitive, classes, None, None, promise, notes)
+
+    def _persons_without_trace(self) -> Ints | None:
+        """Rows are people only where the truth has no person twice."""
+        person = self.known.person[self.known.usable]
+        if self.has_truth and len(np.unique(person)) == len(person):
+            return np.arange(len(self.release))
+        self.notes.skip(
+            "People were counted as rows, of which there are at least as many: "
+            + ("which person a row is of is only in the trace." if self.has_truth else "no truth.")
+        )
+        return None
+
+    def _say_without_trace(self) -> None:
+        skip = self.notes.skip
+        if not self.has_truth:
+            skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+        skip("Whether every record was decided once and in time, and by clusters of k people: no trace.")
+        skip("Whether published values cover the records' was not checked: no trace.")
+        skip("How many people carried each attribute, and over what history k holds: no trace.")
+        if self.promise.diversity.needs_reference:
+            skip("t was not checked: what it was held against is in the trace.")
+
+    # ---- with the trace
+
+    def _judge_with_trace(self, trace: Rows) -> None:
+        promise, notes = self.promise, self.notes
+        records = len(self.truth) if self.has_truth else None
+        decisions = read_decisions(trace, promise, records=records, released=len(self.release), notes=notes)
+        timeline = self._judge_times(decisions)
+        if self.has_truth:
+            check_dead(trace, decisions, self.known, notes)
+        else:
+            self._say_without_truth()
+        if not decisions.is_linked:
+            self._judge_without_link()
+            return
+        link = read_link(decisions, self.known.usable if self.has_truth else None)
+        person = self._persons(link)
+        self._judge_rows(link)
+        clusters = read_clusters(self.attributes, link, person, with_carriers=self.has_truth)
+        check_clusters(clusters, link, promise, notes)
+        if self.has_truth:
+            check_carriers(trace, decisions, clusters, len(self.attributes), notes)
+        classes = self._judge_classes(link.is_root, person)
+        self._judge_diversity(trace, decisions, timeline, link, clusters, classes)
+        self._judge_history(decisions, timeline, link, person, classes)
+        measure_loss(self.attributes, link, decisions, notes)
+
+    def _say_without_truth(self) -> None:
+        self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")
+        self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+        self.notes.skip("How many people carried each attribute, and over what history k holds: no truth.")
+
+    def _judge_times(self, decisions: Decisions) -> Timeline | None:
+        count = len(self.truth) if self.has_truth else int(decisions.row[decisions.exists].max(initial=-1)) + 1
+        arrivals = Arrivals(self.known.time, self.known.person if self.has_truth else None, count)
+        timeline = read_timeline(decisions, arrivals, self.promise, self.notes)
+        check_reuse(decisions, timeline, self.promise, self.notes)
+        check_undecided(decisions, timeline, self.promise, records=count, notes=self.notes)
+        return timeline
+
+    def _judge_without_link(self) -> None:
+        """Classes can be looked at although nobody knows whose rows they are."""
+        is_root = self.at_root if self.promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
+        classes = self._judge_classes(is_root, None)
+        sensitive = read_sensitive(self.promise, self.release, self.truth, None)
+        measure_diversity(sensitive, classes, None, self.notes)
+        if self.has_truth:
+            check_membership(self.promise, self.release, self.truth, self.known.usable, self.notes)
+            check_identifiers(self.promise, self.attributes, self.release, self.truth, None, self.notes)
+
+    def _persons(self, link: Link) -> Ints | None:
+        if not self.has_truth:
+            return None
+        person = np.append(self.known.person, -1)
+        return person[link.row]  # row -1 picks the last
+
+    def _judge_rows(self, link: Link) -> None:
+        """Check row by row."""
+        check_roots(self.attributes, link.is_root, self.notes)
+        check_one_vector(self.attributes, link, self.promise, self.notes)
+        if self.has_truth:
+            check_cover(self.attributes, link, self.promise, self.notes)
+            check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
+            check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
+
+    def _judge_classes(self, is_root: Bools, person: Ints | None) -> Classes:
+        judged = ~is_root & ~self.release.broken
+        classes = read_classes(self.attributes, judged, person)
+        check_classes(classes, self.promise, self.notes)
+        self.notes.metrics["released_rows"] = len(self.release)
+        self.notes.metrics["root_rows"] = int(is_root.sum())
+        measure_classes(classes, self.promise, person, self.notes)
+        measure_nulls(self.attributes, judged, self.notes)
+        return classes
+
+    def _judge_diversity(
+        self,
+        trace: Rows,
+        decisions: Decisions,
+        timeline: Timeline | None,
+        link: Link,
+        clusters: Clusters,
+        classes: Classes,
+    ) -> None:
+        if not self.promise.sensitive:
+            return
+        needs = self.promise.diversity.needs_reference
+        recorded = read_recorded(trace) if needs and "reference" in trace.columns else None
+        sensitive = read_sensitive(self.promise, self.release, self.truth, recorded)
+        measure_diversity(sensitive, classes, clusters.number, self.notes)
+        references = None
+        if recorded is not None:
+            references = self._judge_references(recorded, sensitive, decisions, timeline, clusters)
+        elif needs:
+            self.notes.skip("t was not checked: the trace does not say what it was held against.")
+        grown = read_growth(clusters.number, link.formed, len(clusters.people))
+        check_diversity(sensitive, classes, grown, references, self.promise, self.notes)
+
+    def _judge_references(
+        self,
+        recorded: Recorded,
+        sensitive: Sequence[Sensitive],
+        decisions: Decisions,
+        timeline: Timeline | None,
+        clusters: Clusters,
+    ) -> dict[str, References]:
+        cluster_of = np.full(len(decisions.row), -1, np.int64)
+        cluster_of[decisions.leaves] = clusters.number
+        references = read_references(recorded, sensitive, cluster_of, len(clusters.people))
+        check_recorded(references, clusters.people > 0, self.notes)
+        if self.has_truth and timeline is not None:
+            alive = np.ones(len(self.truth), np.bool_)
+            alive[decisions.dead_rows] = False
+            usable = np.flatnonzero(alive)
+            formed = arrivals_at_formation(
+                decisions, timeline, cluster_of, len(clusters.people), usable, is_timed=self.promise.is_timed
+            )
+            check_against_arrivals(recorded, sensitive, cluster_of, usable, formed, self.promise, self.notes)
+        return references
+
+    def _judge_history(
+        self, decisions: Decisions, timeline: Timeline | None, link: Link, person: Ints | None, classes: Classes
+    ) -> None:
+        if person is None:
+            return
+        rows = np.flatnonzero(classes.judged & (person >= 0))
+        decision = numbered(link.group[rows])[1]
+        alone = ~link.formed[rows]
+        decision[alone] = len(rows) + np.flatnonzero(alone)
+        facts = classes.of_row[rows], person[rows], decision
+        longest = History(*facts, place=rows).shortest(self.promise.k)
+        found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
+        if timeline is not None and timeline.is_clear:
+            history = History(*facts, place=timeline.decided[decisions.leaves][rows])
+            length = history.shortest(self.promise.k)
+            unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
+            found[unit] = None if length is None else length / size
+            self._check_history(history, rows, classes)
+        self.notes.metrics["shortest_history"] = found
+
+    def _check_history(self, history: History, rows: Ints, classes: Classes) -> None:
+        few = np.zeros(len(self.release), np.bool_)
+        few[rows] = history.failing(0 if self.promise.groups else self.promise.reuse, self.promise.k)
+        enough = classes.marked(classes.people >= self.promise.k)  # the others are told of already
+        self.notes.violation(
+            "below-k-in-history",
+            "Fewer than k people of a row's class had left within the age of reuse when the row left.",
+            rows=few & enough,
+        )

@@ -1,0 +1,239 @@
+"""When records were decided: deadlines, the age of reused clusters, and records without a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.report import Notes
+from shoal.auditor.tuples_promise import TuplePromise
+from shoal.auditor.tuples_trace import VERDICTS, Decisions
+
+_SECOND: Final = 1_000_000_000
+_ONLY_WHEN_DUE: Final = ("fads", "k-varp", "iot-anonymization", "castle")
+"""Methods that decide nothing before a record is due, so that an earlier decision tells of a flush."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The time of arrivals and decisions: numbers of usable arrivals, or nanoseconds of event time."""
+
+    arrived: Ints
+    """For every record (dead ones have the time of the arrival before them)."""
+    decided: Ints
+    """For every entry of the trace; what is not counted has the lowest number there is."""
+    is_clear: bool
+    """Whether the times of the trace fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What is known of the records themselves: their event times, persons, and which were dead."""
+
+    time: Ints | None
+    person: Ints | None
+    count: int
+    """How many records there are; without the truth as many as the trace names."""
+
+
+def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, notes: Notes) -> Timeline | None:
+    """Find out when everything was decided, check it, and check that nothing waited too long."""
+    _check_written_delays(decisions, promise, notes)
+    arrived = _arrived(decisions, arrivals, promise, notes)
+    if arrived is None:
+        return None
+    _check_order_of_leaving(decisions, arrived, promise, notes)
+    if decisions.delay is None:
+        return None
+    long_ago = np.iinfo(np.int64).min
+    decided = np.full(len(decisions.row), long_ago, np.int64)
+    inside = decisions.counted
+    decided[inside] = arrived[decisions.row[inside]] + decisions.delay[inside]
+    is_clear = _check_fit(decisions, decided, arrived, promise, notes)
+    return Timeline(arrived, decided, is_clear)
+
+
+def _arrived(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, notes: Notes) -> Ints | None:
+    dead = np.zeros(arrivals.count, np.bool_)
+    dead[decisions.dead_rows] = True
+    if not promise.is_timed:
+        return np.cumsum(~dead) - 1
+    if arrivals.time is None or arrivals.person is None:
+        notes.skip("When records arrived is not known: that needs the truth.")
+        return None
+    return event_clock(arrivals.time, arrivals.person, ~dead, promise.max_gap_ns)
+
+
+def event_clock(time: Ints, person: Ints, usable: Bools, max_gap: int) -> Ints:
+    """Return the stream's time at every arrival: the latest event time so far.
+
+    While only one person was seen, another's record more than ``max_gap`` older starts the stream's time anew.
+    """
+    rows = np.flatnonzero(usable)
+    times = time[rows]
+    changes = np.flatnonzero(np.diff(person[rows])) + 1
+    clock = np.maximum.accumulate(times) if len(times) else times
+    begin = 0
+    while True:
+        after = changes[np.searchsorted(changes, begin, side="right") :]
+        if not len(after) or int(clock[after[0] - 1]) - int(times[after[0]]) <= max_gap:
+            break
+        begin = int(after[0])
+        clock[begin:] = np.maximum.accumulate(times[begin:])
+    return _carried_on(clock, usable)
+
+
+def _carried_on(clock: Ints, usable: Bools) -> Ints:
+    """Give unusable records the clock of the arrival before them."""
+    if not len(clock):
+        return np.zeros(len(usable), np.int64)
+    latest: Ints = np.maximum(np.cumsum(usable) - 1, 0)
+    return clock[latest]
+
+
+def _check_written_delays(decisions: Decisions, promise: TuplePromise, notes: Notes) -> None:
+    if decisions.delay is None:
+        return
+    delay = decisions.delay[decisions.counted]
+    late = decisions.counted & (decisions.delay > promise.deadline)
+    _note_late(decisions, late, promise, notes)
+    unit = _SECOND if promise.is_timed else 1
+    notes.metrics["delay"] = {
+        "unit": "seconds" if promise.is_timed else "arrivals",
+        "mean": float(delay.mean() / unit) if len(delay) else None,
+        "largest": float(delay.max() / unit) if len(delay) else None,
+        "late": int(late.sum()),
+    }
+    missing = decisions.counted & (decisions.delay < 0)
+    notes.violation("trace-delay", "The trace has no usable delay for a record.", count=int(missing.sum()))
+
+
+def _note_late(decisions: Decisions, late: Bools, promise: TuplePromise, notes: Notes) -> None:
+    if promise.may_be_late:
+        notes.info("late", "Records left after their deadline, as this method allows.", count=int(late.sum()))
+    else:
+        rows = decisions.marked(late, int(decisions.leaves.sum()))
+        notes.violation("late", "A record was decided after its deadline.", rows=rows, count=int(late.sum()))
+
+
+def _check_order_of_leaving(decisions: Decisions, arrived: Ints, promise: TuplePromise, notes: Notes) -> None:
+    """Find records that left after one that arrived more than a deadline later, whatever the trace says of delays."""
+    entries = np.flatnonzero(decisions.counted)
+    at = arrived[decisions.row[entries]]
+    if not len(at) or promise.may_be_late:
+        return
+    waited = np.maximum.accumulate(at) - at
+    late = np.zeros(len(decisions.row), np.bool_)
+    late[entries] = waited > promise.deadline
+    if decisions.delay is not None:
+        late &= decisions.delay <= promise.deadline  # the others are told of already
+    if not promise.is_timed:
+        _note_late(decisions, late, promise, notes)
+        return
+    notes.warning(
+        "late-by-event-time",
+        "By the times of the records one was decided after its deadline. Right only if time was moved on without them.",
+        count=int(late.sum()),
+    )
+
+
+def _check_fit(decisions: Decisions, decided: Ints, arrived: Ints, promise: TuplePromise, notes: Notes) -> bool:
+    """Check that decisions follow one another, that a cluster leaves at once, and not before its rows arrived."""
+    counted = decided[decisions.counted]
+    back = int((counted[1:] < np.maximum.accumulate(counted)[:-1]).sum()) if len(counted) else 0
+    split = int(_differs_within(decisions.group[decisions.formed], decided[decisions.formed]).sum())
+    ahead = 0
+    if not promise.is_timed:
+        ahead = int((counted > arrived.max(initial=-1)).sum())
+    wrong = back + split + ahead
+    if promise.is_timed:
+        notes.warning(
+            "clock-unclear",
+            "Delays do not follow from the times of the records: time was moved on without them, or the trace errs.",
+            count=wrong,
+        )
+    else:
+        notes.violation("trace-delay", "Delays of the trace contradict the order of its rows.", count=wrong)
+    return not wrong
+
+
+def _differs_within(group: Ints, value: Ints) -> Bools:
+    """Mark values that differ from the first of their group."""
+    if not len(group):
+        return np.zeros(0, np.bool_)
+    _, first, turn = np.unique(group, return_index=True, return_inverse=True)
+    differs: Bools = value != value[first][turn]
+    return differs
+
+
+def check_reuse(decisions: Decisions, timeline: Timeline | None, promise: TuplePromise, notes: Notes) -> None:
+    """Check that rows left by clusters that had left before, and not too long before."""
+    formed, reused = np.flatnonzero(decisions.formed), decisions.counted & decisions.reused
+    length = int(decisions.leaves.sum())
+    made, place = np.unique(decisions.group[formed], return_index=True)
+    entries = np.flatnonzero(reused)
+    found = np.searchsorted(made, decisions.group[entries])
+    known = np.isin(decisions.group[entries], made)
+    first = np.full(len(entries), np.iinfo(np.int64).max)
+    first[known] = _last_formed(decisions, formed, made)[found[known]]
+    early = np.zeros(len(decisions.row), np.bool_)
+    early[entries[entries < first]] = True
+    notes.violation(
+        "reuse-before-formation",
+        "A row left by a cluster that had not left before.",
+        rows=decisions.marked(early, length),
+        count=int(early.sum()),
+    )
+    if timeline is None or not timeline.is_clear:
+        return
+    stale = np.zeros(len(decisions.row), np.bool_)
+    created = timeline.decided[formed[place]]
+    stale[entries[known]] = timeline.decided[entries[known]] - created[found[known]] > promise.reuse
+    notes.violation(
+        "stale-reuse",
+        "A row left by a cluster that was too old to be reused.",
+        rows=decisions.marked(stale, length),
+        count=int(stale.sum()),
+    )
+
+
+def _last_formed(decisions: Decisions, formed: Ints, made: Ints) -> Ints:
+    last = np.zeros(len(made), np.int64)
+    np.maximum.at(last, np.searchsorted(made, decisions.group[formed]), formed)
+    return last
+
+
+def check_undecided(
+    decisions: Decisions, timeline: Timeline | None, promise: TuplePromise, *, records: int, notes: Notes
+) -> None:
+    """Tell records still held (or not read yet) when the trace ends from records that got lost.
+
+    A record is lost when the stream has gone on by a deadline since it arrived, or when it had arrived before
+    a flush, which holds nothing back.
+    """
+    has_verdict = np.zeros(records, np.bool_)
+    has_verdict[decisions.row[decisions.exists]] = True
+    undecided = np.flatnonzero(~has_verdict)
+    lost = np.zeros(len(undecided), np.bool_)
+    if timeline is not None and timeline.is_clear and len(undecided) and has_verdict.any():
+        newest = max(int(timeline.arrived[has_verdict].max()), int(timeline.decided.max()))
+        if not promise.may_be_late:
+            lost |= timeline.arrived[undecided] + promise.deadline <= newest
+        lost |= timeline.arrived[undecided] <= _flushed_at(decisions, timeline, promise)
+    notes.violation("lost", "The trace has no verdict on a record that should have one.", count=int(lost.sum()))
+    notes.info("held", "Records had no verdict yet when the trace ended.", count=len(undecided) - int(lost.sum()))
+    verdicts = {name: int((decisions.verdict == number).sum()) for number, name in enumerate(VERDICTS)}
+    notes.metrics["verdicts"] = {"in": records, **verdicts, "undecided": len(undecided)}
+
+
+def _flushed_at(decisions: Decisions, timeline: Timeline, promise: TuplePromise) -> int:
+    """Return the latest time at which something left although nothing was due: only a flush does that."""
+    never = int(np.iinfo(np.int64).min)
+    if promise.method not in _ONLY_WHEN_DUE or decisions.delay is None:
+        return never
+    due = decisions.counted & (decisions.delay >= promise.deadline)
+    unasked = decisions.counted & ~np.isin(timeline.decided, timeline.decided[due])
+    return int(timeline.decided[unasked].max(initial=never))

@@ -1,0 +1,234 @@
+"""Check how diverse the sensitive values of every class and cluster are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.columns import Bools, Ints, plain
+from shoal.auditor.facts import spelt_codes
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import Notes
+from shoal.auditor.tuples_classes import Classes
+from shoal.auditor.tuples_distances import (
+    References,
+    Sets,
+    distinct,
+    effective,
+    gather,
+    growing,
+    growth_sizes,
+    ordered,
+    refer,
+    variation,
+)
+from shoal.auditor.tuples_numbers import Floats, read_numbers
+from shoal.auditor.tuples_promise import TuplePromise
+from shoal.auditor.tuples_trace import Recorded
+
+_ROUNDING: Final = 1e-7
+_MOST_ENTRIES: Final = 200_000_000
+_ENTRIES_AT_ONCE: Final = 4_000_000
+_SENTENCES: Final = {
+    "below-l": "A class or cluster has fewer different sensitive values than promised.",
+    "below-entropy-l": "The sensitive values of a class or cluster are less even than promised.",
+    "above-t": "The sensitive values of a class or cluster are further from the reference than promised.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitive:
+    """One sensitive column: values as numbers, in their order where they have one; the last number is null."""
+
+    name: str
+    number_of: dict[str, int]
+    is_ordered: bool
+    true: Ints
+    shown: Ints
+
+    @property
+    def width(self) -> int:
+        """How many numbers there are."""
+        return len(self.number_of) + 1
+
+    def number(self, text: str | None) -> int:
+        """Return the number of a value as any side spells it."""
+        return self.width - 1 if text is None else self.number_of[plain(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The clusters as they grew: for judged released rows the cluster and how often it had been reused."""
+
+    row: Ints
+    cluster: Ints
+    step: Ints
+    count: int
+    """How many clusters there are."""
+
+    def rows_of(self, clusters: Ints) -> Ints:
+        """Return the released rows of some clusters."""
+        named = np.zeros(self.count, np.bool_)
+        named[clusters] = True
+        return self.row[named[self.cluster]]
+
+
+def read_sensitive(
+    promise: TuplePromise, release: Rows, truth: Rows, recorded: Recorded | None
+) -> tuple[Sensitive, ...]:
+    """Read the sensitive columns of both sides and all values they are held against."""
+    further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
+    if recorded is not None:
+        for column, value in zip(recorded.column, recorded.value, strict=True):
+            if value is not None and column in further:
+                further[column].add(value)
+    return tuple(_sensitive(name, promise, release, truth, further[name]) for name in promise.sensitive)
+
+
+def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str]) -> Sensitive:
+    texts, true, shown = spelt_codes(name, truth, release)
+    every = list(dict.fromkeys([*texts, *(plain(text) for text in sorted(further))]))
+    numbers = read_numbers([pa.array(every, pa.string())]).value
+    says_numbers = name in promise.numeric_sensitive or any(
+        map(_is_numeric, (*truth.pieces(name), *release.pieces(name)))
+    )
+    is_ordered = says_numbers and not np.isnan(numbers).any()
+    order = np.argsort(numbers, kind="stable") if is_ordered else np.arange(len(every))
+    place = np.empty(len(every) + 1, np.int64)
+    place[order] = np.arange(len(every))
+    place[-1] = len(every)  # code -1, null, picks the last
+    return Sensitive(
+        name, {text: int(place[at]) for at, text in enumerate(every)}, is_ordered, place[true], place[shown]
+    )
+
+
+def _is_numeric(piece: Any) -> bool:
+    if isinstance(piece, list):
+        filled = [value for value in piece if value is not None]
+        return bool(filled) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in filled)
+    kind = piece.type.value_type if pa.types.is_dictionary(piece.type) else piece.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def read_growth(cluster: Ints, formed: Bools, count: int) -> Grown:
+    """Number the steps in which clusters grew: all that left at formation, then every reused row, in release order."""
+    rows = np.flatnonzero(cluster >= 0)
+    own = cluster[rows]
+    order = np.argsort(own, kind="stable")
+    later = (~formed[rows][order]).astype(np.int64)
+    total = np.cumsum(later)
+    start = np.searchsorted(own[order], own[order])
+    step = np.empty(len(rows), np.int64)
+    step[order] = total - (total[start] - later[start])
+    return Grown(rows, own, step, count)
+
+
+def measure_diversity(sensitive: Sequence[Sensitive], classes: Classes, clusters: Ints | None, notes: Notes) -> None:
+    """Write down l, entropy l and t (against all rows in classes) of the worst class, as pycanon counts them.
+
+    The same of the worst cluster where the trace tells the cluster of every released row (-1: none).
+    """
+    rows = np.flatnonzero(classes.judged)
+    if not sensitive or not len(rows):
+        return
+    notes.metrics.update(_worst(sensitive, classes.of_row, rows))
+    if clusters is not None and (clusters[rows] >= 0).any():
+        notes.metrics["worst_cluster"] = _flat(_worst(sensitive, clusters, rows))
+
+
+def _worst(sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {"l": {}, "entropy_l": {}, "t": {}}
+    inside, zero = rows[of_row[rows] >= 0], np.zeros(len(rows), np.int64)
+    for column in sensitive:
+        sets = gather(of_row[inside], column.shown[inside], int(of_row.max()) + 1)
+        table = refer(zero, column.shown[rows], np.ones(len(rows)), count=1, width=column.width)
+        there = sets.sizes > 0
+        found["l"][column.name] = int(distinct(sets)[there].min())
+        found["entropy_l"][column.name] = float(effective(sets)[there].min())
+        away = _away(column, sets, table, np.zeros(sets.count, np.int64))
+        found["t"][column.name] = float(away[there].max())
+    return found
+
+
+def _flat(found: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {f"{name} {column}": value for name, columns in found.items() for column, value in columns.items()}
+
+
+def _away(column: Sensitive, sets: Sets, references: References, of_set: Ints) -> Floats:
+    measure = ordered if column.is_ordered else variation
+    return measure(sets, references, of_set)
+
+
+def check_diversity(
+    sensitive: Sequence[Sensitive],
+    classes: Classes,
+    grown: Grown | None,
+    recorded: dict[str, References] | None,
+    promise: TuplePromise,
+    notes: Notes,
+) -> None:
+    """Check what is promised of every class, and of every cluster whenever a row left by it."""
+    wanted = promise.diversity
+    if wanted.l is None and wanted.entropy_l is None and wanted.t is None:
+        return
+    found = {code: np.zeros(len(classes.of_row), np.bool_) for code in _SENTENCES}
+    rows = np.flatnonzero(classes.judged)
+    for column in sensitive:
+        sets = gather(classes.of_row[rows], column.shown[rows], len(classes.rows))
+        declared = _declared(column, promise)
+        for code, marked in _failures(column, sets, declared, np.zeros(sets.count, np.int64), promise).items():
+            found[code] |= classes.marked(marked)
+        if grown is not None and len(grown.row):
+            references = declared if recorded is None else recorded[column.name]
+            for sets, cluster in _as_they_grew(column, grown, notes):
+                of_set = np.zeros(sets.count, np.int64) if recorded is None else cluster
+                for code, marked in _failures(column, sets, references, of_set, promise).items():
+                    found[code][grown.rows_of(cluster[marked])] = True
+    for code, rows_found in found.items():
+        notes.violation(code, _SENTENCES[code], rows=rows_found)
+
+
+def _as_they_grew(column: Sensitive, grown: Grown, notes: Notes) -> Iterator[tuple[Sets, Ints]]:
+    """Yield the sets of clusters after every step, some clusters at a time, and the cluster of every set."""
+    value = column.shown[grown.row]
+    sizes = growth_sizes(grown.cluster, value, grown.step, grown.count)
+    if sizes.sum() > _MOST_ENTRIES or sizes.max() > _ENTRIES_AT_ONCE:
+        notes.skip("Whether clusters stayed diverse as rows reused them was checked only at the end: too many values.")
+        yield gather(grown.cluster, value, grown.count), np.arange(grown.count)
+        return
+    chunk = np.cumsum(sizes) // _ENTRIES_AT_ONCE
+    order = np.argsort(grown.cluster, kind="stable")
+    for number in np.unique(chunk).tolist():
+        first, after = np.searchsorted(chunk, [number, number + 1]).tolist()
+        rows = order[slice(*np.searchsorted(grown.cluster[order], [first, after]).tolist())]
+        sets, own = growing(grown.cluster[rows] - first, value[rows], grown.step[rows], after - first)
+        yield sets, own + first
+
+
+def _declared(column: Sensitive, promise: TuplePromise) -> References | None:
+    shares = promise.diversity.declared.get(column.name)
+    if shares is None:
+        return None
+    value = np.array([column.number(text) for text in shares], np.int64)
+    weight = np.array(list(shares.values()), np.float64)
+    return refer(np.zeros(len(value), np.int64), value, weight, count=1, width=column.width)
+
+
+def _failures(
+    column: Sensitive, sets: Sets, references: References | None, of_set: Ints, promise: TuplePromise
+) -> dict[str, Bools]:
+    wanted, there = promise.diversity, sets.sizes > 0
+    failed = {}
+    if wanted.l is not None:
+        failed["below-l"] = there & (distinct(sets) < wanted.l)
+    if wanted.entropy_l is not None:
+        failed["below-entropy-l"] = there & (effective(sets) < wanted.entropy_l * (1 - _ROUNDING))
+    if wanted.t is not None and references is not None:
+        # A cluster without a reference is told of elsewhere.
+        there = there & (np.diff(references.begin)[of_set] > 0)
+        failed["above-t"] = there & (_away(column, sets, references, of_set) > wanted.t + _ROUNDING)
+    return failed

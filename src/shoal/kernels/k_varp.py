@@ -1,0 +1,149 @@
+"""K-VARP and its peers: tuples that carry the same attributes are a partition; partitions merge when they must."""
+
+from __future__ import annotations
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.diversity import diversify
+from shoal.kernels.holding import mask_words
+from shoal.kernels.hulls import settle
+from shoal.kernels.naming import how_many
+from shoal.kernels.nearest import choose_nearest, measure
+from shoal.kernels.tuples import (
+    ALIVE,
+    ALLOWED,
+    CHAIN,
+    CHAIN_HEAD,
+    DISTANCE,
+    ELIGIBLE,
+    HEAD,
+    IOT,
+    IS_DIVERSE,
+    MASKS,
+    METHOD,
+    PART,
+    PART_KEY,
+    PART_LIKE,
+    PART_SIZE,
+    PEOPLE,
+    PERSON,
+    RATIO,
+    STAMP,
+    STAMPED,
+    TAIL,
+    VARIED,
+    K,
+)
+
+_END = -1
+
+
+@piece
+def ones(word):
+    """How many bits of a word are set."""
+    found = 0
+    while word != 0:
+        word &= word - 1
+        found += 1
+    return found
+
+
+@piece
+def likeness_of_masks(s, left, right):
+    """Jaccard similarity of what two tuples carry; 1 where neither carries anything."""
+    both, either = 0, 0
+    for word in range(mask_words(s)):
+        a, b = s.held_i[MASKS + word, left], s.held_i[MASKS + word, right]
+        both += ones(a & b)
+        either += ones(a | b)
+    return both / either if either > 0 else 1.0
+
+
+@piece
+def chain_parts(s, t, first, last):
+    """String the tuples of each partition together, oldest first, and note how like t's each partition is."""
+    like = s.ratios[RATIO]
+    chain, head, part = s.held_i[CHAIN], s.held_i[CHAIN_HEAD], s.held_i[PART]
+    sizes, near, distance = s.held_i[PART_SIZE], s.held_i[PART_LIKE], s.held_f[DISTANCE]
+    for i in range(first, last):
+        if s.held_i[ALIVE, i]:
+            sizes[part[i]] = 0
+    for i in range(last - 1, first - 1, -1):
+        if not s.held_i[ALIVE, i]:
+            continue
+        p = part[i]
+        if sizes[p] == 0:
+            chain[i] = _END
+            near[p] = 0
+            s.held_f[PART_KEY, p] = likeness_of_masks(s, t, i)
+        else:
+            chain[i] = head[p]
+        head[p] = i
+        sizes[p] += 1
+        near[p] += distance[i] <= like
+
+
+@piece
+def is_better_part(s, p, best, by_likeness):
+    """Whether partition p is to be merged before another: likest attributes, likest tuples, most tuples, oldest."""
+    if s.held_f[PART_KEY, p] != s.held_f[PART_KEY, best]:
+        return s.held_f[PART_KEY, p] > s.held_f[PART_KEY, best]
+    if by_likeness and s.held_i[PART_LIKE, p] != s.held_i[PART_LIKE, best]:
+        return s.held_i[PART_LIKE, p] > s.held_i[PART_LIKE, best]
+    if s.held_i[PART_SIZE, p] != s.held_i[PART_SIZE, best]:
+        return s.held_i[PART_SIZE, p] > s.held_i[PART_SIZE, best]
+    return s.held_i[CHAIN_HEAD, p] < s.held_i[CHAIN_HEAD, best]
+
+
+@piece
+def next_part(s, first, last, by_likeness):
+    """The partition to merge next among those not merged yet; -1 if there is none."""
+    best = -1
+    for i in range(first, last):
+        if not s.held_i[ALIVE, i] or s.held_i[ELIGIBLE, i]:
+            continue
+        p = s.held_i[PART, i]
+        if s.held_i[CHAIN_HEAD, p] == i and (best < 0 or is_better_part(s, p, best, by_likeness)):
+            best = p
+    return best
+
+
+@piece
+def join_part(s, p):
+    """Make a partition's tuples eligible; return how many people are new among them."""
+    people = 0
+    i = s.held_i[CHAIN_HEAD, p]
+    while i != _END:
+        s.held_i[ELIGIBLE, i] = 1
+        person = s.held_i[PERSON, i]
+        if s.held_i[STAMPED, person] != s.tally[STAMP]:
+            s.held_i[STAMPED, person] = s.tally[STAMP]
+            people += 1
+        i = s.held_i[CHAIN, i]
+    return people
+
+
+@piece
+def form_partitioned(s, t):
+    """Make the cluster of t and its nearest in its partition, merged with others where that may be."""
+    if how_many(s, PEOPLE) < s.plan[K]:
+        return 0
+    first, last = s.tally[HEAD], s.tally[TAIL]
+    measure(s, t, first, last)
+    chain_parts(s, t, first, last)
+    for i in range(first, last):
+        s.held_i[ELIGIBLE, i] = 0
+    s.tally[STAMP] += 1
+    people = join_part(s, s.held_i[PART, t])
+    while people < s.plan[K]:
+        if s.plan[METHOD] == VARIED:
+            return 0
+        people += join_part(s, next_part(s, first, last, s.plan[METHOD] != IOT))
+    if s.plan[IS_DIVERSE]:
+        for i in range(first, last):
+            s.held_i[ALLOWED, i] = s.held_i[ELIGIBLE, i]
+    members = choose_nearest(s, t, first, last, s.plan[K])
+    if s.plan[IS_DIVERSE]:
+        members = diversify(s, first, last, members)
+    if members:
+        settle(s, members)
+    return members

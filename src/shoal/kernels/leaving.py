@@ -1,0 +1,160 @@
+"""How tuples leave: with a new cluster, as one more of an old one, or suppressed; counted as they go."""
+
+from __future__ import annotations
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.diversity import add_values
+from shoal.kernels.holding import let_go, mask_words
+from shoal.kernels.hulls import draft, own_loss, whole_loss, width
+from shoal.kernels.reusing import is_uniform, keep_draft
+from shoal.kernels.tuples import (
+    ALPHA,
+    ARRIVED,
+    AT,
+    C_HIGH,
+    CLASS_REFERENCE,
+    COST,
+    DEADLINE,
+    DELAYS,
+    FIELDS,
+    FORMED,
+    FULL,
+    G_FIELDS,
+    G_NUMBER,
+    G_REUSED,
+    GROUP,
+    GROUPS,
+    IN_GROUPS,
+    IS_DIVERSE,
+    IS_RELEASED,
+    IS_SUPPRESSED,
+    LIVE,
+    LONGEST,
+    LOSS,
+    LOSS_ALL,
+    MASKS,
+    MEMBER,
+    MERGED,
+    NO_GROUP,
+    NOW,
+    O_AT,
+    O_DELAY,
+    O_GROUP,
+    O_ROW,
+    O_VERDICT,
+    OUT_GROUPS,
+    OUT_MASKS,
+    OUT_ROWS,
+    PENALTY,
+    POOL_SIZE,
+    RELEASED,
+    REUSED,
+    ROW,
+    SKIP_MERGED,
+    SUPPRESSED,
+    TIMED,
+    K,
+)
+
+_SECOND = 1e9
+
+
+@piece
+def has_outlet(s):
+    """Whether one more decision can be noted; else the caller is told to make room."""
+    most = s.tally[LIVE] // s.plan[K] + 2  # clusters that one decision can make
+    is_full = (
+        s.tally[OUT_ROWS] + s.tally[LIVE] > s.out_i.shape[0]
+        or s.tally[OUT_GROUPS] + most > s.group_i.shape[0]
+        or s.tally[POOL_SIZE] + most > draft(s)
+    )
+    s.tally[FULL] = is_full
+    return not is_full
+
+
+@piece
+def note(s, at, verdict, group, own, whole):
+    """Note one decision and add it to the sums."""
+    row, delay = s.tally[OUT_ROWS], s.tally[NOW] - s.held_i[ARRIVED, at]
+    s.out_i[row, O_ROW] = s.held_i[ROW, at]
+    s.out_i[row, O_VERDICT] = verdict
+    s.out_i[row, O_GROUP] = group
+    s.out_i[row, O_DELAY] = delay
+    s.out_i[row, O_AT] = s.tally[AT]
+    for word in range(mask_words(s)):
+        s.out_i[row, OUT_MASKS + word] = s.held_i[MASKS + word, at]
+    s.tally[OUT_ROWS] += 1
+    unit = _SECOND if s.plan[TIMED] else 1.0
+    if s.ratios[PENALTY] > 0.0 and delay > s.plan[DEADLINE]:
+        own = min(1.0, own * (1.0 + s.ratios[PENALTY]) ** ((delay - s.plan[DEADLINE]) / unit))
+    s.sums[LOSS] += own
+    s.sums[LOSS_ALL] += whole
+    s.sums[COST] += own * (1.0 + s.ratios[ALPHA]) ** (delay / unit)
+    s.tally[DELAYS] += delay
+    s.tally[LONGEST] = max(s.tally[LONGEST], delay)
+    s.tally[RELEASED if verdict == IS_RELEASED else SUPPRESSED] += 1
+
+
+@piece
+def suppress(s, t):
+    """Tuple t leaves without a crowd: it is not shown."""
+    note(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
+    let_go(s, t)
+
+
+@piece
+def sort_members(s, members):
+    """Put the chosen into order of arrival."""
+    chosen = s.held_i[MEMBER]
+    for m in range(1, members):
+        at = chosen[m]
+        place = m
+        while place > 0 and chosen[place - 1] > at:
+            chosen[place] = chosen[place - 1]
+            place -= 1
+        chosen[place] = at
+
+
+@piece
+def show(s, c, number, reused):
+    """Note a cluster's generalization; return its place."""
+    group, attributes = s.tally[OUT_GROUPS], width(s)
+    s.group_i[group, G_NUMBER] = number
+    s.group_i[group, G_REUSED] = reused
+    for column in range((C_HIGH + 1) * attributes):
+        s.group_f[group, column] = s.pool_f[c, column]
+    for column in range(3 * attributes):
+        s.group_i[group, G_FIELDS + column] = s.pool_i[c, FIELDS + column]
+    for column in range(s.group_r.shape[1]):
+        for value in range(s.group_r.shape[2]):
+            s.group_r[group, column, value] = s.class_f[c, CLASS_REFERENCE, column, value]
+    s.tally[OUT_GROUPS] += 1
+    return group
+
+
+@piece
+def publish_draft(s, members):
+    """The cluster just made leaves, in order of arrival, and is kept for reuse."""
+    c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
+    group = show(s, c, number, 0)
+    s.tally[GROUPS] += 1
+    s.tally[FORMED] += 1
+    s.tally[MERGED] += not uniform
+    if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):
+        keep_draft(s, number, uniform)
+    sort_members(s, members)
+    for m in range(members):
+        at = s.held_i[MEMBER, m]
+        note(s, at, IS_RELEASED, group, own_loss(s, c, at), whole_loss(s, c, at))
+        let_go(s, at)
+
+
+@piece
+def reuse_cluster(s, c, t):
+    """Tuple t leaves as one more of a cluster already published."""
+    group = show(s, c, s.pool_i[c, GROUP], 1)
+    note(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
+    if s.plan[IS_DIVERSE]:
+        add_values(s, c, t, 1.0)
+    s.tally[REUSED] += 1
+    let_go(s, t)

@@ -1,0 +1,126 @@
+"""What the kernels of tuple streams work on: one bundle of arrays, and names for the rows and columns in them.
+
+Every quasi-identifier is a number here. A numeric value is scaled to its domain; a categorical one is the rank of its
+leaf in the tree's own order, in which the leaves below a node are one run and the lowest common ancestor of many leaves
+is that of the first and the last. So a cluster's hull is a lowest and a highest number for either kind. NaN is missing.
+
+The arrays are few and wide, because every array handed from one kernel to another costs time to compile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Stream(NamedTuple):
+    """All of a stream's state, and room to think in."""
+
+    plan: Any
+    """Settings that are whole numbers."""
+    ratios: Any
+    """Settings that are not."""
+    tally: Any
+    """Where the stream stands."""
+    sums: Any
+    """Losses so far."""
+    attr_f: Any
+    attr_i: Any
+    """Attributes: a row a property, a column an attribute."""
+    tree_f: Any
+    tree_i: Any
+    """Trees, one after another; attr_i says where each begins."""
+    held_f: Any
+    held_i: Any
+    """Tuples that wait, in order of arrival with gaps where one has left: a row a property, a column a tuple."""
+    tables: Any
+    slots: Any
+    """Numbers of people and of patterns of attributes, as long as something of theirs is held."""
+    pool_f: Any
+    pool_i: Any
+    """Clusters that may be reused, a ring in order of formation: a row a cluster; the last row is the draft."""
+    class_f: Any
+    """Sensitive values of each cluster, and what they were held against."""
+    sens_f: Any
+    sens_i: Any
+    recent: Any
+    """Sensitive values: what is declared of them, and those of the last arrivals."""
+    out_i: Any
+    group_f: Any
+    group_i: Any
+    group_r: Any
+    """Decisions, and the generalizations they refer to: a row each."""
+
+
+class Arrivals(NamedTuple):
+    """Usable rows of a batch in order of arrival."""
+
+    values: Any
+    raws: Any
+    masks: Any
+    persons: Any
+    rows: Any
+    times: Any
+    lanes: Any
+    sensitive: Any
+
+
+# ---- plan and ratios
+(
+    K, TIMED, DEADLINE, REUSE, NULLS, MIN_CARRIERS, IN_GROUPS, DISTINCT, REFERENCE, IS_DIVERSE, IS_PARTED,
+    SAME_PATTERN, SKIP_MERGED, LOOSE, METHOD, OPTION,
+    IN_ROUNDS,
+) = range(17)  # fmt: skip
+PLAN = 17
+FADS, K_VARP, IOT, VARIED, LEAST_LOSS = range(5)
+SHOW_ALL, SHOW_COMMON, SHOW_OWN = range(3)
+ENTROPY, CLOSENESS, ALPHA, PENALTY, RATIO = range(5)
+RATIOS = 5
+
+# ---- tally and sums
+(
+    NOW, NUMBER, GROUPS, HEAD, TAIL, LIVE, INCOMPLETE, POOL_HEAD, POOL_SIZE, OUT_ROWS, OUT_GROUPS, FULL, AT, STAMP,
+    FORMED, MERGED, REUSED, RELEASED, SUPPRESSED, LONGEST, DELAYS, REF_NEXT, REF_SIZE, LATES, ENDING,
+    PASSING, UNTIL, LANE, SLACK, VISIBLE, FREE_PEOPLE, FREE_PARTS,
+) = range(32)  # fmt: skip
+TALLY = 32
+LOSS, LOSS_ALL, COST = range(3)
+SUMS = 3
+
+# ---- attributes and trees
+WEIGHT, LOW, HIGH, STEP = range(4)
+KIND, LEAVES, PAIRS_AT, LOSS_AT, FIRST_AT, LAST_AT, LEAF_AT, MEETS_AT = range(8)
+NUMERIC, CATEGORICAL = 0, 1
+SMALL_TREE = 512
+"""Trees with up to this many leaves have a table of all pairs of leaves."""
+
+# ---- held tuples: what stays with a tuple first, then room to think in; masks and sensitive values follow
+PERSON, ROW, ARRIVED, PART, ALIVE, LATE = range(6)
+KEPT = 6
+ELIGIBLE, ALLOWED, HEAP_AT, MEMBER, STAMPED, NEAREST, CHAIN, CHAIN_HEAD, PART_LIKE, PART_SIZE = range(6, 16)
+MASKS = 16
+DISTANCE, MASS, HEAP_KEY, PART_KEY, COST_OF, SPARE = range(6)
+VALUES = 6
+
+# ---- numbers of people (0) and patterns (1)
+PEOPLE, PATTERNS = 0, 1
+COUNT, FREE = 0, 1
+KEYS = 2
+
+# ---- clusters; three blocks of columns, one column an attribute each: see `block`
+CREATED, GROUP, UNIFORM, SIZE = range(4)
+FIELDS = 4
+C_LOW, C_HIGH, C_LOSS = range(3)
+C_NODE, C_SHOWN, C_CARRIERS = range(3)
+
+# ---- sensitive values
+RECENT_COUNT, DECLARED, ORDER, GAIN = range(4)
+USED, IS_ORDERED = 0, 1
+CLASS_COUNT, CLASS_REFERENCE = 0, 1
+
+# ---- decisions
+O_ROW, O_VERDICT, O_GROUP, O_DELAY, O_AT = range(5)
+OUT_MASKS = 5
+G_NUMBER, G_REUSED = 0, 1
+G_FIELDS = 2
+IS_RELEASED, IS_SUPPRESSED = 0, 1
+NO_GROUP = -1

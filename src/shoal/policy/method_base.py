@@ -1,0 +1,71 @@
+"""What the [anonymize] table of every method answers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal
+
+from shoal.hierarchies import Hierarchy
+from shoal.policy.fields import Section
+from shoal.policy.stream import StreamSection
+
+ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
+KeyPath = tuple[str, ...]
+Table = Mapping[str, Any]
+NO_TIME: Final = "is missing; name the column that says when"
+
+
+class MethodSection(Section):
+    """What every method's table answers. The class methods read it as written, right or wrong."""
+
+    METHOD: ClassVar[str]
+    ADVICE: ClassVar[str]
+    """What to change when hardly anything may leave."""
+    PUBLISHES_PSEUDONYMS: ClassVar[bool] = False
+    """Whether the person column leaves, holding a pseudonym."""
+    PUBLISHES_TIME: ClassVar[bool] = False
+    """Whether the time column leaves by itself, so that it can have no other role."""
+    SORTS_ROWS: ClassVar[bool] = False
+    """Whether rows may wait to be sorted by time before they are judged."""
+
+    @classmethod
+    @abstractmethod
+    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        """Columns the table gives a role to, each with the path of its key."""
+
+    @classmethod
+    @abstractmethod
+    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
+        """Descriptions of hierarchies by the path of their key."""
+
+    @classmethod
+    @abstractmethod
+    def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
+        """What does not go together with [stream], as (section, path of the key, sentence)."""
+
+    @abstractmethod
+    def hierarchy_keys(self) -> dict[str, KeyPath]:
+        """Columns that are generalized, with the path of the key of their hierarchy."""
+
+    @abstractmethod
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+        """Keyword arguments of the anonymizer; the secret comes from elsewhere."""
+
+    @abstractmethod
+    def warnings(self) -> list[str]:
+        """Sentences about what is allowed and rarely meant."""
+
+    @property
+    @abstractmethod
+    def runs_on_time(self) -> bool:
+        """Whether anything is decided by the time column."""
+
+    @property
+    def delay_unit(self) -> str:
+        """What delays are counted in."""
+        return "seconds" if self.runs_on_time else "arrivals"
+
+    def column_types(self) -> dict[str, ColumnType]:
+        """Types of columns in text files where [source] types does not name them and text would not do."""
+        return {}

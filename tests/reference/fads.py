@@ -1,0 +1,16 @@
+"""FADS: the expiring tuple leaves with the k-1 nearest of all that are held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.reference.tuples import Held, TupleTwin, people
+
+
+@dataclass
+class FadsTwin(TupleTwin):
+    """Nothing is left open here beyond what tests/reference/tuples.py decides."""
+
+    def candidates(self, first: Held) -> list[Held] | None:
+        everyone = list(self.held.values())
+        return everyone if len(people(everyone)) >= self.k else None

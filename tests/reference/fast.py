@@ -1,0 +1,103 @@
+"""FAST: tuples are dealt to lanes; lanes decide at barriers, each on its own tuples, and share the pool between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.reference.tuples import Cluster, Decision, Held, TupleTwin, people
+
+
+@dataclass
+class FastTwin(TupleTwin):
+    """Exactly what happens.
+
+    Arrival number i goes to lane i % threads and is inserted. If (i + 1) % round == 0 the round ends: now is i (count
+    mode) or the clock. Its length is `round` arrivals, or in time mode the clock now less the clock at the end of the
+    round before (at the first arrival, for the first round). A tuple cannot wait if now - arrived + length >= deadline.
+
+    Barrier at a round's end, lane 0 first: the lane's oldest tuple is decided as by FADS among the lane's tuples; then
+    every tuple of the lane that is still held and cannot wait, in order of arrival. The oldest tuple is pushed back (it
+    stays held) if there is neither a cluster for it nor one to reuse and it can wait: `patient`. Without that a lane
+    whose first tuples come in alone would suppress every one of them and never gather k people.
+
+    Time mode, whenever the clock moves, before the arrival is inserted: while a held tuple of any lane is due
+    (due <= clock) there is a barrier at the least due time among them: every lane, lane 0 first, decides its tuples
+    with due <= that time, oldest first. The rule of the oldest tuple and the rule of those that cannot wait do not
+    apply there, and the round goes on.
+
+    Every barrier drops old clusters by its own now, reads the pool as it was before, and adds the new clusters,
+    numbered in the order they were made and created now, after the last lane is done. Rows leave in that order too.
+    With l, entropy_l or t a reused row counts in its class at once, also for the lanes after it: otherwise two lanes
+    could break a class together.
+
+    flush is one barrier: every lane decides oldest first until it is empty; nothing can wait.
+    """
+
+    threads: int = 2
+    round: int | None = None
+    patient: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.round is None:
+            self.round = max(1, self.deadline // 16) if self.by == "count" else 256
+        self.fresh: list[Cluster] = []
+        self.round_began: int | None = None
+
+    # -- lanes
+
+    def lane(self, number: int) -> list[Held]:
+        return [one for one in self.held.values() if one.number % self.threads == number]
+
+    def candidates(self, first: Held) -> list[Held] | None:
+        lane = self.lane(first.number % self.threads)
+        return lane if len(people(lane)) >= self.k else None
+
+    def keep(self, cluster: Cluster) -> None:
+        self.fresh.append(cluster)
+
+    def barrier(self, decide_lane: Callable[[list[Held]], list[Decision]]) -> list[Decision]:
+        decisions = [made for number in range(self.threads) for made in decide_lane(self.lane(number))]
+        self.pool += self.fresh
+        self.fresh = []
+        return decisions
+
+    def decide_those(self, tuples: list[Held], now: int) -> list[Decision]:
+        """One after another; one that left with another is passed over."""
+        return [made for one in tuples if one.number in self.held for made in self.decide(one, now)]
+
+    # -- when
+
+    def decide_due(self) -> list[Decision]:
+        decisions: list[Decision] = []
+        if self.by == "count":
+            return decisions
+        while self.held:
+            now = min(one.due for one in self.held.values())
+            if now > self.clock:
+                break
+            decisions += self.barrier(
+                lambda lane, now=now: self.decide_those([one for one in lane if one.due <= now], now)
+            )
+        return decisions
+
+    def after_insert(self, one: Held) -> list[Decision]:
+        if self.round_began is None:
+            self.round_began = self.now
+        if self.arrivals % self.round:
+            return []
+        length = self.round if self.by == "count" else self.now - self.round_began
+        self.round_began = self.now
+        return self.barrier(lambda lane: self.end_round(lane, length))
+
+    def end_round(self, lane: list[Held], length: int) -> list[Decision]:
+        if not lane:
+            return []
+        now = self.now
+        urgent = [one for one in lane if now - one.arrived + length >= self.deadline]
+        first = self.decide(lane[0], now, can_wait=self.patient and lane[0] not in urgent)
+        return first + self.decide_those(urgent, now)
+
+    def flush(self) -> list[Decision]:
+        return self.barrier(lambda lane: self.decide_those(lane, self.now))
