@@ -259,7 +259,10 @@ def _number(name: object, key: str, value: Any, problems: list[str]) -> float:
 
 
 def _step(name: object, grid: Any, problems: list[str]) -> float:
-    value = duration_ns(grid, name=f"column {name!r}: grid") / NANOSECONDS["s"] if isinstance(grid, str) else grid
+    try:
+        value = duration_ns(grid, name="grid") / NANOSECONDS["s"] if isinstance(grid, str) else grid
+    except PolicyError:
+        value = None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         problems.append(f"column {name!r}: grid must be a number above 0, or a duration")
         return 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.reference.tuples import Cluster, Decision, Held, TupleTwin, people
@@ -12,19 +12,20 @@ from tests.reference.tuples import Cluster, Decision, Held, TupleTwin, people
 class FastTwin(TupleTwin):
     """Exactly what happens.
 
-    Arrival number i goes to lane i % threads and is inserted. If (i + 1) % round == 0 the round ends: now is i (count
-    mode) or the clock. Its length is `round` arrivals, or in time mode the clock now less the clock at the end of the
-    round before (at the first arrival, for the first round). A tuple cannot wait if now - arrived + length >= deadline.
+    A tuple is dealt to a lane when it comes and stays there. Before the first round has ended all go to lane 0;
+    afterwards by `cuts`: (lane divided, lane made, attribute, cut) in order, each sending those of the divided lane
+    whose scaled value (or leaf's rank) is above the cut to the lane made; without the value, those with an odd row.
 
-    Barrier at a round's end, lane 0 first: the lane's oldest tuple is decided as by FADS among the lane's tuples; then
-    every tuple of the lane that is still held and cannot wait, in order of arrival. The oldest tuple is pushed back (it
-    stays held) if there is neither a cluster for it nor one to reuse and it can wait: `patient`. Without that a lane
-    whose first tuples come in alone would suppress every one of them and never gather k people.
+    If (i + 1) % round == 0 for arrival number i the round ends: now is i (count mode) or the clock. Its length is
+    `round` arrivals, or in time mode the clock now less the clock at the end of the round before (at the first arrival,
+    for the first round). A tuple cannot wait if now - arrived + length >= deadline. Every lane, lane 0 first, decides
+    those of its tuples that cannot wait, in order of arrival, as FADS does among the lane's tuples; the rest is pushed
+    back. (In the paper the first tuple of a set is decided in every round; there it is the oldest of a full buffer,
+    which cannot wait. Deciding it although it can would suppress the first tuples of every stream.)
 
     Time mode, whenever the clock moves, before the arrival is inserted: while a held tuple of any lane is due
     (due <= clock) there is a barrier at the least due time among them: every lane, lane 0 first, decides its tuples
-    with due <= that time, oldest first. The rule of the oldest tuple and the rule of those that cannot wait do not
-    apply there, and the round goes on.
+    with due <= that time, oldest first. The rule of those that cannot wait does not apply there, and the round goes on.
 
     Every barrier drops old clusters by its own now, reads the pool as it was before, and adds the new clusters,
     numbered in the order they were made and created now, after the last lane is done. Rows leave in that order too.
@@ -36,22 +37,36 @@ class FastTwin(TupleTwin):
 
     threads: int = 2
     round: int | None = None
-    patient: bool = True
+    cuts: Sequence[tuple[int, int, int, float]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.round is None:
-            self.round = max(1, self.deadline // 16) if self.by == "count" else 256
+            self.round = max(1, self.deadline // 4) if self.by == "count" else 256
         self.fresh: list[Cluster] = []
         self.round_began: int | None = None
+        self.homes: dict[int, int] = {}
 
     # -- lanes
 
+    def insert(self, one: Held) -> None:
+        self.homes[one.number] = self.deal(one) if one.number >= self.round else 0
+
+    def deal(self, one: Held) -> int:
+        home = 0
+        for divided, made, attribute, cut in self.cuts:
+            is_above = one.row % 2 == 1
+            if attribute >= 0 and one.values[attribute] is not None:
+                is_above = self.attributes[attribute].place(one.values[attribute]) > cut
+            if home == divided and is_above:
+                home = made
+        return home
+
     def lane(self, number: int) -> list[Held]:
-        return [one for one in self.held.values() if one.number % self.threads == number]
+        return [one for one in self.held.values() if self.homes[one.number] == number]
 
     def candidates(self, first: Held) -> list[Held] | None:
-        lane = self.lane(first.number % self.threads)
+        lane = self.lane(self.homes[first.number])
         return lane if len(people(lane)) >= self.k else None
 
     def keep(self, cluster: Cluster) -> None:
@@ -92,12 +107,8 @@ class FastTwin(TupleTwin):
         return self.barrier(lambda lane: self.end_round(lane, length))
 
     def end_round(self, lane: list[Held], length: int) -> list[Decision]:
-        if not lane:
-            return []
         now = self.now
-        urgent = [one for one in lane if now - one.arrived + length >= self.deadline]
-        first = self.decide(lane[0], now, can_wait=self.patient and lane[0] not in urgent)
-        return first + self.decide_those(urgent, now)
+        return self.decide_those([one for one in lane if now - one.arrived + length >= self.deadline], now)
 
     def flush(self) -> list[Decision]:
         return self.barrier(lambda lane: self.decide_those(lane, self.now))

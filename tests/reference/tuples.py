@@ -73,6 +73,10 @@ class Num:
             return 0.0
         return (value - self.low) / (self.high - self.low)
 
+    def place(self, value: float) -> float:
+        """Where lanes are divided: by the scaled value."""
+        return self.scaled(value)
+
     def distance(self, one: float, other: float) -> float:
         return abs(self.scaled(one) - self.scaled(other))
 
@@ -127,6 +131,10 @@ class Cat:
 
     def read(self, value: Any) -> str | None:
         return value if value in self.leaves else None
+
+    def place(self, value: str) -> float:
+        """Where lanes are divided: by the rank of the leaf, children in the order of their labels."""
+        return float(sorted(self.leaves, key=lambda leaf: self.path(leaf)[::-1]).index(value))
 
     def distance(self, one: str, other: str) -> float:
         if (one, other) not in self._distances:  # by far the most frequent question

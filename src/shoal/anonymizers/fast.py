@@ -17,7 +17,7 @@ from shoal.anonymizers.tuple_state import TupleState
 from shoal.kernels import tuples as t
 from shoal.schema import Schema
 
-_ROUNDS = 16
+_ROUNDS = 4
 _TIMED_ROUND = 256
 
 
@@ -34,7 +34,7 @@ class Fast(TupleMethod):
     threads
         How many lanes there are. The output depends on it, but never on how threads are scheduled.
     round
-        How many arrivals make a round; by default a sixteenth of the deadline, or 256 where that is a duration.
+        How many arrivals make a round; by default a quarter of the deadline, or 256 where that is a duration.
     **given
         The parameters every tuple method takes; see :class:`shoal.anonymizers.tuple_method.Common`.
 

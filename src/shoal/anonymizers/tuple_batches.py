@@ -15,6 +15,7 @@ from shoal.anonymizers.intake import plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
+from shoal.anonymizers.tuple_sensitive import Coded
 from shoal.anonymizers.tuple_state import Decided
 from shoal.anonymizers.tuple_stream import TupleStream
 from shoal.kernels import clock as clock_kernel
@@ -92,7 +93,10 @@ class TupleBatches(TupleStream):
 
     def _read_sensitive(self, batch: pa.RecordBatch, usable: Bools) -> Ints:
         chosen = pa.array(usable)
-        columns = [column.codes(batch.column(column.name).filter(chosen)) for column in self._codes]
+        coded = [Coded(batch.column(column.name).filter(chosen)) for column in self._codes]
+        for known, column in zip(self._codes, coded, strict=True):
+            known.check_room(column.values)
+        columns = [column.codes(known) for known, column in zip(self._codes, coded, strict=True)]
         if columns:
             self._state.know_values(self._codes, self._is_ordered)
         return np.array(columns, dtype=np.int64).reshape(len(columns), int(usable.sum()))

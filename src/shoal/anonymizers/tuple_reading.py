@@ -79,8 +79,10 @@ class NumericReader(Reader):
     def __init__(self, role: Numeric) -> None:
         self.name = role.name
         self._role = role
+        self._is_fine = False
 
     def check_type(self, kind: pa.DataType) -> None:
+        self._is_fine = pa.types.is_timestamp(kind) and kind.unit == "ns"
         if not _is_number(kind) and not _is_moment(kind) and not pa.types.is_null(kind):
             raise InputError(f"column {self.name!r}: {kind} is no number; give numbers or timestamps")
 
@@ -120,12 +122,18 @@ class NumericReader(Reader):
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
         bound = kind.field(0).type
-        ends = [_bounds(np.where(hidden, 0.0, end), bound, np.floor if end is low else np.ceil) for end in (low, high)]
+        high = self._covering(high)
+        # Of whole numbers a range has those between its ends: rounding inward loses none.
+        ends = [_bounds(np.where(hidden, 0.0, end), bound, np.ceil if end is low else np.floor) for end in (low, high)]
         return pa.StructArray.from_arrays(ends, fields=list(kind), mask=pa.array(hidden))
 
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
         bound = kind.field(0).type
-        return {"lo": _bound(low, bound, math.floor), "hi": _bound(high, bound, math.ceil)}
+        return {"lo": _bound(low, bound, math.ceil), "hi": _bound(float(self._covering(high)), bound, math.floor)}
+
+    def _covering(self, high: Any) -> Any:
+        """The end of a range that covers what was cut off: moments are read to the microsecond."""
+        return np.minimum(high + 1 / _MICRO, self._role.high) if self._is_fine else high
 
     def root(self) -> tuple[float, float, int]:
         return self._role.low, self._role.high, 0
@@ -211,13 +219,13 @@ def _as_float(value: Any) -> float:
     raise InputError("a value is no number")  # the caller names the column
 
 
-def _bounds(ends: Floats, kind: pa.DataType, outward: Any) -> pa.Array:
+def _bounds(ends: Floats, kind: pa.DataType, to_whole: Any) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return pa.array(np.rint(ends * _MICRO).astype(np.int64)).cast(kind)
-    return pa.array(outward(ends).astype(np.int64)) if pa.types.is_integer(kind) else pa.array(ends)
+    return pa.array(to_whole(ends).astype(np.int64)) if pa.types.is_integer(kind) else pa.array(ends)
 
 
-def _bound(end: float, kind: pa.DataType, outward: Any) -> Any:
+def _bound(end: float, kind: pa.DataType, to_whole: Any) -> Any:
     if pa.types.is_timestamp(kind):
         return pa.scalar(round(end * _MICRO), pa.int64()).cast(kind).as_py()
-    return outward(end) if pa.types.is_integer(kind) else end
+    return to_whole(end) if pa.types.is_integer(kind) else end

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from shoal.errors import InputError
 
 Ints = npt.NDArray[np.int64]
-MOST_VALUES: Final = 65_536
+MOST_VALUES: Final = 4096
+"""Every cluster that may be reused has a count for each value."""
 
 
 class SensitiveCodes:
@@ -21,50 +22,96 @@ class SensitiveCodes:
 
     def __init__(self, name: str, declared: Mapping[Any, float] | None) -> None:
         self.name = name
+        self._declared = dict(sorted((declared or {}).items(), key=lambda entry: str(entry[0])))
+        self._begin()
+
+    def _begin(self) -> None:
         self.values: list[Any] = []
         self._codes: dict[Any, int] = {}
-        self.declared = declared
-        for value in declared or ():
-            self.code(value)
+        self.code_all(list(self._declared))
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def code(self, value: Any) -> int:
-        """The number of a value."""
-        if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no value
-            value = None
-        key = (isinstance(value, bool), value)  # True and 1 are two values
-        found = self._codes.get(key)
-        if found is None:
-            if len(self.values) == MOST_VALUES:
-                raise InputError(
-                    f"column {self.name!r}: more than {MOST_VALUES:,} different values; l, entropy_l and t are for "
-                    "columns whose values repeat"
-                )
-            found = self._codes[key] = len(self.values)
-            self.values.append(value)
-        return found
+    @property
+    def declared(self) -> Mapping[Any, float]:
+        """What is declared of the values; they have the first numbers."""
+        return self._declared
 
-    def codes(self, column: pa.Array) -> Ints:
-        """The numbers of a column's values."""
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        encoded = column.dictionary_encode(null_encoding="encode")
-        known = np.array([self.code(value) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
-        places = np.asarray(pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
-        return known[places] if len(known) else places
+    @property
+    def seen(self) -> list[Any]:
+        """Values that came up and were not declared."""
+        return self.values[len(self._declared) :]
+
+    def fit_to(self, kind: pa.DataType) -> None:
+        """Turn declared values into the column's type: a policy file can write text only."""
+        if not self._declared:
+            return
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        try:
+            fitted = {_in_type(value, kind): share for value, share in self._declared.items()}
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError):
+            raise InputError(
+                f"column {self.name!r}: is {kind}, and values declared for it in reference are not"
+            ) from None
+        self._declared = fitted
+        self._begin()
+
+    def check_room(self, values: list[Any]) -> None:
+        """Raise InputError where new values would be too many; nothing changes."""
+        new = {key for value in values if (key := _key(value)) not in self._codes}
+        if len(self.values) + len(new) > MOST_VALUES:
+            raise InputError(
+                f"column {self.name!r}: more than {MOST_VALUES:,} different values; l, entropy_l and t are for "
+                "columns whose values repeat"
+            )
+
+    def code_all(self, values: list[Any]) -> Ints:
+        """The numbers of values; new ones are numbered as they come."""
+        for value in values:
+            if (key := _key(value)) not in self._codes:
+                self._codes[key] = len(self.values)
+                self.values.append(key[1])
+        return np.array([self._codes[_key(value)] for value in values], dtype=np.int64)
 
     def order(self) -> Ints:
         """The numbers in the order of their values, no value first."""
-        return np.array(
-            sorted(range(len(self)), key=lambda code: (self.values[code] is not None, self.values[code] or 0)),
-            dtype=np.int64,
-        )
+        nothing = [code for code, value in enumerate(self.values) if value is None]
+        rest = [code for code, value in enumerate(self.values) if value is not None]
+        return np.array(nothing + sorted(rest, key=self.values.__getitem__), dtype=np.int64)
 
     def share(self, code: int) -> float:
         """What is declared of a value; 0 where it was not declared."""
-        return float(self.declared.get(self.values[code], 0.0)) if self.declared else 0.0
+        return float(self._declared.get(self.values[code], 0.0))
+
+
+class Coded:
+    """A column's different values and which of them each row has."""
+
+    def __init__(self, column: pa.Array) -> None:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        encoded = column.dictionary_encode(null_encoding="encode")
+        self.values = encoded.dictionary.to_pylist()
+        self._places = np.asarray(pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def codes(self, known: SensitiveCodes) -> Ints:
+        """The numbers of the rows' values."""
+        numbers = known.code_all(self.values)
+        return numbers[self._places] if len(numbers) else self._places
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no value
+        value = None
+    return isinstance(value, bool), value  # True and 1 are two values
+
+
+def _in_type(value: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return str(value)
+    given = pa.scalar(value)
+    return given.as_py() if given.type == kind else given.cast(kind).as_py()
 
 
 def is_ordered(kind: pa.DataType) -> bool:

@@ -209,9 +209,11 @@ def _reference(
         if not isinstance(shares, Mapping) or not shares:
             checker.problems.append(f"reference: column {name!r} needs a table of values and their shares")
             continue
-        checked = {
-            value: checker.ratio(f"reference: column {name!r}", share, 0, math.inf) for value, share in shares.items()
-        }
+        where = f"reference: column {name!r}"
+        if not all(isinstance(value, str | int | float | bool) for value in shares):
+            checker.problems.append(f"{where}: values must be text, numbers or truth values; write others as text")
+            continue
+        checked = {value: checker.ratio(where, share, 0, math.inf) for value, share in shares.items()}
         if sum(checked.values()) <= 0:
             checker.problems.append(f"reference: column {name!r}: shares must not all be 0")
         declared[name] = checked

@@ -29,6 +29,8 @@ class TupleSingles(TupleBatches):
 
     def push(self, record: Record) -> list[dict[str, Any]]:
         self._require_types(record)
+        for column in self._codes:
+            column.check_room([record.get(column.name)])
         schema = self._settings.schema
         person = as_text(record.get(schema.person))
         raws = [self._number_of(reader, record.get(reader.name)) for reader in self._readers]
@@ -77,7 +79,7 @@ class TupleSingles(TupleBatches):
             if value == value:  # noqa: PLR0124 - NaN is not itself
                 mask[0, a // _BITS] |= 1 << (a % _BITS)
         self._count_clamped(record)
-        codes = np.array([[column.code(record.get(column.name))] for column in self._codes], dtype=np.int64)
+        codes = np.array([column.code_all([record.get(column.name)]) for column in self._codes], dtype=np.int64)
         if len(self._codes):
             self._state.know_values(self._codes, self._is_ordered)
         self._kept.add_one(row, tuple(record.get(name) for name in self._kept.schema.names))
@@ -128,7 +130,8 @@ class TupleSingles(TupleBatches):
             self.bind(types)
 
     def _record_types(self, record: Record) -> pa.Schema:
-        counted = {self._settings.schema.person, *self._settings.schema.sensitive}
+        schema = self._settings.schema
+        counted = {schema.person, *schema.sensitive, *(one.name for one in self._readers if one.leaves)}
         types = {name: record_type(record.get(name), is_counted=name in counted) for name in self.columns}
         for reader in self._readers:
             if isinstance(reader, NumericReader) and record.get(reader.name) is None:

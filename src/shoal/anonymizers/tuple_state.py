@@ -290,7 +290,7 @@ class TupleState:
             "persons": np.ascontiguousarray(persons),
             "pool_f": s.pool_f[pool],
             "pool_i": s.pool_i[pool],
-            "class_f": s.class_f[pool],
+            "class_f": s.class_f[pool][..., : int(s.sens_i[t.USED].max(initial=0))],
             "recent": s.recent[:, recent],
         }
 

@@ -203,6 +203,9 @@ class TupleStream(Anonymizer):
         self._output_schema = pa.schema([*shown, *kept])
         self._kept = KeptColumns(kept)
         self._is_ordered = [is_ordered(schema.field(column.name).type) for column in self._codes]
+        if self._input_schema is not None:
+            for column in self._codes:
+                column.fit_to(schema.field(column.name).type)
         self._state.know_values(self._codes, self._is_ordered)
 
     # ---- state
@@ -223,7 +226,7 @@ class TupleStream(Anonymizer):
             "kept": as_bytes(kept.serialize()),
         }
         for number, column in enumerate(self._codes):
-            values = pa.array(column.values, type=self.input_schema.field(column.name).type)
+            values = pa.array(column.seen, type=self.input_schema.field(column.name).type)
             batch = pa.RecordBatch.from_arrays([values], names=["value"])
             arrays[f"sensitive{number}"] = as_bytes(batch.serialize())
         return seal_state(self._secret, header, arrays)
@@ -249,14 +252,13 @@ class TupleStream(Anonymizer):
         self._input_schema = schema if state.header["is_bound"] else None
         self._clock = arrays["clock"].copy()
         self._seen, self._counts = state.header["seen"], dict(state.header["counts"])
+        self._codes = [SensitiveCodes(column.name, column.declared) for column in self._codes]
+        self._take_types(schema)
         for number, column in enumerate(self._codes):
             kind = pa.schema([("value", schema.field(column.name).type)])
             batch = pa.ipc.read_record_batch(pa.py_buffer(arrays[f"sensitive{number}"]), kind)
-            fresh = SensitiveCodes(column.name, column.declared)
-            for value in batch.column(0).to_pylist():
-                fresh.code(value)
-            self._codes[number] = fresh
-        self._take_types(schema)
+            column.code_all(batch.column(0).to_pylist())
+        self._state.know_values(self._codes, self._is_ordered)
         prefix = "state."
         self._state.load({name.removeprefix(prefix): array for name, array in arrays.items() if prefix in name})
         kept = pa.ipc.read_record_batch(pa.py_buffer(arrays["kept"]), self._kept.schema)

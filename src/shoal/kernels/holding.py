@@ -116,7 +116,10 @@ def let_go(s, at):
     """A held tuple leaves."""
     s.held_i[ALIVE, at] = 0
     s.tally[LIVE] -= 1
-    s.tally[INCOMPLETE] -= not is_complete(s, at)
+    if not is_complete(s, at):
+        s.tally[INCOMPLETE] -= 1
+        for a in range(width(s)):  # a gap is looked at as if it were complete when all that is held is
+            s.held_f[VALUES + a, at] = 0.0
     s.tally[LATES] -= s.held_i[LATE, at]
     forget_name(s, PEOPLE, s.held_i[PERSON, at], 2)
     if s.plan[IS_PARTED]:

@@ -86,7 +86,8 @@ def note(s, at, verdict, group, own, whole):
     s.tally[OUT_ROWS] += 1
     unit = _SECOND if s.plan[TIMED] else 1.0
     if s.ratios[PENALTY] > 0.0 and delay > s.plan[DEADLINE]:
-        own = min(1.0, own * (1.0 + s.ratios[PENALTY]) ** ((delay - s.plan[DEADLINE]) / unit))
+        growth = (1.0 + s.ratios[PENALTY]) ** ((delay - s.plan[DEADLINE]) / unit)
+        own, whole = min(1.0, own * growth), min(1.0, whole * growth)
     s.sums[LOSS] += own
     s.sums[LOSS_ALL] += whole
     s.sums[COST] += own * (1.0 + s.ratios[ALPHA]) ** (delay / unit)

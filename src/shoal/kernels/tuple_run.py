@@ -22,6 +22,7 @@ from shoal.kernels.tuples import (
     IN_ROUNDS,
     LANE,
     LATE,
+    LATE_PART,
     LATES,
     LIVE,
     METHOD,
@@ -29,10 +30,14 @@ from shoal.kernels.tuples import (
     NUMBER,
     PART,
     PASSING,
+    PERSON,
+    STAMP,
+    STAMPED,
     TAIL,
     TIMED,
     UNTIL,
     VARIED,
+    K,
 )
 
 
@@ -104,24 +109,46 @@ def oldest_late(s, part):
 
 
 @piece
-def decide_late(s, part):
-    """Decide late tuples of the partition that has just got one more, as long as it can be done."""
-    while s.tally[LATES] > 0:
+def part_people(s, part):
+    """How many different people a partition has."""
+    s.tally[STAMP] += 1
+    people = 0
+    for at in range(s.tally[HEAD], s.tally[TAIL]):
+        if s.held_i[ALIVE, at] and s.held_i[PART, at] == part:
+            person = s.held_i[PERSON, at]
+            people += s.held_i[STAMPED, person] != s.tally[STAMP]
+            s.held_i[STAMPED, person] = s.tally[STAMP]
+    return people
+
+
+@piece
+def decide_late(s):
+    """Decide late tuples of the partition that has just got one more, as long as it has enough people.
+
+    False when the caller must make room first.
+    """
+    part = s.tally[LATE_PART] - 1
+    while part >= 0 and s.tally[LATES] > 0:
         t = oldest_late(s, part)
-        if t < 0 or not leave(s, t):
-            return
+        if t < 0 or part_people(s, part) < s.plan[K]:
+            break
+        if not has_outlet(s):
+            return False
+        if not leave(s, t):
+            break
+    s.tally[LATE_PART] = 0
+    return True
 
 
 @piece
 def take_in(s, arrivals, i):
-    """Number one arrival and hold it, unless it is another lane's; return its pattern, -1 if it is not held."""
+    """Number one arrival and hold it, unless it is another lane's."""
     if not s.plan[TIMED]:
         s.tally[NOW] = s.tally[NUMBER]
     s.tally[NUMBER] += 1
     note_recent(s, arrivals, i)
-    if arrivals.lanes[i] != s.tally[LANE]:
-        return -1
-    return s.held_i[PART, hold(s, arrivals, i)]
+    if arrivals.lanes[i] == s.tally[LANE]:
+        s.tally[LATE_PART] = s.held_i[PART, hold(s, arrivals, i)] + 1
 
 
 @piece
@@ -133,7 +160,9 @@ def decide_waiting(s):
         s.tally[NOW] = s.tally[UNTIL]
     if s.tally[PASSING]:
         return decide_due(s, s.tally[UNTIL])
-    return (s.plan[TIMED] and not s.tally[ENDING]) or decide_due(s, s.tally[NOW])
+    if (s.tally[ENDING] or not s.plan[TIMED]) and not decide_due(s, s.tally[NOW]):
+        return False
+    return decide_late(s)
 
 
 @kernel
@@ -155,13 +184,12 @@ def run_tuples(s, arrivals, start, stop):
                 s.tally[NOW] = arrivals.times[i]
             elif not decide_due(s, arrivals.times[i]):
                 return i
-        if not has_place(s) or not has_outlet(s):
+        if not has_place(s):
             s.tally[FULL] = 1
             return i
-        part = take_in(s, arrivals, i)
-        if not s.plan[TIMED] and not s.plan[IN_ROUNDS] and not decide_due(s, s.tally[NOW]):
+        take_in(s, arrivals, i)
+        if not s.plan[IN_ROUNDS] and not decide_waiting(s):
             return i + 1
-        decide_late(s, part)
     if s.plan[IN_ROUNDS]:
         decide_waiting(s)
     return stop

@@ -30,7 +30,9 @@ def read_adult(folder: Path) -> Stream:
     rows = []
     for line, fields in read_records(path):
         if len(fields) != len(COLUMNS):
-            raise InputError(f"{path.name}, line {line}: has {len(fields)} fields, not {len(COLUMNS)}; download it again")
+            raise InputError(
+                f"{path.name}, line {line}: has {len(fields)} fields, not {len(COLUMNS)}; download it again"
+            )
         if _MISSING not in fields:
             rows.append((line, fields))
     if not rows:
@@ -69,5 +71,3 @@ def repeat_people(stream: Stream, *, share: float, seed: int) -> Stream:
 def fast_stream(stream: Stream, *, seed: int) -> Stream:
     """The FAST paper's data: ten quasi-identifiers, a sensitive occupation, one row in ten a second time."""
     return repeat_people(stream.narrowed(FAST_QUASI, ["occupation"]), share=0.1, seed=seed)
-
-

@@ -31,4 +31,4 @@ def draw(random: np.random.Generator, rows: int, shares: Sequence[float]) -> Int
 def draw_between(random: np.random.Generator, rows: int, quantiles: Sequence[tuple[float, float]]) -> Floats:
     """Numbers whose quantiles are these pairs of a share and a number, straight in between."""
     at, values = zip(*quantiles, strict=True)
-    return np.interp(random.random(rows), at, values)
+    return np.asarray(np.interp(random.random(rows), at, values))

@@ -68,7 +68,9 @@ def _read_city(path: Path) -> Iterator[tuple[tuple[int, ...], list[float | str]]
     layout = _layout(path, header)
     for line, fields in records:
         if len(fields) != layout.width:
-            raise InputError(f"{path.name}, line {line}: has {len(fields)} fields, not {layout.width}; download it again")
+            raise InputError(
+                f"{path.name}, line {line}: has {len(fields)} fields, not {layout.width}; download it again"
+            )
         if _MISSING not in fields:
             try:
                 yield _read_row(layout, fields)

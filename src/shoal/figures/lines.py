@@ -1,0 +1,115 @@
+"""Panels of lines, as papers draw their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Final
+
+from shoal.errors import OutputError, RunError
+
+# Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style and marker.
+_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
+_MARKERS: Final = ("o", "s", "^", "D", "v", "P")
+_DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
+_MOST_MARKED: Final = 20
+"""Points; a longer line has no markers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x: str
+    y: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    """Points by the name of their line."""
+    is_share: bool = False
+    """Whether y is a share, shown in percent from 0 to 100."""
+    is_log: bool = False
+    """Whether y grows by factors."""
+    as_bars: bool = False
+
+
+def draw_panels(path: str | PathLike[str], panels: Sequence[Panel], *, title: str, names: Sequence[str]) -> None:
+    """Draw panels side by side, three in a row, as a PNG; `names` fixes the order and so the look of the lines."""
+    figure = make_figure(panels)
+    for axis, panel in zip(figure.axes, panels, strict=False):
+        _draw(axis, panel, names)
+    for axis in figure.axes[len(panels) :]:
+        axis.remove()
+    handles = {
+        label: line for axis in figure.axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    shown = [name for name in names if name in handles]
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    if len(shown) > 1:
+        figure.legend(
+            [handles[name] for name in shown], shown, loc="outside lower left", ncols=3, frameon=False, fontsize=9.5
+        )
+    save(figure, path)
+
+
+def make_figure(panels: Sequence[Panel]) -> Any:
+    """An empty figure with axes for these panels."""
+    require_matplotlib()
+    # The object interface with Agg: no display, no global state of pyplot.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(max(6.5, 4.2 * columns), 1.0 + 3.1 * rows), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.subplots(rows, columns, squeeze=False)
+    return figure
+
+
+def require_matplotlib() -> None:
+    """Fail now rather than after minutes of work."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise RunError("figures need matplotlib, which is not installed; run: pip install shoal[figures]") from None
+
+
+def save(figure: Any, path: str | PathLike[str]) -> None:
+    """Write a figure; the same figure gives the same bytes."""
+    try:
+        figure.savefig(path, format="png", metadata={"Software": None})
+    except OSError as error:
+        raise OutputError(f"the figure cannot be written ({error.strerror}); choose another path") from None
+
+
+def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
+    for name, (x, y) in panel.lines.items():
+        look = names.index(name) % len(_COLOURS)
+        if panel.as_bars:
+            axis.bar(x, y, color=_COLOURS[look], label=name, alpha=0.7)
+            continue
+        axis.plot(
+            x, y, label=name, color=_COLOURS[look], linestyle=_DASHES[look], linewidth=1.5,
+            marker=_MARKERS[look] if len(x) <= _MOST_MARKED else None, markersize=4.5,
+        )  # fmt: skip
+    axis.set_title(panel.title, loc="left", fontsize=10.5)
+    axis.set_xlabel(panel.x, fontsize=9.5)
+    axis.set_ylabel(panel.y, fontsize=9.5)
+    axis.tick_params(labelsize=8.5)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    _scale(axis, panel)
+
+
+def _scale(axis: Any, panel: Panel) -> None:
+    if panel.is_log:
+        axis.set_yscale("symlog", linthresh=1) if any(0 in y for _, y in panel.lines.values()) else axis.set_yscale(
+            "log"
+        )
+        return
+    axis.set_ylim(bottom=0)
+    if panel.is_share:
+        axis.set_ylim(0, 1.02)
+        axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
