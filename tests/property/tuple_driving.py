@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from shoal.anonymizers.restoring import METHODS
@@ -198,6 +199,8 @@ class TwinRun:
 
     def __init__(self, method: str, scene: Scene, given: dict[str, Any], sensitive: Sequence[str] = tuple(SENSITIVE)):
         settings = {name: value for name, value in given.items() if name not in ("suppressed", "alpha")}
+        if settings.get("round") and given.get("by") != "time":
+            settings["round"] = min(settings["round"], given["deadline"])  # a longer round would make rows late
         if given.get("by") == "time":
             settings |= {name: given[name] * SECOND for name in ("deadline", "reuse")}
         if given.get("reference") == "declared":
@@ -264,16 +267,16 @@ class Pair:
     # -- doing the same to both
 
     def push_batch(self, records: Sequence[dict[str, Any]]) -> None:
-        expected = self._expect(records)
-        self.compare(self.made.push_batch(self.batch(records)), expected)
+        release = self.made.push_batch(self.batch(records))
+        self.compare(release, self._expect(records))
 
     def push_singly(self, records: Sequence[dict[str, Any]]) -> None:
         """Single records give rows only."""
         self.made.bind(self.schema)
         for record in records:
-            expected = self._expect([record])
             time = None if record["ts"] is None else np.datetime64(record["ts"], "ns")
             rows = self.made.push({**record, "ts": time})
+            expected = self._expect([record])
             self.decided += expected
             self.formed |= {one.group for one in expected if one.group is not None}
             assert [self._shown(row) for row in rows] == [self._expected_row(one) for one in expected if self._left(one)]
@@ -293,13 +296,15 @@ class Pair:
 
     def spare_room(self) -> None:
         """Give the method hardly any memory, so that it has to ask for more."""
-        state = self.made._state
-        state._resize(replace_sizes(state._sized, state._sizes, held=1, clusters=1))
+        for state in getattr(self.made._state, "lanes", [self.made._state]):
+            state._resize(replace_sizes(state._sized, state._sizes, held=1, clusters=1))
 
     # -- comparing
 
     def _expect(self, records: Sequence[dict[str, Any]]) -> list[Decision]:
         self.records += records
+        if isinstance(self.run.twin, FastTwin):  # where lanes are cut is chosen on the first round, and free
+            self.run.twin.cuts = self.made._state._dealing._cuts
         return [one for record in records for one in self.run.push(record, self.names, self.sensitive)]
 
     def compare(self, release: Any, expected: Sequence[Decision]) -> None:
@@ -372,8 +377,10 @@ class Pair:
             every += one.all_loss
             costs += cost(one.own_loss, one.delay / unit, self.given.get("alpha", 0.02))
         found, decided = self.made.metrics, max(len(alive), 1)
-        assert (found["loss"], found["loss_all"]) == (own / decided, every / decided)
-        assert found["cost"] == costs / decided
+        expected = {"loss": own / decided, "loss_all": every / decided, "cost": costs / decided}
+        if isinstance(self.run.twin, FastTwin):  # every lane has a sum of its own
+            expected = {name: pytest.approx(value, rel=1e-12) for name, value in expected.items()}
+        assert {name: found[name] for name in expected} == expected
         assert found["delay"] == sum(one.delay for one in alive) / decided / unit
         assert found["max_delay"] == max((one.delay for one in alive), default=0) / unit
         assert found["reused"] == sum(one.reused is True for one in alive)

@@ -102,7 +102,7 @@ class FastTwin(TupleTwin):
             self.round_began = self.now
         if self.arrivals % self.round:
             return []
-        length = self.round if self.by == "count" else self.now - self.round_began
+        length = self.round if self.by == "count" else max(0, self.now - self.round_began)
         self.round_began = self.now
         return self.barrier(lambda lane: self.end_round(lane, length))
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any, Final
 
 from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.castle import Castle
 from shoal.anonymizers.fads import Fads
 from shoal.anonymizers.fads_varied import FadsVaried
 from shoal.anonymizers.fast import Fast
 from shoal.anonymizers.iot_anonymization import IotAnonymization
 from shoal.anonymizers.k_varp import KVarp
+from shoal.anonymizers.least_loss import LeastLoss
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.errors import CheckpointError
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import open_state
 
 METHODS: Final[dict[str, Any]] = {
-    made.method: made for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization)
+    made.method: made for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization, Castle, LeastLoss)
 }
 
 

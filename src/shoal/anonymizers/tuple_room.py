@@ -15,16 +15,19 @@ from shoal.kernels.tuples import (
     G_FIELDS,
     KEYS,
     MASKS,
+    NEAR,
     OUT_MASKS,
     PATTERNS,
     PEOPLE,
-    SUMS,
     TALLY,
+    TYPICAL,
     VALUES,
     Stream,
 )
 
 PERSON_WORDS = 2
+TYPICAL_AT_FIRST = 0.3
+"""The loss of a cluster before any is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +56,19 @@ class Sizes:
 def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios: npt.NDArray[np.float64]) -> Stream:
     """A stream in which nothing has happened yet."""
     wide, words, room = sizes.attributes, sizes.words, sizes.held
+    near = int(plan[NEAR])
     seen = (sizes.sensitive, sizes.values)
     kept = seen if sizes.keeps_reference else (0, 0)
     stream = Stream(
         plan=plan,
         ratios=ratios,
         tally=np.zeros(TALLY, dtype=np.int64),
-        sums=np.zeros(SUMS),
+        sums=np.array([0.0] * TYPICAL + [TYPICAL_AT_FIRST]),
         attr_f=shape.attr_f,
         attr_i=shape.attr_i,
         tree_f=shape.tree_f,
         tree_i=shape.tree_i,
-        held_f=np.zeros((VALUES + 2 * wide, room)),
+        held_f=np.zeros((VALUES + 2 * wide + (near + 2 * wide if near else 0), room)),
         held_i=np.zeros((MASKS + words + sizes.sensitive, room), dtype=np.int64),
         tables=np.zeros((2, 1 << (2 * room - 1).bit_length()), dtype=np.int64),
         slots=np.zeros((2, KEYS + max(words, PERSON_WORDS), room), dtype=np.int64),

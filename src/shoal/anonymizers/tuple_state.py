@@ -239,11 +239,15 @@ class TupleState:
     # ---- room
 
     def _make_room(self) -> None:
-        """Grow what was too small; what was noted has been taken away already."""
+        """Grow what was too small; taking away what was noted may have been enough."""
         sizes, tally = self._sizes, self.tally
-        held = sizes.held * (2 if tally[t.LIVE] >= sizes.held * 3 // 4 else 1)
-        most = int(tally[t.POOL_SIZE]) + held // int(self._plan[t.K]) + 8
-        self._resize(replace_sizes(self._sized, sizes, held=held, clusters=max(sizes.clusters, 2 * most)))
+        live, known = int(tally[t.LIVE]), int(tally[t.POOL_SIZE])
+        held = sizes.held * (2 if live >= sizes.held * 3 // 4 else 1)
+        clusters = sizes.clusters
+        if known + held // int(self._plan[t.K]) + 8 > clusters:
+            clusters = 2 * (known + held // int(self._plan[t.K]) + 8)
+        if (held, clusters) != (sizes.held, sizes.clusters):
+            self._resize(replace_sizes(self._sized, sizes, held=held, clusters=clusters))
 
     def know_values(self, codes: Sequence[SensitiveCodes], is_ordered: Sequence[bool]) -> None:
         """Make room for sensitive values that have come up, and tell the kernels about them."""
@@ -281,10 +285,13 @@ class TupleState:
         s, live = self.stream, self.held
         persons = s.slots[t.PEOPLE][t.KEYS : t.KEYS + PERSON_WORDS, s.held_i[t.PERSON, :live]].T
         pool, recent = self._pool_places(), self._recent_places()
+        kept = 2 * self._sizes.attributes + int(self._plan[t.NEAR])
         return {
             "tally": s.tally[list(_KEPT_TALLY)],
             "sums": s.sums.copy(),
-            "held_f": s.held_f[t.VALUES :, :live].copy(),
+            "held_f": s.held_f[
+                t.VALUES : t.VALUES + 2 * self._sizes.attributes + int(self._plan[t.NEAR]), :live
+            ].copy(),
             "held_i": s.held_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
             "held_m": s.held_i[t.MASKS :, :live].copy(),
             "persons": np.ascontiguousarray(persons),
@@ -312,7 +319,7 @@ class TupleState:
         s.tally[list(_KEPT_TALLY)] = arrays["tally"]
         s.sums[:] = arrays["sums"]
         live = arrays["held_f"].shape[1]
-        s.held_f[t.VALUES :, :live] = arrays["held_f"]
+        s.held_f[t.VALUES : t.VALUES + len(arrays["held_f"]), :live] = arrays["held_f"]
         s.held_i[: t.KEPT, :live] = arrays["held_i"]
         s.held_i[t.MASKS :, :live] = arrays["held_m"]
         words = self._sizes.words

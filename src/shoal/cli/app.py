@@ -12,6 +12,7 @@ from shoal import __version__
 from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.errors import PolicyError, ShoalError
 
@@ -25,6 +26,7 @@ app.command(run)
 app.command(doctor)
 app.command(audit)
 app.command(demo)
+app.command(reproduce)
 
 
 def main() -> None:

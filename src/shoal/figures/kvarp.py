@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any
 
-from shoal.figures.lines import Panel, draw_panels
-
-Record = Mapping[str, Any]
+from shoal.figures.lines import Panel, Record, draw_panels, lines_by, values_of
 
 
 def draw_by_missing(
@@ -22,20 +19,9 @@ def draw_by_missing(
     is_log: bool = False,
 ) -> None:
     """A measure against the largest number of missing values, a panel a data set."""
-    names = list(dict.fromkeys(record["method"] for record in records))
-    panels = [
-        Panel(data, "at most missing", says, _lines(records, data, names, measure), is_share=is_share, is_log=is_log)
-        for data in dict.fromkeys(record["data"] for record in records)
-    ]
-    draw_panels(path, panels, title=title, names=names)
-
-
-def _lines(
-    records: Sequence[Record], data: str, names: Sequence[str], measure: str
-) -> dict[str, tuple[list[float], list[float]]]:
-    lines = {}
-    for name in names:
-        points = [(r["at_most"], r[measure]) for r in records if r["data"] == data and r["method"] == name]
-        if points:
-            lines[name] = ([at for at, _ in points], [value for _, value in points])
-    return lines
+    panels = []
+    for data in values_of(records, "data"):
+        chosen = [record for record in records if record["data"] == data]
+        lines = lines_by(chosen, "method", x="at_most", y=measure)
+        panels.append(Panel(data, "at most missing", says, lines, is_share=is_share, is_log=is_log))
+    draw_panels(path, panels, title=title, names=values_of(records, "method"))

@@ -17,6 +17,10 @@ _MOST_MARKED: Final = 20
 """Points; a longer line has no markers."""
 
 
+Record = Mapping[str, Any]
+Lines = dict[str, tuple[list[float], list[float]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """One pair of axes."""
@@ -24,7 +28,7 @@ class Panel:
     title: str
     x: str
     y: str
-    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    lines: Lines
     """Points by the name of their line."""
     is_share: bool = False
     """Whether y is a share, shown in percent from 0 to 100."""
@@ -50,6 +54,21 @@ def draw_panels(path: str | PathLike[str], panels: Sequence[Panel], *, title: st
             [handles[name] for name in shown], shown, loc="outside lower left", ncols=3, frameon=False, fontsize=9.5
         )
     save(figure, path)
+
+
+def lines_by(records: Sequence[Record], key: str, *, x: str, y: str) -> Lines:
+    """A line for every value of a key, through the points of its records."""
+    lines: Lines = {}
+    for record in records:
+        at, value = lines.setdefault(record[key], ([], []))
+        at.append(record[x])
+        value.append(record[y])
+    return lines
+
+
+def values_of(records: Sequence[Record], key: str) -> list[Any]:
+    """The different values of a key, in order."""
+    return list(dict.fromkeys(record[key] for record in records))
 
 
 def make_figure(panels: Sequence[Panel]) -> Any:
@@ -100,6 +119,9 @@ def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
     axis.grid(axis="y", color="#dddddd", linewidth=0.8)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
+    if all(float(at).is_integer() for x, _ in panel.lines.values() for at in x):
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.xaxis.set_major_formatter(lambda at, _: f"{at:,g}")
     _scale(axis, panel)
 
 

@@ -17,6 +17,7 @@ from shoal.kernels.tuples import (
     LATES,
     LIVE,
     MASKS,
+    NEAR,
     NOW,
     PART,
     PATTERNS,
@@ -40,7 +41,7 @@ def mask_words(s):
 @piece
 def move_tuple(s, source, target):
     """Copy a held tuple to another place."""
-    for row in range(VALUES, s.held_f.shape[0]):
+    for row in range(VALUES, VALUES + 2 * width(s) + s.plan[NEAR]):
         s.held_f[row, target] = s.held_f[row, source]
     for row in range(KEPT):
         s.held_i[row, target] = s.held_i[row, source]

@@ -16,6 +16,7 @@ from shoal.kernels.tuples import (
     DISTANCE,
     ELIGIBLE,
     HEAD,
+    HEAP_AT,
     IOT,
     IS_DIVERSE,
     MASKS,
@@ -60,8 +61,12 @@ def likeness_of_masks(s, left, right):
 
 @piece
 def chain_parts(s, t, first, last):
-    """String the tuples of each partition together, oldest first, and note how like t's each partition is."""
-    like = s.ratios[RATIO]
+    """String the tuples of each partition together, oldest first, and list the partitions; return how many there are.
+
+    Of each partition is noted how like t's it is.
+    """
+    like, listed = s.ratios[RATIO], s.held_i[HEAP_AT]
+    parts = 0
     chain, head, part = s.held_i[CHAIN], s.held_i[CHAIN_HEAD], s.held_i[PART]
     sizes, near, distance = s.held_i[PART_SIZE], s.held_i[PART_LIKE], s.held_f[DISTANCE]
     for i in range(first, last):
@@ -74,12 +79,15 @@ def chain_parts(s, t, first, last):
         if sizes[p] == 0:
             chain[i] = _END
             near[p] = 0
+            listed[parts] = p
+            parts += 1
             s.held_f[PART_KEY, p] = likeness_of_masks(s, t, i)
         else:
             chain[i] = head[p]
         head[p] = i
         sizes[p] += 1
         near[p] += distance[i] <= like
+    return parts
 
 
 @piece
@@ -95,16 +103,32 @@ def is_better_part(s, p, best, by_likeness):
 
 
 @piece
-def next_part(s, first, last, by_likeness):
-    """The partition to merge next among those not merged yet; -1 if there is none."""
-    best = -1
-    for i in range(first, last):
-        if not s.held_i[ALIVE, i] or s.held_i[ELIGIBLE, i]:
-            continue
-        p = s.held_i[PART, i]
-        if s.held_i[CHAIN_HEAD, p] == i and (best < 0 or is_better_part(s, p, best, by_likeness)):
-            best = p
+def take_part(s, place, parts):
+    """Take one partition off the list, which has one less then."""
+    listed = s.held_i[HEAP_AT]
+    p = listed[place]
+    listed[place] = listed[parts - 1]
+    return p
+
+
+@piece
+def place_of_next(s, parts, by_likeness):
+    """Where in the list the partition is that is to be merged next."""
+    listed = s.held_i[HEAP_AT]
+    best = 0
+    for place in range(1, parts):
+        if is_better_part(s, listed[place], listed[best], by_likeness):
+            best = place
     return best
+
+
+@piece
+def place_of(s, part, parts):
+    """Where in the list a partition is."""
+    for place in range(parts):
+        if s.held_i[HEAP_AT, place] == part:
+            return place
+    return -1
 
 
 @piece
@@ -129,15 +153,16 @@ def form_partitioned(s, t):
         return 0
     first, last = s.tally[HEAD], s.tally[TAIL]
     measure(s, t, first, last)
-    chain_parts(s, t, first, last)
+    parts = chain_parts(s, t, first, last)
     for i in range(first, last):
         s.held_i[ELIGIBLE, i] = 0
     s.tally[STAMP] += 1
-    people = join_part(s, s.held_i[PART, t])
+    people = join_part(s, take_part(s, place_of(s, s.held_i[PART, t], parts), parts))
     while people < s.plan[K]:
         if s.plan[METHOD] == VARIED:
             return 0
-        people += join_part(s, next_part(s, first, last, s.plan[METHOD] != IOT))
+        parts -= 1
+        people += join_part(s, take_part(s, place_of_next(s, parts, s.plan[METHOD] != IOT), parts))
     if s.plan[IS_DIVERSE]:
         for i in range(first, last):
             s.held_i[ALLOWED, i] = s.held_i[ELIGIBLE, i]

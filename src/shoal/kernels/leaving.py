@@ -53,10 +53,13 @@ from shoal.kernels.tuples import (
     SKIP_MERGED,
     SUPPRESSED,
     TIMED,
+    TYPICAL,
     K,
 )
 
 _SECOND = 1e9
+LEARN = 0.05
+"""How much one cluster's loss changes what is held to be typical."""
 
 
 @piece
@@ -144,10 +147,14 @@ def publish_draft(s, members):
     if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):
         keep_draft(s, number, uniform)
     sort_members(s, members)
+    lost = 0.0
     for m in range(members):
         at = s.held_i[MEMBER, m]
-        note(s, at, IS_RELEASED, group, own_loss(s, c, at), whole_loss(s, c, at))
+        own = own_loss(s, c, at)
+        lost += own
+        note(s, at, IS_RELEASED, group, own, whole_loss(s, c, at))
         let_go(s, at)
+    s.sums[TYPICAL] += LEARN * (lost / members - s.sums[TYPICAL])
 
 
 @piece

@@ -18,7 +18,6 @@ from shoal.kernels.tuples import (
     IN_GROUPS,
     IN_ROUNDS,
     IS_DIVERSE,
-    LOOSE,
     MASKS,
     MEMBER,
     NOW,
@@ -66,10 +65,9 @@ def covers(s, c, t):
         if value != value:
             if s.plan[NULLS] == SHOW_COMMON and is_shown:
                 return False
-        elif is_shown:
-            if value < s.pool_f[c, C_LOW * attributes + a] or value > s.pool_f[c, C_HIGH * attributes + a]:
-                return False
-        elif not s.plan[LOOSE]:
+        elif (
+            not is_shown or value < s.pool_f[c, C_LOW * attributes + a] or value > s.pool_f[c, C_HIGH * attributes + a]
+        ):
             return False
     return not s.plan[SAME_PATTERN] or has_same_pattern(s, c, t)
 

@@ -8,6 +8,7 @@ from shoal.kernels.fads import form_nearest
 from shoal.kernels.holding import begin_again, close_wide_gaps, has_place, hold, is_due, oldest
 from shoal.kernels.hulls import draft, own_loss
 from shoal.kernels.k_varp import form_partitioned
+from shoal.kernels.least_loss import form_least, meet_others
 from shoal.kernels.leaving import has_outlet, publish_draft, reuse_cluster, suppress
 from shoal.kernels.reusing import best_cover
 from shoal.kernels.tuples import (
@@ -24,6 +25,7 @@ from shoal.kernels.tuples import (
     LATE,
     LATE_PART,
     LATES,
+    LEAST_LOSS,
     LIVE,
     METHOD,
     NOW,
@@ -46,6 +48,8 @@ def form(s, t):
     """Make a cluster for tuple t as the method does it; return its size, 0 where it cannot be made."""
     if s.plan[METHOD] == FADS:
         return form_nearest(s, t)
+    if s.plan[METHOD] == LEAST_LOSS:
+        return form_least(s, t)
     return form_partitioned(s, t)
 
 
@@ -147,8 +151,12 @@ def take_in(s, arrivals, i):
         s.tally[NOW] = s.tally[NUMBER]
     s.tally[NUMBER] += 1
     note_recent(s, arrivals, i)
-    if arrivals.lanes[i] == s.tally[LANE]:
-        s.tally[LATE_PART] = s.held_i[PART, hold(s, arrivals, i)] + 1
+    if arrivals.lanes[i] != s.tally[LANE]:
+        return
+    at = hold(s, arrivals, i)
+    s.tally[LATE_PART] = s.held_i[PART, at] + 1
+    if s.plan[METHOD] == LEAST_LOSS:
+        meet_others(s, at)
 
 
 @piece

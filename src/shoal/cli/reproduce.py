@@ -1,0 +1,209 @@
+"""`shoal reproduce`: the experiments of papers, run again on their data or on an imitation of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from cyclopts import App
+
+from shoal.errors import InputError, OutputError, PolicyError
+
+if TYPE_CHECKING:
+    from shoal.studies.streams import Stream
+
+reproduce = App(
+    name="reproduce",
+    help="Run the experiments of a paper again: PNG pictures, CSV tables and one HTML page.",
+    help_format="plaintext",
+)
+
+_SECONDS_BETWEEN_LINES: Final = 5.0
+_FEWEST_ROWS: Final = 400
+_QUICK_ROWS: Final = 1200
+_ALL_ADULT: Final = 30_162
+_KVARP_ROWS: Final = 30_000
+
+Tell = Callable[[int, int, str], None]
+
+
+@reproduce.command
+def fast(
+    *,
+    data: Path | None = None,
+    out: Path = Path("reproduce-fast"),
+    rows: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+) -> int:
+    """Figures 3 to 8 of the FAST paper: FADS and FAST, at its Table 3.
+
+    Examples:
+
+        shoal reproduce fast
+
+        shoal reproduce fast --data downloads/adult
+
+        shoal reproduce fast --quick --out try
+
+    Parameters
+    ----------
+    data
+        Folder with adult.data of the UCI Machine Learning Repository, Adult (plain or .gz). Without it an imitation.
+    out
+        Folder for the page, pictures and tables.
+    rows
+        How many people to take, at most; all of Adult without a missing value by default. One in ten comes twice.
+    seed
+        For which rows come twice, and for the imitation.
+    quick
+        A few seconds with fewer rows and points, to see what comes out.
+    """
+    from shoal.figures.lines import require_matplotlib
+    from shoal.studies.adult import fast_stream, read_adult
+    from shoal.studies.adult_imitation import imitate_adult
+    from shoal.studies.fast_page import write_fast_page
+    from shoal.studies.fast_study import QUICK, FastPlan, run_fast_study
+
+    wanted = _rows(rows, _QUICK_ROWS if quick else _ALL_ADULT)
+    require_matplotlib()
+    people = imitate_adult(wanted, seed=seed) if data is None else read_adult(data).head(wanted)
+    stream, plan = fast_stream(people, seed=seed), QUICK if quick else FastPlan()
+    folder = _folder(out)
+    _announce([stream])
+    with _progress() as tell:
+        tables = run_fast_study(stream, plan, tell)
+    return _finish(write_fast_page(folder, stream, plan, tables))
+
+
+@reproduce.command
+def kvarp(
+    *,
+    data: Path | None = None,
+    out: Path = Path("reproduce-kvarp"),
+    rows: int | None = None,
+    seed: int = 1,
+    unit: Literal["arrivals", "milliseconds"] = "arrivals",
+    quick: bool = False,
+) -> int:
+    """Figures 5 to 10 of the K-VARP paper: ever more missing values, on Adult and PM2.5.
+
+    Examples:
+
+        shoal reproduce kvarp
+
+        shoal reproduce kvarp --data downloads --unit milliseconds
+
+        shoal reproduce kvarp --quick --out try
+
+    Parameters
+    ----------
+    data
+        Folder with adult.data of the UCI Machine Learning Repository, Adult, and the five CSV files of its PM2.5 Data
+        of Five Chinese Cities (plain or .gz, or in folders right below). Without it an imitation.
+    out
+        Folder for the page, pictures and tables.
+    rows
+        How many rows of each data set to take, at most; 30,000 by default.
+    seed
+        For which values are missing, and for the imitation.
+    unit
+        What the paper's 2000 and 200 count: arrivals, or milliseconds in which two rows arrive.
+    quick
+        A few seconds with fewer rows and points, to see what comes out.
+    """
+    from shoal.figures.lines import require_matplotlib
+    from shoal.studies.adult import read_adult
+    from shoal.studies.adult_imitation import imitate_adult
+    from shoal.studies.kvarp_page import write_kvarp_page
+    from shoal.studies.kvarp_study import QUICK, KVarpPlan, run_kvarp_study
+    from shoal.studies.pm25 import read_pm25
+    from shoal.studies.pm25_imitation import imitate_pm25
+
+    wanted = _rows(rows, _QUICK_ROWS if quick else _KVARP_ROWS)
+    require_matplotlib()
+    if data is None:
+        streams = [imitate_adult(wanted, seed=seed), imitate_pm25(wanted, seed=seed)]
+    else:
+        streams = [stream.head(wanted) for stream in _read_all(data, read_adult, read_pm25)]
+    plan = replace(QUICK if quick else KVarpPlan(), unit=unit, seed=seed)
+    folder = _folder(out)
+    _announce(streams)
+    with _progress() as tell:
+        tables = run_kvarp_study(streams, plan, tell)
+    return _finish(write_kvarp_page(folder, streams, plan, tables))
+
+
+def _read_all(folder: Path, *readers: Callable[[Path], Stream]) -> list[Stream]:
+    """What every reader finds, or all that is lacking at once."""
+    streams, problems = [], []
+    for read in readers:
+        try:
+            streams.append(read(folder))
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("; ".join(problems))
+    return streams
+
+
+def _rows(given: int | None, default: int) -> int:
+    if given is None:
+        return default
+    if given < _FEWEST_ROWS:
+        raise PolicyError(f"rows: take at least {_FEWEST_ROWS}; with fewer nothing can be compared")
+    return given
+
+
+def _folder(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be made a folder ({error.strerror}); choose another with --out") from None
+    return out
+
+
+def _announce(streams: list[Stream]) -> None:
+    for stream in streams:
+        print(f"{stream.name}: {len(stream):,} rows of {stream.origin}", flush=True)
+
+
+def _finish(page: Path) -> int:
+    print(f"page           {page}\npictures       {page.parent}/*.png\ntables         {page.parent}/*.csv")
+    return 0
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on a terminal, a line now and then elsewhere."""
+    if not sys.stderr.isatty():
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting (the first run compiles its kernels) …")
+
+        def tell(done: int, of: int, says: str) -> None:
+            progress.update(task, completed=done, total=of, description=says)
+
+        yield tell
+
+
+def _lines() -> Tell:
+    last = time.monotonic()
+
+    def tell(done: int, of: int, says: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            print(f"shoal: {done} of {of} runs done; {says}", file=sys.stderr, flush=True)
+
+    return tell

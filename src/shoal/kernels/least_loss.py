@@ -1,0 +1,361 @@
+"""Least loss: a cluster grows by whoever widens it least, and those who are hard to place are worth a little more.
+
+**Growing.** The cluster starts with the tuple that must leave. One by one the candidate with the least score joins:
+how much it widens the cluster's ranges and labels, plus what it would lose there itself as one of k, minus its price.
+While an attribute lacks carriers it needs to be shown, candidates without it score worse; once it cannot be shown any
+more, widening it costs nothing.
+
+**Prices.** What is left behind governs the losses to come: a stream that always takes the easy company keeps the odd
+ones until they must leave together. So every held tuple has a price: how far away its nearest neighbours are (the mean
+of the least distances it has met), and how long it has waited.
+
+With a limit on candidates only the nearest are looked at, and a new tuple meets only the latest few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.diversity import diversify
+from shoal.kernels.hulls import draft, meet, settle, width
+from shoal.kernels.naming import how_many
+from shoal.kernels.nearest import choose_nearest, mark_all, measure
+from shoal.kernels.tuples import (
+    ALIVE,
+    ALLOWED,
+    ARRIVED,
+    C_CARRIERS,
+    C_HIGH,
+    C_LOSS,
+    C_LOW,
+    C_NODE,
+    C_SHOWN,
+    CANDIDATES,
+    CHAIN,
+    CHAIN_HEAD,
+    COST_OF,
+    DEADLINE,
+    DISTANCE,
+    ELIGIBLE,
+    ENDING,
+    FIELDS,
+    HEAD,
+    INCOMPLETE,
+    IS_DIVERSE,
+    KIND,
+    LEAVES,
+    LIVE,
+    LOSS_AT,
+    MASS,
+    MEMBER,
+    MIN_CARRIERS,
+    NEAR,
+    NOW,
+    NULLS,
+    NUMERIC,
+    PAIRS_AT,
+    PEOPLE,
+    PERSON,
+    SHOW_ALL,
+    SHOW_COMMON,
+    SMALL_TREE,
+    SPARE,
+    TAIL,
+    TYPICAL,
+    VALUES,
+    WEIGHT,
+    K,
+)
+
+PRICE = 1.7
+AGE = 0.2
+LACK = 3.0
+FEWEST_MET = 32
+
+
+@inlined
+def nears(s):
+    """The first row of least distances met."""
+    return VALUES + 2 * s.attr_f.shape[1]
+
+
+@inlined
+def packed(s):
+    """The first row of candidates' values, packed."""
+    return VALUES + 2 * s.attr_f.shape[1] + s.plan[NEAR]
+
+
+@inlined
+def widenings(s):
+    """The first row of what candidates would add to the score of each attribute."""
+    return VALUES + 3 * s.attr_f.shape[1] + s.plan[NEAR]
+
+
+@piece
+def first_met(s, at):
+    """Where those begin that a new tuple meets: all that are held, or the latest few."""
+    if s.plan[CANDIDATES] == 0:
+        return s.tally[HEAD]
+    left, first = max(s.plan[CANDIDATES] // 4, FEWEST_MET), at
+    while left > 0 and first > s.tally[HEAD]:
+        first -= 1
+        left -= s.held_i[ALIVE, first]
+    return first
+
+
+@piece
+def note_met(s, i, distance):
+    """Keep a distance if it is among the least that tuple i has met."""
+    row = nears(s) + s.plan[NEAR] - 1
+    if distance >= s.held_f[row, i]:
+        return
+    while row > nears(s) and s.held_f[row - 1, i] > distance:
+        s.held_f[row, i] = s.held_f[row - 1, i]
+        row -= 1
+    s.held_f[row, i] = distance
+
+
+@piece
+def meet_others(s, at):
+    """Let a new tuple and those it meets know how far apart they are."""
+    for row in range(nears(s), nears(s) + s.plan[NEAR]):
+        s.held_f[row, at] = 1.0
+    first = first_met(s, at)
+    measure(s, at, first, at)
+    distance, least = s.held_f[DISTANCE], s.held_f[nears(s) + s.plan[NEAR] - 1]
+    for i in range(first, at):
+        found = distance[i]
+        if not (found < least[i] or found < least[at]):  # most are not: look no further
+            continue
+        if s.held_i[ALIVE, i] and s.held_i[PERSON, i] != s.held_i[PERSON, at]:
+            note_met(s, i, found)
+            note_met(s, at, found)
+
+
+@piece
+def pack_candidates(s, t):
+    """List the candidates in order of arrival and put their values side by side; return how many there are.
+
+    The tuple that must leave is the first, whatever its place.
+    """
+    first, last, limit = s.tally[HEAD], s.tally[TAIL], s.plan[CANDIDATES]
+    mark_all(s, ELIGIBLE, first, last)
+    if 0 < limit < s.tally[LIVE] - 1:
+        measure(s, t, first, last)
+        chosen = choose_nearest(s, t, first, last, limit + 1)
+        for i in range(first, last):
+            s.held_i[ELIGIBLE, i] = 0
+        for m in range(1, chosen):
+            s.held_i[ELIGIBLE, s.held_i[MEMBER, m]] = 1
+    s.held_i[ELIGIBLE, t] = 0
+    s.held_i[CHAIN, 0] = t
+    count = 1
+    for i in range(first, last):
+        if s.held_i[ELIGIBLE, i]:
+            s.held_i[CHAIN, count] = i
+            count += 1
+    for a in range(width(s)):
+        source, target = s.held_f[VALUES + a], s.held_f[packed(s) + a]
+        for c in range(count):
+            target[c] = source[s.held_i[CHAIN, c]]
+    return count
+
+
+@piece
+def price_candidates(s, count):
+    """Note each candidate's price, and what one over the weight of all it carries is."""
+    attributes, near = width(s), s.plan[NEAR]
+    weights = 0.0
+    for a in range(attributes):
+        weights += s.attr_f[WEIGHT, a]
+    factor = PRICE / np.sqrt(np.float64(s.plan[K]))
+    for c in range(count):
+        i = s.held_i[CHAIN, c]
+        apart = 0.0
+        for row in range(nears(s), nears(s) + near):
+            apart += s.held_f[row, i]
+        waited = (s.tally[NOW] - s.held_i[ARRIVED, i]) / s.plan[DEADLINE]
+        s.held_f[COST_OF, c] = factor * weights * (apart / near + AGE * s.sums[TYPICAL] * waited)
+        carried = 0.0
+        for a in range(attributes):
+            if s.held_f[packed(s) + a, c] == s.held_f[packed(s) + a, c]:
+                carried += s.attr_f[WEIGHT, a]
+        s.held_f[MASS, c] = 1.0 / carried if carried > 0.0 else 0.0
+    return weights
+
+
+@piece
+def range_loss(s, a, low, high):
+    """What an attribute loses from low to high, before any grid."""
+    if s.attr_i[KIND, a] == NUMERIC:
+        return high - low
+    leaves = s.attr_i[LEAVES, a]
+    if leaves <= SMALL_TREE:
+        return s.tree_f[s.attr_i[PAIRS_AT, a] + np.int64(low) * leaves + np.int64(high)]
+    return s.tree_f[s.attr_i[LOSS_AT, a] + meet(s, a, np.int64(low), np.int64(high))]
+
+
+@piece
+def widen(s, a, count, own):
+    """Note what each candidate would add to the score by one attribute."""
+    d, attributes = draft(s), width(s)
+    low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
+    before, is_given_up = s.pool_f[d, C_LOSS * attributes + a], s.pool_i[d, FIELDS + C_SHOWN * attributes + a]
+    values, added, shares = s.held_f[packed(s) + a], s.held_f[widenings(s) + a], s.held_f[MASS]
+    weight, is_numeric = s.attr_f[WEIGHT, a], s.attr_i[KIND, a] == NUMERIC
+    for c in range(count):
+        value = values[c]
+        if value != value:
+            added[c] = 0.0
+        elif is_given_up:
+            added[c] = weight * (own * shares[c])
+        elif value >= low and value <= high:
+            added[c] = weight * (own * shares[c] * before)
+        elif low > high:  # nobody carries it yet
+            added[c] = 0.0
+        else:
+            lost = max(value, high) - min(value, low)
+            if not is_numeric:
+                lost = range_loss(s, a, min(value, low), max(value, high))
+            added[c] = weight * (lost - before + own * shares[c] * lost)
+
+
+@piece
+def add_up_scores(s, count, needed, left):
+    """Scores of all candidates as things stand: `needed` carriers an attribute, `left` members still to come."""
+    d, attributes, scores = draft(s), width(s), s.held_f[SPARE]
+    for c in range(count):
+        scores[c] = -s.held_f[COST_OF, c]
+    for a in range(attributes):
+        added = s.held_f[widenings(s) + a]
+        for c in range(count):
+            scores[c] += added[c]
+    if s.tally[INCOMPLETE] == 0:
+        return
+    for a in range(attributes):
+        lacking = needed - s.pool_i[d, FIELDS + C_CARRIERS * attributes + a]
+        if lacking <= 0 or s.pool_i[d, FIELDS + C_SHOWN * attributes + a]:
+            continue
+        share = lacking / left
+        hopes = 1.0 - s.pool_f[d, C_LOSS * attributes + a]
+        worse = LACK * s.sums[TYPICAL] * s.attr_f[WEIGHT, a] * hopes * share * share
+        values = s.held_f[packed(s) + a]
+        for c in range(count):
+            if values[c] != values[c]:
+                scores[c] += worse
+
+
+@piece
+def start_cluster(s):
+    """Begin a cluster in the draft: no ranges, no carriers, nothing given up."""
+    d, attributes = draft(s), width(s)
+    for a in range(attributes):
+        s.pool_f[d, C_LOW * attributes + a] = np.inf
+        s.pool_f[d, C_HIGH * attributes + a] = -np.inf
+        s.pool_f[d, C_LOSS * attributes + a] = 0.0
+        s.pool_i[d, FIELDS + C_CARRIERS * attributes + a] = 0
+        s.pool_i[d, FIELDS + C_SHOWN * attributes + a] = 0
+        s.pool_i[d, FIELDS + C_NODE * attributes + a] = 0
+
+
+@piece
+def join_cluster(s, c, needed, left):
+    """Let candidate c join; mark attributes that changed, and those that can be shown no more."""
+    d, attributes = draft(s), width(s)
+    for a in range(attributes):
+        value = s.held_f[packed(s) + a, c]
+        low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
+        carriers, given_up = FIELDS + C_CARRIERS * attributes + a, FIELDS + C_SHOWN * attributes + a
+        has_changed = False
+        if value == value:
+            s.pool_i[d, carriers] += 1
+            if value < low or value > high:
+                low, high = min(low, value), max(high, value)
+                s.pool_f[d, C_LOW * attributes + a] = low
+                s.pool_f[d, C_HIGH * attributes + a] = high
+                s.pool_f[d, C_LOSS * attributes + a] = range_loss(s, a, low, high)
+                has_changed = s.pool_i[d, given_up] == 0
+        if s.pool_i[d, given_up] == 0 and needed - s.pool_i[d, carriers] > left:
+            s.pool_i[d, given_up] = 1
+            has_changed = True
+        s.pool_i[d, FIELDS + C_NODE * attributes + a] = has_changed
+
+
+@piece
+def retire(s, c, count):
+    """Take a candidate, and all others of the same person, out of the running."""
+    s.held_i[CHAIN_HEAD, c] = 1
+    if s.tally[LIVE] == how_many(s, PEOPLE):
+        return
+    person = s.held_i[PERSON, s.held_i[CHAIN, c]]
+    for other in range(count):
+        if s.held_i[PERSON, s.held_i[CHAIN, other]] == person:
+            s.held_i[CHAIN_HEAD, other] = 1
+
+
+@piece
+def least_score(s, count):
+    """The candidate still in the running with the least score, the earliest of equals; -1 if there is none."""
+    best, least = -1, np.inf
+    scores, is_out = s.held_f[SPARE], s.held_i[CHAIN_HEAD]
+    for c in range(1, count):
+        if scores[c] < least and not is_out[c]:
+            best, least = c, scores[c]
+    return best
+
+
+@piece
+def grow(s, count, wanted):
+    """Let members join until so many are chosen; return how many there are."""
+    needed = carriers_needed(s, wanted)
+    own = price_candidates(s, count) / s.plan[K]
+    for c in range(count):
+        s.held_i[CHAIN_HEAD, c] = 0
+    start_cluster(s)
+    members, c = 0, 0
+    while True:
+        s.held_i[MEMBER, members] = s.held_i[CHAIN, c]
+        members += 1
+        retire(s, c, count)
+        if members == wanted:
+            return members
+        join_cluster(s, c, needed, wanted - members)
+        for a in range(width(s)):
+            if members == 1 or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
+                widen(s, a, count, own)
+        add_up_scores(s, count, needed, wanted - members)
+        c = least_score(s, count)
+        if c < 0:
+            return members
+
+
+@piece
+def carriers_needed(s, wanted):
+    """How many members must carry an attribute for it to be shown."""
+    if s.plan[NULLS] == SHOW_ALL:
+        return s.plan[MIN_CARRIERS]
+    return wanted if s.plan[NULLS] == SHOW_COMMON else 1
+
+
+@piece
+def form_least(s, t):
+    """Make the cluster of t that is grown by least loss; return its size, 0 if there are too few people.
+
+    At the end of the stream, when fewer than two clusters are left, all leave together.
+    """
+    people = how_many(s, PEOPLE)
+    if people < s.plan[K]:
+        return 0
+    count = pack_candidates(s, t)
+    wanted = people if s.tally[ENDING] and people < 2 * s.plan[K] else s.plan[K]
+    members = grow(s, count, wanted)
+    if members < s.plan[K]:
+        return 0
+    if s.plan[IS_DIVERSE]:
+        measure(s, t, s.tally[HEAD], s.tally[TAIL])
+        mark_all(s, ALLOWED, s.tally[HEAD], s.tally[TAIL])
+        members = diversify(s, s.tally[HEAD], s.tally[TAIL], members)
+    if members:
+        settle(s, members)
+    return members

@@ -1,0 +1,161 @@
+"""`shoal reproduce`: files are written, links lead somewhere, and the page says what the tables say."""
+
+from __future__ import annotations
+
+import csv
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.scene import shoal
+
+pytestmark = pytest.mark.compiled
+
+PICTURES = {
+    "fast": {f"fast_figure_{number}.png" for number in range(3, 9)},
+    "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png"},
+}
+TABLES = {
+    "fast": {"parameters", "pool", "published", "time", "rounds", "claims"},
+    "kvarp": {"runs", "units", "claims"},
+}
+
+
+class Page(HTMLParser):
+    """Links, pictures and tables of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.images: list[str] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self._row: list[str] = []
+        self._table = ""
+        self._in_cell = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        match tag:
+            case "a":
+                self.links.append(given["href"] or "")
+            case "img":
+                self.images.append(given["src"] or "")
+            case "table":
+                self._table = given["id"] or ""
+                self.tables[self._table] = []
+            case "tr":
+                self._row = []
+            case "td" | "th":
+                self._row.append("")
+                self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "tr":
+            self.tables[self._table].append(self._row)
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self._row[-1] += data
+
+
+@pytest.fixture(scope="module", params=["fast", "kvarp"])
+def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A quick run on the imitation."""
+    out = tmp_path_factory.mktemp(request.param) / "made" / "here"
+    ended = shoal("reproduce", request.param, "--quick", "--out", out)
+    assert ended.code == 0, ended.err
+    assert str(out / "index.html") in ended.out.decode()
+    return request.param, out
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    """All lines of a table."""
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_files_are_written(study: tuple[str, Path]) -> None:
+    paper, out = study
+    tables = {f"{paper}_{name}.csv" for name in TABLES[paper]}
+    assert {path.name for path in out.iterdir()} == {"index.html"} | PICTURES[paper] | tables
+    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in PICTURES[paper])
+
+
+def test_links_lead_somewhere(study: tuple[str, Path]) -> None:
+    paper, out = study
+    page = Page((out / "index.html").read_text())
+    assert set(page.links) == {path.name for path in out.iterdir()} - {"index.html"}
+    assert len(page.images) == len(PICTURES[paper])
+    assert all(image.startswith("data:image/png;base64,") for image in page.images), "the page stands alone"
+    assert "http" not in "".join(page.links)
+
+
+def test_the_page_says_what_the_tables_say(study: tuple[str, Path]) -> None:
+    paper, out = study
+    page = Page((out / "index.html").read_text())
+    assert set(page.tables) == {f"{paper}_{name}" for name in TABLES[paper]}
+    for name, (header, *lines) in page.tables.items():
+        written, *expected = read_csv(out / f"{name}.csv")
+        assert header == [column.replace("_", " ") for column in written]
+        assert lines == expected
+        assert lines
+
+
+def test_the_numbers_make_sense(study: tuple[str, Path]) -> None:
+    paper, out = study
+    name = "fast_parameters" if paper == "fast" else "kvarp_runs"
+    header, *lines = read_csv(out / f"{name}.csv")
+    records = [dict(zip(header, line, strict=True)) for line in lines]
+    assert all(0 < float(record["loss"]) <= 1 for record in records)
+    if paper == "kvarp":
+        strict = [record for record in records if "strict" in record["method"]]
+        assert all(float(record["rows_below_k"]) == 0 and record["promise_kept"] == "yes" for record in strict)
+        published = [r for r in records if r["method"] == "K-VARP, as published" and r["at_most"] != "0"]
+        assert all(float(record["rows_below_k"]) > 0.1 and record["promise_kept"] == "no" for record in published)
+        none_missing = {
+            r["loss"] for r in records if r["at_most"] == "0" and "least" not in r["method"] and r["data"] == "Adult"
+        }
+        assert len(none_missing) == 1, "with nothing missing the papers' methods are one"
+    claims = read_csv(out / f"{paper}_claims.csv")[1:]
+    assert all(line[2] in ("yes", "no", "") and line[3] for line in claims)
+
+
+def test_from_a_folder_of_downloads(tmp_path: Path) -> None:
+    line = "{age}, Private, 1{number:05}, HS-grad, 9, Divorced, Sales, Unmarried, White, Male, 0, 0, 40, Cuba, <=50K\n"
+    text = "".join(line.format(age=20 + number % 60, number=number) for number in range(500))
+    (tmp_path / "adult.data").write_text(text)
+    ended = shoal("reproduce", "fast", "--quick", "--data", tmp_path, "--rows", "450", "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert b"Adult: 495 rows of adult.data of the UCI Machine Learning Repository, Adult" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("kvarp", "--data", "."), "PM2.5 Data of Five Chinese Cities"),
+        (("kvarp", "--data", "."), "lacks adult.data"),
+        (("fast", "--data", "nowhere"), "there is no such folder"),
+        (("fast", "--rows", "10"), "rows: take at least 400"),
+        (("fast", "--quick", "--out", "taken"), "taken: cannot be made a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    args: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    ended = shoal("reproduce", *args)
+    assert ended.code in (1, 2)
+    assert says in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_help_has_examples() -> None:
+    ended = shoal("reproduce", "kvarp", "--help")
+    assert ended.code == 0
+    assert b"shoal reproduce kvarp --data downloads --unit milliseconds" in ended.out
