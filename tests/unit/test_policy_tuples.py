@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from datetime import UTC, date, datetime
 
 import pytest
 
+from shoal.anonymizers.restoring import METHODS as ANONYMIZERS
+from shoal.anonymizers.tuple_method import DEFAULTS as COMMON
 from shoal.hierarchies import Hierarchy
 from shoal.policy import load_policy, parse_policy
 from shoal.policy.methods import METHODS
@@ -88,13 +91,24 @@ def test_a_small_policy_has_the_defaults(method):
         quasi=[Numeric("age", low=17, high=90), Categorical("education", Hierarchy.from_nested(TREE))],
     )  # fmt: skip
     own = {"fast": {"threads": 2}, "k-varp": {"likeness": 0.2}, "castle": {"beta": 50, "mu": 100}}
-    own["fads-varied"] = {"late_penalty": 0.001}
+    own |= {"fads-varied": {"late_penalty": 0.001}, "least-loss": {"candidates": 0}}
     assert given == {
         "k": 50, "deadline": 2000, "reuse": 200, "nulls": "strict", "reference": 1000, "groups": False,
         "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
     }  # fmt: skip
     assert not policy.anonymize.runs_on_time
     assert not policy.anonymize.PUBLISHES_PSEUDONYMS
+
+
+@pytest.mark.parametrize("method", TUPLE_METHODS)
+def test_defaults_are_those_in_python(method):
+    section, made = METHODS[method].model_fields, ANONYMIZERS[method]
+    own = {name: given.default for name, given in inspect.signature(made).parameters.items()}
+    expected = {**COMMON, **{name: value for name, value in own.items() if name not in ("schema", "given")}}
+    for name in set(section) - {"method", "quasi", "sensitive"}:
+        default = section[name].default
+        assert getattr(default, "given", default) == expected.pop(name), name
+    assert set(expected) == {"key"}
 
 
 def test_every_method_is_known():
@@ -166,7 +180,7 @@ ONE_PROBLEM = [
     ("anonymize/quasi/age/low", 90, "[anonymize.quasi.age] low: must be below high"),
     ("anonymize/quasi/age/high", float("nan"), "[anonymize.quasi.age] high: must be a number"),
     ("anonymize/quasi/age/grid", 0, "[anonymize.quasi.age] grid: must be a number above 0, or a duration"),
-    ("anonymize/quasi/age/grid", "often", "[anonymize.quasi.age] grid: not a duration"),
+    ("anonymize/quasi/age/grid", "often", "[anonymize.quasi.age] grid: must be a number above 0, or a dur"),
     ("anonymize/quasi/age/weight", 0, "[anonymize.quasi.age] weight: must be above 0"),
     ("anonymize/quasi/age/weight", "1", "[anonymize.quasi.age] weight: must be a number"),
     ("anonymize/quasi/age/weight", float("inf"), "[anonymize.quasi.age] weight: must be a number that is not"),

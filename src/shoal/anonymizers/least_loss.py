@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack
 
@@ -11,9 +12,11 @@ import numpy.typing as npt
 from shoal.anonymizers.tuple_method import Common, TupleMethod
 from shoal.anonymizers.tuple_settings import TupleChecker
 from shoal.kernels import tuples as t
-from shoal.schema import Schema
+from shoal.schema import Categorical, Numeric, Schema
 
 _MOST_NEAR = 8
+_EXCHANGES = 8
+_SMALLEST_EXCHANGED = 20
 
 
 class LeastLoss(TupleMethod):
@@ -63,4 +66,19 @@ class LeastLoss(TupleMethod):
         # Fewer than k - 1 would find no cluster, and diversity may ask for more.
         plan[t.CANDIDATES] = max(candidates, 2 * self._settings.k) if candidates else 0
         plan[t.NEAR] = min(_MOST_NEAR, self._settings.k)
+        plan[t.EXCHANGES] = _EXCHANGES if self._exchanges else 0
         return plan
+
+    def _ratios(self) -> npt.NDArray[np.float64]:
+        ratios = super()._ratios()
+        price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if self._exchanges else (1.5, 0.2, 0.5)
+        ratios[t.PRICE] = price / math.sqrt(self._settings.k)
+        return ratios
+
+    @property
+    def _exchanges(self) -> bool:
+        """Whether members are exchanged: it pays where labels weigh at least as much as numbers, and k is not small."""
+        labels = sum(role.weight for role in self._settings.schema.quasi if isinstance(role, Categorical))
+        numbers = sum(role.weight for role in self._settings.schema.quasi if isinstance(role, Numeric))
+        is_for_all = self._settings.options["candidates"] == 0
+        return is_for_all and labels >= numbers and self._settings.k >= _SMALLEST_EXCHANGED

@@ -63,7 +63,7 @@ def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios:
         plan=plan,
         ratios=ratios,
         tally=np.zeros(TALLY, dtype=np.int64),
-        sums=np.array([0.0] * TYPICAL + [TYPICAL_AT_FIRST]),
+        sums=np.array([0.0] * TYPICAL + [TYPICAL_AT_FIRST] + [0.0] * wide),
         attr_f=shape.attr_f,
         attr_i=shape.attr_i,
         tree_f=shape.tree_f,

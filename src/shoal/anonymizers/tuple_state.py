@@ -285,7 +285,6 @@ class TupleState:
         s, live = self.stream, self.held
         persons = s.slots[t.PEOPLE][t.KEYS : t.KEYS + PERSON_WORDS, s.held_i[t.PERSON, :live]].T
         pool, recent = self._pool_places(), self._recent_places()
-        kept = 2 * self._sizes.attributes + int(self._plan[t.NEAR])
         return {
             "tally": s.tally[list(_KEPT_TALLY)],
             "sums": s.sums.copy(),

@@ -33,10 +33,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def piece(function: Callable[..., Any]) -> Any:
-    """Compile a function that only kernels call: without the way in from Python, which costs most of the compiling."""
-    return _stamped(
-        njit(function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    )
+    """Compile a function that only kernels call: there is no way in from Python, which would cost time to compile."""
+    return njit(function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -9,6 +9,9 @@ more, widening it costs nothing.
 ones until they must leave together. So every held tuple has a price: how far away its nearest neighbours are (the mean
 of the least distances it has met), and how long it has waited.
 
+**Exchanging.** Where it pays, members beyond a bound of one attribute are dropped all at once and the cluster grows
+back: the bounds that gain most for each member dropped are tried first.
+
 With a limit on candidates only the nearest are looked at, and a new tuple meets only the latest few.
 """
 
@@ -22,6 +25,7 @@ from shoal.kernels.hulls import draft, meet, settle, width
 from shoal.kernels.naming import how_many
 from shoal.kernels.nearest import choose_nearest, mark_all, measure
 from shoal.kernels.tuples import (
+    AGE,
     ALIVE,
     ALLOWED,
     ARRIVED,
@@ -39,11 +43,18 @@ from shoal.kernels.tuples import (
     DISTANCE,
     ELIGIBLE,
     ENDING,
+    EXCHANGES,
     FIELDS,
+    FIRST_AT,
+    FLOOR,
     HEAD,
+    HEAP_AT,
+    HEAP_KEY,
     INCOMPLETE,
     IS_DIVERSE,
     KIND,
+    LAST_AT,
+    LATER,
     LEAVES,
     LIVE,
     LOSS_AT,
@@ -55,23 +66,30 @@ from shoal.kernels.tuples import (
     NULLS,
     NUMERIC,
     PAIRS_AT,
+    PART_KEY,
     PEOPLE,
     PERSON,
+    PRICE,
     SHOW_ALL,
     SHOW_COMMON,
     SMALL_TREE,
     SPARE,
     TAIL,
+    TRIAL,
+    TRIAL_OUT,
     TYPICAL,
+    TYPICAL_OF,
     VALUES,
     WEIGHT,
     K,
 )
 
-PRICE = 1.7
-AGE = 0.2
 LACK = 3.0
+INSIDE = 0.3
 FEWEST_MET = 32
+TRIES = 4
+MOST_DROPPED = 0.7
+_LITTLE = 1e-9
 
 
 @inlined
@@ -164,19 +182,18 @@ def pack_candidates(s, t):
 
 @piece
 def price_candidates(s, count):
-    """Note each candidate's price, and what one over the weight of all it carries is."""
+    """Note each candidate's price, and one over the weight of all it carries; return the weight of all attributes."""
     attributes, near = width(s), s.plan[NEAR]
     weights = 0.0
     for a in range(attributes):
         weights += s.attr_f[WEIGHT, a]
-    factor = PRICE / np.sqrt(np.float64(s.plan[K]))
     for c in range(count):
         i = s.held_i[CHAIN, c]
         apart = 0.0
         for row in range(nears(s), nears(s) + near):
             apart += s.held_f[row, i]
         waited = (s.tally[NOW] - s.held_i[ARRIVED, i]) / s.plan[DEADLINE]
-        s.held_f[COST_OF, c] = factor * weights * (apart / near + AGE * s.sums[TYPICAL] * waited)
+        s.held_f[COST_OF, c] = s.ratios[PRICE] * weights * (apart / near + s.ratios[AGE] * s.sums[TYPICAL] * waited)
         carried = 0.0
         for a in range(attributes):
             if s.held_f[packed(s) + a, c] == s.held_f[packed(s) + a, c]:
@@ -197,28 +214,34 @@ def range_loss(s, a, low, high):
 
 
 @piece
-def widen(s, a, count, own):
-    """Note what each candidate would add to the score by one attribute."""
+def widen(s, a, count, own, floor):
+    """Note what each candidate would add to the score by one attribute.
+
+    Up to the floor, a share of what the attribute lost of late, widening costs only a part: to be tighter than usual
+    in one attribute is worth little.
+    """
     d, attributes = draft(s), width(s)
     low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
     before, is_given_up = s.pool_f[d, C_LOSS * attributes + a], s.pool_i[d, FIELDS + C_SHOWN * attributes + a]
     values, added, shares = s.held_f[packed(s) + a], s.held_f[widenings(s) + a], s.held_f[MASS]
     weight, is_numeric = s.attr_f[WEIGHT, a], s.attr_i[KIND, a] == NUMERIC
+    usual = floor * s.sums[TYPICAL_OF + a]
     for c in range(count):
         value = values[c]
         if value != value:
             added[c] = 0.0
         elif is_given_up:
             added[c] = weight * (own * shares[c])
-        elif value >= low and value <= high:
+        elif (value >= low and value <= high) or low > high:
             added[c] = weight * (own * shares[c] * before)
-        elif low > high:  # nobody carries it yet
-            added[c] = 0.0
         else:
             lost = max(value, high) - min(value, low)
             if not is_numeric:
                 lost = range_loss(s, a, min(value, low), max(value, high))
-            added[c] = weight * (lost - before + own * shares[c] * lost)
+            more = lost - before
+            if usual > before and more > 0.0:
+                more = max(lost, usual) - usual + INSIDE * (min(lost, usual) - before)
+            added[c] = weight * (more + own * shares[c] * lost)
 
 
 @piece
@@ -283,22 +306,22 @@ def join_cluster(s, c, needed, left):
 
 
 @piece
-def retire(s, c, count):
+def retire(s, flags, c, count):
     """Take a candidate, and all others of the same person, out of the running."""
-    s.held_i[CHAIN_HEAD, c] = 1
+    s.held_i[flags, c] = 1
     if s.tally[LIVE] == how_many(s, PEOPLE):
         return
     person = s.held_i[PERSON, s.held_i[CHAIN, c]]
     for other in range(count):
         if s.held_i[PERSON, s.held_i[CHAIN, other]] == person:
-            s.held_i[CHAIN_HEAD, other] = 1
+            s.held_i[flags, other] = 1
 
 
 @piece
-def least_score(s, count):
+def least_score(s, flags, count):
     """The candidate still in the running with the least score, the earliest of equals; -1 if there is none."""
     best, least = -1, np.inf
-    scores, is_out = s.held_f[SPARE], s.held_i[CHAIN_HEAD]
+    scores, is_out = s.held_f[SPARE], s.held_i[flags]
     for c in range(1, count):
         if scores[c] < least and not is_out[c]:
             best, least = c, scores[c]
@@ -306,28 +329,199 @@ def least_score(s, count):
 
 
 @piece
-def grow(s, count, wanted):
-    """Let members join until so many are chosen; return how many there are."""
+def grow(s, chosen, flags, members, count, wanted, own, floor):
+    """Let more join the members listed in one row, until so many are chosen; return how many there are."""
     needed = carriers_needed(s, wanted)
-    own = price_candidates(s, count) / s.plan[K]
     for c in range(count):
-        s.held_i[CHAIN_HEAD, c] = 0
+        s.held_i[flags, c] = 0
     start_cluster(s)
-    members, c = 0, 0
-    while True:
-        s.held_i[MEMBER, members] = s.held_i[CHAIN, c]
-        members += 1
-        retire(s, c, count)
-        if members == wanted:
-            return members
-        join_cluster(s, c, needed, wanted - members)
+    for m in range(members):
+        retire(s, flags, s.held_i[chosen, m], count)
+        join_cluster(s, s.held_i[chosen, m], needed, wanted - m - 1)
+    is_first = True
+    while members < wanted:
         for a in range(width(s)):
-            if members == 1 or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
-                widen(s, a, count, own)
+            if is_first or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
+                widen(s, a, count, own, floor)
+        is_first = False
         add_up_scores(s, count, needed, wanted - members)
-        c = least_score(s, count)
+        c = least_score(s, flags, count)
         if c < 0:
-            return members
+            break
+        s.held_i[chosen, members] = c
+        members += 1
+        retire(s, flags, c, count)
+        join_cluster(s, c, needed, wanted - members)
+    return members
+
+
+@piece
+def worth(s, chosen, members):
+    """What a cluster loses in all attributes, less its members' prices."""
+    needed = carriers_needed(s, members)
+    total = 0.0
+    for a in range(width(s)):
+        low, high, carriers = np.inf, -np.inf, 0
+        for m in range(members):
+            value = s.held_f[packed(s) + a, s.held_i[chosen, m]]
+            if value == value:
+                low, high, carriers = min(low, value), max(high, value), carriers + 1
+        lost = 1.0
+        if carriers >= needed:
+            lost = range_loss(s, a, low, high) if carriers > 0 else 0.0
+        total += s.attr_f[WEIGHT, a] * lost
+    for m in range(members):
+        total -= s.held_f[COST_OF, s.held_i[chosen, m]]
+    return total
+
+
+@piece
+def sort_values(s, a, members):
+    """Put the members' values of one attribute in order; return how many there are."""
+    keys, count = s.held_f[HEAP_KEY], 0
+    for m in range(members):
+        value = s.held_f[packed(s) + a, s.held_i[MEMBER, m]]
+        if value == value:
+            place = count
+            while place > 0 and keys[place - 1] > value:
+                keys[place] = keys[place - 1]
+                place -= 1
+            keys[place] = value
+            count += 1
+    return count
+
+
+@piece
+def note_cut(s, cuts, a, low, high, gain):
+    """Remember that dropping members outside low and high might pay; return how many cuts are known."""
+    if cuts == s.held_i.shape[1]:
+        return cuts
+    s.held_i[HEAP_AT, cuts] = a
+    s.held_f[PART_KEY, cuts] = low
+    s.held_f[LATER, cuts] = high
+    s.held_f[DISTANCE, cuts] = gain
+    return cuts + 1
+
+
+@piece
+def cuts_of_numbers(s, a, cuts, count, members):
+    """Of the lowest and of the highest members, those that would be dropped with the greatest gain for each."""
+    keys, anchor, weight = s.held_f[HEAP_KEY], s.held_f[packed(s) + a, 0], s.attr_f[WEIGHT, a]
+    low, high = keys[0], keys[count - 1]
+    best, bound = 0.0, low
+    for dropped in range(1, min(count, members // 2 + 1)):
+        if keys[dropped] > anchor:
+            break
+        gain = weight * (keys[dropped] - low) / dropped
+        if gain > best and keys[dropped] > keys[dropped - 1]:
+            best, bound = gain, keys[dropped]
+    if best > 0.0:
+        cuts = note_cut(s, cuts, a, bound, high, best)
+    best, bound = 0.0, high
+    for dropped in range(1, min(count, members // 2 + 1)):
+        if keys[count - 1 - dropped] < anchor:
+            break
+        gain = weight * (high - keys[count - 1 - dropped]) / dropped
+        if gain > best and keys[count - 1 - dropped] < keys[count - dropped]:
+            best, bound = gain, keys[count - 1 - dropped]
+    return note_cut(s, cuts, a, low, bound, best) if best > 0.0 else cuts
+
+
+@piece
+def cuts_of_labels(s, a, cuts, count, members):
+    """The labels above the leaving tuple's own (or the middle member's) and strictly below the cluster's."""
+    keys, anchor = s.held_f[HEAP_KEY], s.held_f[packed(s) + a, 0]
+    low, high = np.int64(keys[0]), np.int64(keys[count - 1])
+    first = last = np.int64(anchor) if anchor == anchor else np.int64(keys[count // 2])
+    lost = range_loss(s, a, low, high)
+    while first > low or last < high:
+        dropped = 0
+        for place in range(count):
+            dropped += keys[place] < first or keys[place] > last
+        if 0 < dropped < count and dropped <= MOST_DROPPED * members:
+            gain = s.attr_f[WEIGHT, a] * (lost - range_loss(s, a, first, last)) / dropped
+            cuts = note_cut(s, cuts, a, first, last, gain)
+        first, last = span_above(s, a, first, last)
+    return cuts
+
+
+@piece
+def span_above(s, a, first, last):
+    """The leaves below the next label above those of a run of leaves."""
+    best, low, high = s.attr_i[LEAVES, a] + 1, first, last
+    if first > 0:
+        node = meet(s, a, first - 1, last)
+        below, above = s.tree_i[s.attr_i[FIRST_AT, a] + node], s.tree_i[s.attr_i[LAST_AT, a] + node]
+        best, low, high = above - below, below, above
+    if last + 1 < s.attr_i[LEAVES, a]:
+        node = meet(s, a, first, last + 1)
+        below, above = s.tree_i[s.attr_i[FIRST_AT, a] + node], s.tree_i[s.attr_i[LAST_AT, a] + node]
+        if above - below < best:
+            low, high = below, above
+    return low, high
+
+
+@piece
+def find_cuts(s, members):
+    """List the cuts that might pay; return how many there are."""
+    cuts, needed = 0, carriers_needed(s, members)
+    for a in range(width(s)):
+        count = sort_values(s, a, members)
+        if count == 0 or count < needed or s.held_f[HEAP_KEY, 0] == s.held_f[HEAP_KEY, count - 1]:
+            continue
+        if s.attr_i[KIND, a] == NUMERIC:
+            cuts = cuts_of_numbers(s, a, cuts, count, members)
+        else:
+            cuts = cuts_of_labels(s, a, cuts, count, members)
+    return cuts
+
+
+@piece
+def best_cut(s, cuts):
+    """The cut of greatest gain, the first of equals, taken off the list; -1 if there is none."""
+    best, most = -1, 0.0
+    for cut in range(cuts):
+        if s.held_f[DISTANCE, cut] > most:
+            best, most = cut, s.held_f[DISTANCE, cut]
+    if best >= 0:
+        s.held_f[DISTANCE, best] = -1.0
+    return best
+
+
+@piece
+def keep_inside(s, cut, members):
+    """List as the trial's members those a cut keeps; return how many."""
+    a, kept = s.held_i[HEAP_AT, cut], 0
+    for m in range(members):
+        c = s.held_i[MEMBER, m]
+        value = s.held_f[packed(s) + a, c]
+        if value != value or s.held_f[PART_KEY, cut] <= value <= s.held_f[LATER, cut]:
+            s.held_i[TRIAL, kept] = c
+            kept += 1
+    return kept
+
+
+@piece
+def exchange(s, members, count, own):
+    """Drop all members beyond a bound at once and grow back, as long as the whole gets better."""
+    value = worth(s, MEMBER, members)
+    for _ in range(s.plan[EXCHANGES]):
+        cuts, is_better = find_cuts(s, members), False
+        for _ in range(TRIES):
+            cut = best_cut(s, cuts)
+            if cut < 0:
+                break
+            kept = keep_inside(s, cut, members)
+            if grow(s, TRIAL, TRIAL_OUT, kept, count, members, own, 0.0) < members:
+                continue
+            other = worth(s, TRIAL, members)
+            if other < value - _LITTLE:
+                value, is_better = other, True
+                for m in range(members):
+                    s.held_i[MEMBER, m] = s.held_i[TRIAL, m]
+                break
+        if not is_better:
+            return
 
 
 @piece
@@ -349,9 +543,15 @@ def form_least(s, t):
         return 0
     count = pack_candidates(s, t)
     wanted = people if s.tally[ENDING] and people < 2 * s.plan[K] else s.plan[K]
-    members = grow(s, count, wanted)
+    own = price_candidates(s, count) / s.plan[K]
+    s.held_i[MEMBER, 0] = 0
+    members = grow(s, MEMBER, CHAIN_HEAD, 1, count, wanted, own, s.ratios[FLOOR])
     if members < s.plan[K]:
         return 0
+    if s.plan[EXCHANGES] > 0:
+        exchange(s, members, count, own)
+    for m in range(members):
+        s.held_i[MEMBER, m] = s.held_i[CHAIN, s.held_i[MEMBER, m]]
     if s.plan[IS_DIVERSE]:
         measure(s, t, s.tally[HEAD], s.tally[TAIL])
         mark_all(s, ALLOWED, s.tally[HEAD], s.tally[TAIL])

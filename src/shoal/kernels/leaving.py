@@ -12,6 +12,8 @@ from shoal.kernels.tuples import (
     ARRIVED,
     AT,
     C_HIGH,
+    C_LOSS,
+    C_SHOWN,
     CLASS_REFERENCE,
     COST,
     DEADLINE,
@@ -54,6 +56,7 @@ from shoal.kernels.tuples import (
     SUPPRESSED,
     TIMED,
     TYPICAL,
+    TYPICAL_OF,
     K,
 )
 
@@ -154,7 +157,18 @@ def publish_draft(s, members):
         lost += own
         note(s, at, IS_RELEASED, group, own, whole_loss(s, c, at))
         let_go(s, at)
-    s.sums[TYPICAL] += LEARN * (lost / members - s.sums[TYPICAL])
+    learn_typical(s, c, lost / members)
+
+
+@piece
+def learn_typical(s, c, lost):
+    """Remember what clusters lose of late, in all and in each attribute."""
+    attributes = width(s)
+    s.sums[TYPICAL] += LEARN * (lost - s.sums[TYPICAL])
+    for a in range(attributes):
+        is_there = s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
+        own = s.pool_f[c, C_LOSS * attributes + a] if is_there else 1.0
+        s.sums[TYPICAL_OF + a] += LEARN * (own - s.sums[TYPICAL_OF + a])
 
 
 @piece

@@ -68,13 +68,13 @@ class Arrivals(NamedTuple):
 (
     K, TIMED, DEADLINE, REUSE, NULLS, MIN_CARRIERS, IN_GROUPS, DISTINCT, REFERENCE, IS_DIVERSE, IS_PARTED,
     SAME_PATTERN, SKIP_MERGED, METHOD, IN_ROUNDS,
-    CANDIDATES, NEAR, OPTION,
-) = range(18)  # fmt: skip
-PLAN = 18
+    CANDIDATES, NEAR, OPTION, EXCHANGES,
+) = range(19)  # fmt: skip
+PLAN = 19
 FADS, K_VARP, IOT, VARIED, LEAST_LOSS, CASTLE = range(6)
 SHOW_ALL, SHOW_COMMON, SHOW_OWN = range(3)
-ENTROPY, CLOSENESS, ALPHA, PENALTY, RATIO = range(5)
-RATIOS = 5
+ENTROPY, CLOSENESS, ALPHA, PENALTY, RATIO, PRICE, AGE, FLOOR = range(8)
+RATIOS = 8
 
 # ---- tally and sums
 (
@@ -84,7 +84,8 @@ RATIOS = 5
 ) = range(33)  # fmt: skip
 TALLY = 33
 LOSS, LOSS_ALL, COST, TYPICAL = range(4)
-SUMS = 4
+TYPICAL_OF = 4
+"""From here on one for each attribute."""
 
 # ---- attributes and trees
 WEIGHT, LOW, HIGH, STEP = range(4)
@@ -97,9 +98,10 @@ SMALL_TREE = 512
 PERSON, ROW, ARRIVED, PART, ALIVE, LATE = range(6)
 KEPT = 6
 ELIGIBLE, ALLOWED, HEAP_AT, MEMBER, STAMPED, NEAREST, CHAIN, CHAIN_HEAD, PART_LIKE, PART_SIZE = range(6, 16)
+TRIAL, TRIAL_OUT = PART_LIKE, PART_SIZE  # where patterns do not matter
 MASKS = 16
-DISTANCE, MASS, HEAP_KEY, PART_KEY, COST_OF, SPARE = range(6)
-VALUES = 6
+DISTANCE, MASS, HEAP_KEY, PART_KEY, COST_OF, SPARE, LATER = range(7)
+VALUES = 7
 
 # ---- numbers of people (0) and patterns (1)
 PEOPLE, PATTERNS = 0, 1

@@ -202,7 +202,7 @@ class LeastLossSection(TupleSection):
 
     METHOD: ClassVar[str] = "least-loss"
     method: Literal["least-loss"]
-    candidates: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    candidates: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
 
 
 class FadsSection(TupleSection):
@@ -233,7 +233,7 @@ class FastSection(TupleSection):
 
     METHOD: ClassVar[str] = "fast"
     method: Literal["fast"]
-    threads: Annotated[int, Field(ge=1, le=1024)] = 2
+    threads: Annotated[int, Field(ge=1, le=64)] = 2
     round: Count | None = None
 
     def _most_waiting(self, deadline: int) -> int:
@@ -261,7 +261,7 @@ class CastleSection(TupleSection):
     METHOD: ClassVar[str] = "castle"
     method: Literal["castle"]
     beta: Count = 50
-    mu: Count = 100
+    mu: Annotated[int, Field(ge=1, le=1_000_000)] = 100
 
 
 TUPLE_SECTIONS: Final[tuple[type[TupleSection], ...]] = (

@@ -1,0 +1,264 @@
+"""Least loss, as its kernel's docstring describes it: plain lists, everything computed anew at every step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people
+
+LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, FEWEST_MET = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 32
+
+
+@dataclass
+class LeastLossTwin(TupleTwin):
+    """`candidates` as the kernel has it: 0, or at least 2k."""
+
+    candidates_limit: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.typical = 0.3
+        self.typical_of = [0.0] * len(self.attributes)
+        self.met: dict[int, list[float]] = {}
+        self.is_ending = False
+        labels = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Cat))
+        numbers = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Num))
+        exchanges = labels >= numbers and self.k >= 20 and not self.candidates_limit
+        self.exchanges = 8 if exchanges else 0
+        price, self.age, self.floor = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
+        self.price_factor = price / math.sqrt(self.k)
+        self.ranks = [self.ranks_of(attribute) for attribute in self.attributes]
+        self.weights = 0.0
+        for attribute in self.attributes:
+            self.weights += attribute.weight
+
+    @staticmethod
+    def ranks_of(attribute: Any) -> dict[str, float] | None:
+        if isinstance(attribute, Num):
+            return None
+        order = sorted(attribute.leaves, key=lambda leaf: attribute.path(leaf)[::-1])
+        return {leaf: float(rank) for rank, leaf in enumerate(order)}
+
+    def place(self, at: int, one: Held) -> float | None:
+        value = one.values[at]
+        if value is None:
+            return None
+        return self.ranks[at][value] if self.ranks[at] else self.attributes[at].scaled(value)
+
+    def range_loss(self, at: int, low: float, high: float) -> float:
+        attribute = self.attributes[at]
+        if isinstance(attribute, Num):
+            return high - low
+        leaves = list(self.ranks[at])
+        return attribute.loss(attribute.hull([leaves[int(low)], leaves[int(high)]]))
+
+    # -- neighbours and prices
+
+    @property
+    def near(self) -> int:
+        return min(8, self.k)
+
+    def insert(self, one: Held) -> None:
+        others = [other for other in self.held.values() if other is not one]
+        if self.candidates_limit:
+            others = others[-max(self.candidates_limit // 4, FEWEST_MET) :]
+        self.met[one.number] = [1.0] * self.near
+        for other in others:
+            if other.person != one.person:
+                apart = distance(self.attributes, one, other)
+                for known in (self.met[one.number], self.met[other.number]):
+                    known[:] = sorted([*known, apart])[: self.near]
+
+    def price(self, one: Held, now: int) -> float:
+        apart = 0.0
+        for found in self.met[one.number]:
+            apart += found
+        waited = (now - one.arrived) / self.deadline
+        return self.price_factor * self.weights * (apart / self.near + self.age * self.typical * waited)
+
+    def share(self, one: Held) -> float:
+        """One over the weight of what a tuple carries."""
+        carried = 0.0
+        for at in range(len(self.attributes)):
+            if one.values[at] is not None:
+                carried += self.attributes[at].weight
+        return 1.0 / carried if carried > 0 else 0.0
+
+    # -- the cluster
+
+    def decide(self, first: Held, now: int, *, can_wait: bool = False) -> list[Decision]:
+        self.moment = now
+        return super().decide(first, now, can_wait=can_wait)
+
+    def new_members(self, first: Held) -> list[Held] | None:
+        held = list(self.held.values())
+        count = len(people(held))
+        if count < self.k:
+            return None
+        pool = [first, *self.allowed(first, held)]
+        wanted = count if self.is_ending and count < 2 * self.k else self.k
+        members = self.grow([first], pool, wanted, self.floor)
+        if len(members) < self.k:
+            return None
+        members = self.exchange(members, pool)
+        others = (one for one in held if one is not first)
+        ranked = sorted(others, key=lambda one: (distance(self.attributes, first, one), one.number))
+        return self.diversify(members, ranked)
+
+    def flush(self) -> list[Decision]:
+        self.is_ending = True
+        decisions = super().flush()
+        self.is_ending = False
+        return decisions
+
+    def allowed(self, first: Held, held: Sequence[Held]) -> list[Held]:
+        others = [one for one in held if one is not first]
+        if not 0 < self.candidates_limit < len(others):
+            return others
+        nearest, chosen = sorted(others, key=lambda one: (distance(self.attributes, first, one), one.number)), []
+        for one in nearest:
+            if one.person != first.person and one.person not in people(chosen) and len(chosen) < self.candidates_limit:
+                chosen.append(one)
+        return sorted(chosen, key=lambda one: one.number)
+
+    def needed(self, wanted: int) -> int:
+        if self.nulls == "strict":
+            return self.min_carriers if self.min_carriers is not None else (self.k + 1) // 2
+        return wanted if self.nulls == "common" else 1
+
+    def grow(self, start: Sequence[Held], pool: Sequence[Held], wanted: int, floor: float) -> list[Held]:
+        members, given_up = [], set()
+        for one in start:
+            members.append(one)
+            self.give_up(members, given_up, wanted)
+        while len(members) < wanted:
+            taken = people(members)
+            running = [one for one in pool[1:] if one.person not in taken]
+            if not running:
+                break
+            best = min(running, key=lambda one: (self.score(one, members, given_up, wanted, floor), one.number))
+            members.append(best)
+            self.give_up(members, given_up, wanted)
+        return members
+
+    def give_up(self, members: Sequence[Held], given_up: set[int], wanted: int) -> None:
+        for at in range(len(self.attributes)):
+            if self.needed(wanted) - len(self.places(at, members)) > wanted - len(members):
+                given_up.add(at)
+
+    def places(self, at: int, members: Sequence[Held]) -> list[float]:
+        return [place for one in members if (place := self.place(at, one)) is not None]
+
+    def score(self, one: Held, members: Sequence[Held], given_up: set[int], wanted: int, floor: float) -> float:
+        total = -self.price(one, self.moment)
+        for at in range(len(self.attributes)):
+            total += self.added(at, one, members, at in given_up, floor)
+        if all(len(held.carried) == len(self.attributes) for held in self.held.values()):
+            return total
+        for at, attribute in enumerate(self.attributes):
+            lacking = self.needed(wanted) - len(self.places(at, members))
+            if lacking <= 0 or at in given_up:
+                continue
+            share = lacking / (wanted - len(members))
+            worse = LACK * self.typical * attribute.weight * (1.0 - self.lost(at, members)) * share * share
+            if one.values[at] is None:
+                total += worse
+        return total
+
+    def lost(self, at: int, members: Sequence[Held]) -> float:
+        places = self.places(at, members)
+        return self.range_loss(at, min(places), max(places)) if places else 0.0
+
+    def added(self, at: int, one: Held, members: Sequence[Held], is_given_up: bool, floor: float) -> float:
+        place, weight = self.place(at, one), self.attributes[at].weight
+        own, share = self.weights / self.k, self.share(one)
+        if place is None:
+            return 0.0
+        if is_given_up:
+            return weight * (own * share)
+        places, before = self.places(at, members), self.lost(at, members)
+        if not places or min(places) <= place <= max(places):
+            return weight * (own * share * before)
+        lost = self.range_loss(at, min(*places, place), max(*places, place))
+        more, usual = lost - before, floor * self.typical_of[at]
+        if usual > before and more > 0:
+            more = max(lost, usual) - usual + INSIDE * (min(lost, usual) - before)
+        return weight * (more + own * share * lost)
+
+    # -- exchange
+
+    def worth(self, members: Sequence[Held]) -> float:
+        total = 0.0
+        for at, attribute in enumerate(self.attributes):
+            is_there = len(self.places(at, members)) >= self.needed(len(members))
+            total += attribute.weight * (self.lost(at, members) if is_there else 1.0)
+        for one in members:
+            total -= self.price(one, self.moment)
+        return total
+
+    def exchange(self, members: list[Held], pool: Sequence[Held]) -> list[Held]:
+        for _ in range(self.exchanges):
+            cuts = sorted(self.cuts(members), key=lambda cut: -cut[3])[:TRIES]  # stable: the first of equals
+            for at, low, high, _ in cuts:
+                kept = [one for one in members if (place := self.place(at, one)) is None or low <= place <= high]
+                trial = self.grow(kept, pool, len(members), 0.0)
+                if len(trial) == len(members) and self.worth(trial) < self.worth(members) - LITTLE:
+                    members = trial
+                    break
+            else:
+                break
+        return members
+
+    def cuts(self, members: Sequence[Held]) -> list[tuple[int, float, float, float]]:
+        found = []
+        for at, attribute in enumerate(self.attributes):
+            places = sorted(self.places(at, members))
+            if places and len(places) >= self.needed(len(members)) and places[0] != places[-1]:
+                cut = self.cuts_of_numbers if isinstance(attribute, Num) else self.cuts_of_labels
+                found += cut(at, places, self.place(at, members[0]), len(members))
+        return [cut for cut in found if cut[3] > 0]
+
+    def cuts_of_numbers(self, at: int, places: list[float], anchor: float | None, members: int) -> list[Any]:
+        weight, found = self.attributes[at].weight, []
+        ends = [
+            [(low, weight * (low - places[0]) / n) for n, low in enumerate(places) if 0 < n <= members // 2
+             and low > places[n - 1] and (anchor is None or low <= anchor)],
+            [(high, weight * (places[-1] - high) / n) for n, high in enumerate(places[::-1]) if 0 < n <= members // 2
+             and high < places[::-1][n - 1] and (anchor is None or high >= anchor)],
+        ]  # fmt: skip
+        for side, choices in enumerate(ends):
+            if choices:
+                bound, gain = max(choices, key=lambda choice: choice[1])
+                found.append((at, bound, places[-1], gain) if side == 0 else (at, places[0], bound, gain))
+        return found
+
+    def cuts_of_labels(self, at: int, places: list[float], anchor: float | None, members: int) -> list[Any]:
+        attribute, leaves = self.attributes[at], list(self.ranks[at])
+        node = leaves[int(places[len(places) // 2] if anchor is None else anchor)]
+        lost, found = self.range_loss(at, places[0], places[-1]), []
+        for label in attribute.path(node):
+            below = [self.ranks[at][leaf] for leaf in leaves if label in attribute.path(leaf)]
+            if min(below) <= places[0] and max(below) >= places[-1]:
+                break
+            dropped = sum(not min(below) <= place <= max(below) for place in places)
+            is_new = not found or found[-1][1:3] != (min(below), max(below))
+            if is_new and 0 < dropped < len(places) and dropped <= MOST_DROPPED * members:
+                gain = attribute.weight * (lost - self.range_loss(at, min(below), max(below))) / dropped
+                found.append((at, min(below), max(below), gain))
+        return found
+
+    # -- what it learns
+
+    def publish(self, made: Sequence[tuple[Sequence[Held], Cluster]], now: int) -> list[Decision]:
+        ((members, cluster),) = made
+        lost = 0.0
+        for one in sorted(members, key=lambda one: one.number):
+            lost += self.loss(one, cluster)
+        self.typical += LEARN * (lost / len(members) - self.typical)
+        for at, attribute in enumerate(self.attributes):
+            own = attribute.loss(cluster.hulls[at]) if cluster.shown[at] else 1.0
+            self.typical_of[at] += LEARN * (own - self.typical_of[at])
+        return super().publish(made, now)
