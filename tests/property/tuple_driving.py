@@ -400,67 +400,57 @@ class Pair:
 
 # ---- streams
 
-STEPS = (0, 0, 0, 1, SECOND, SECOND, 3 * SECOND, 12 * SECOND, -1, -2 * SECOND)
+EVEN = (0, SECOND, SECOND, 2 * SECOND)
+UNEVEN = (0, 0, 0, 1, SECOND, SECOND, 3 * SECOND, 12 * SECOND, -1, -2 * SECOND)
 JUMPS = (GAP, GAP + 1, -GAP - 1, 3 * GAP)
 
 
 @st.composite
-def records_of(draw: st.DrawFn, scene: Scene, *, most: int = 30, jumps: bool = False) -> list[dict[str, Any]]:
-    """Records of few people with few values, so that there are ties everywhere; some are broken."""
-    people = draw(st.sampled_from([3, 6, 40]))
-    missing = draw(st.sampled_from([False, True]))
-    cells = [st.sampled_from([*values, *([None] * (1 + len(values) // 2) if missing else [])]) for values in scene.values]
-    if len(cells) > 10:
-        cells = [st.sampled_from([0, 1, None, None]) if missing else st.integers(0, 1)] * len(cells)
-    one = st.tuples(
-        st.integers(0, people - 1),
-        st.tuples(*cells) if len(cells) <= 10 else wide_rows(scene, missing=missing),
-        st.sampled_from(STEPS),
-        st.sampled_from(ILLS[:2] if draw(st.booleans()) else ILLS),
-        st.sampled_from(SCORES),
+def records_of(draw: st.DrawFn, scene: Scene, *, most: int = 40, jumps: bool = False) -> list[dict[str, Any]]:
+    """Records of few people with few values, so that there are ties everywhere; some may be broken."""
+    records = random_records(
+        scene,
+        draw(st.integers(most // 3, most)),
+        seed=draw(st.integers(0, 10_000)),
+        people=draw(st.sampled_from([3, 6, 40])),
+        missing=draw(st.sampled_from([0.0, 0.0, 0.2, 0.6])),
+        steps=draw(st.sampled_from([EVEN, UNEVEN])),
+        ills=draw(st.sampled_from([2, len(ILLS)])),
     )
-    steps = draw(st.lists(st.sampled_from(JUMPS), max_size=3)) if jumps else []
-    time, records = BEGIN, []
-    for number, (person, values, step, ill, score) in enumerate(draw(st.lists(one, max_size=most))):
-        time += step
-        row = dict(zip((role.name for role in scene.attributes), values, strict=True))
-        records.append({"id": f"p{person}", "ts": time, **row, "ill": ill, "score": score, "note": number})
-    for at, jump in zip(draw(st.lists(st.integers(0, most - 1), max_size=3)), steps, strict=False):
-        if at < len(records):
-            records[at]["ts"] += jump
-    if draw(st.booleans()):
-        break_some(draw, scene, records)
+    if jumps:
+        for at, jump in draw(st.lists(st.tuples(st.integers(0, most), st.sampled_from(JUMPS)), max_size=3)):
+            records[at % len(records)]["ts"] += jump
+    for at, (name, value) in draw(st.lists(st.tuples(st.integers(0, most), broken_cells(scene)), max_size=3)):
+        records[at % len(records)][name] = value
     return records
 
 
-@st.composite
-def wide_rows(draw: st.DrawFn, scene: Scene, *, missing: bool) -> tuple[Any, ...]:
-    """Rows of many attributes, of two or three patterns that differ beyond the first word of their masks too."""
-    bits = random.Random(draw(st.integers(0, 3)))
-    gone = draw(st.sampled_from([(), (69,), (0, 69), (64,), tuple(range(3, 70))])) if missing else ()
-    return tuple(None if at in gone else bits.randrange(2) for at in range(len(scene.attributes)))
-
-
-def break_some(draw: st.DrawFn, scene: Scene, records: list[dict[str, Any]]) -> None:
+def broken_cells(scene: Scene) -> st.SearchStrategy[tuple[str, Any]]:
     """No person, no time, a number outside of its domain, a label that is none."""
     bad: list[tuple[str, Any]] = [("id", None), ("id", ""), ("ts", None)]
     for one in scene.attributes[:3]:
         bad += [(one.name, 100 if one.high < 100 else -1)] if isinstance(one, Num) else [(one.name, "no such label")]
-    for at, (name, value) in draw(st.lists(st.tuples(st.integers(0, 40), st.sampled_from(bad)), max_size=4)):
-        if records:
-            records[at % len(records)][name] = value
+    return st.sampled_from(bad)
 
 
-def random_records(scene: Scene, count: int, *, seed: int, people: int, missing: float) -> list[dict[str, Any]]:
-    """A long stream at one blow."""
+def random_records(
+    scene: Scene, count: int, *, seed: int, people: int, missing: float, steps: Sequence[int] = EVEN, ills: int = 9
+) -> list[dict[str, Any]]:
+    """A stream at one blow; a shorter one of the same seed is its beginning."""
     draw, time, records = random.Random(seed), BEGIN, []
     for number in range(count):
-        time += draw.choice((0, SECOND, SECOND, 2 * SECOND))
-        row = {
-            one.name: None if draw.random() < missing else draw.choice(list(values))
-            for one, values in zip(scene.attributes, scene.values, strict=True)
-        }
-        ill, score = draw.choice(ILLS), draw.choice(SCORES)
-        records.append({"id": f"p{draw.randrange(people)}", "ts": time, **row, "ill": ill, "score": score,
-                        "note": number})  # fmt: skip
+        time += draw.choice(steps)
+        row = {"id": f"p{draw.randrange(people)}", "ts": time}
+        row |= zip((one.name for one in scene.attributes), row_of(draw, scene, missing), strict=True)
+        records.append({**row, "ill": draw.choice(ILLS[:ills]), "score": draw.choice(SCORES), "note": number})
     return records
+
+
+def row_of(draw: random.Random, scene: Scene, missing: float) -> list[Any]:
+    """Values of one record; of many attributes those that are missing come in a few patterns."""
+    row = [draw.choice(list(values)) for values in scene.values]
+    if len(row) > 10:
+        gone = draw.choice([(), (69,), (0, 69), (64,), range(3, 70)]) if draw.random() < missing else ()
+    else:
+        gone = [at for at in range(len(row)) if draw.random() < missing]
+    return [None if at in gone else value for at, value in enumerate(row)]

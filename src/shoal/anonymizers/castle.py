@@ -47,7 +47,8 @@ class CastleState(TupleState):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + sum(array.nbytes for array in self.forming)
+        forming: int = sum(array.nbytes for array in self.forming)
+        return super().nbytes + forming
 
     def dump(self) -> Arrays:
         arrays = super().dump()
