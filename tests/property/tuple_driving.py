@@ -42,7 +42,7 @@ TWINS = {name: twin for name, twin in ALL_TWINS.items() if name in METHODS}
 """The methods that there are already, with their twins."""
 OWN_SETTINGS = {
     "k-varp": st.fixed_dictionaries({}, optional={"likeness": st.sampled_from([0.0, 0.05, 0.5, 1.0])}),
-    "fads-varied": st.fixed_dictionaries({}, optional={"late_penalty": st.sampled_from([0.0, 0.05, 2.0])}),
+    "fads-varied": st.fixed_dictionaries({}, optional={"late_penalty": st.sampled_from([0.0, 0.05])}),
     "castle": st.fixed_dictionaries({"beta": st.integers(1, 4), "mu": st.integers(1, 3)}),
     "fast": st.fixed_dictionaries({"threads": st.integers(1, 3), "round": st.sampled_from([None, 1, 3, 5])}),
 }

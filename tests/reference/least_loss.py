@@ -9,7 +9,8 @@ from typing import Any
 
 from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people
 
-LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, FEWEST_MET = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 32
+LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9
+MOST_MET, FEWEST_MET = 256, 32
 
 
 @dataclass
@@ -63,8 +64,8 @@ class LeastLossTwin(TupleTwin):
 
     def insert(self, one: Held) -> None:
         others = [other for other in self.held.values() if other is not one]
-        if self.candidates_limit:
-            others = others[-max(self.candidates_limit // 4, FEWEST_MET) :]
+        met = max(self.candidates_limit // 4, FEWEST_MET) if self.candidates_limit else MOST_MET
+        others = others[-met:]
         self.met[one.number] = [1.0] * self.near
         for other in others:
             if other.person != one.person:

@@ -12,7 +12,7 @@ of the least distances it has met), and how long it has waited.
 **Exchanging.** Where it pays, members beyond a bound of one attribute are dropped all at once and the cluster grows
 back: the bounds that gain most for each member dropped are tried first.
 
-With a limit on candidates only the nearest are looked at, and a new tuple meets only the latest few.
+With a limit on candidates only the nearest are looked at, and a new tuple meets fewer of the latest.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ from shoal.kernels.tuples import (
 
 LACK = 3.0
 INSIDE = 0.3
+MOST_MET = 256
 FEWEST_MET = 32
 TRIES = 4
 MOST_DROPPED = 0.7
@@ -112,10 +113,8 @@ def widenings(s):
 
 @piece
 def first_met(s, at):
-    """Where those begin that a new tuple meets: all that are held, or the latest few."""
-    if s.plan[CANDIDATES] == 0:
-        return s.tally[HEAD]
-    left, first = max(s.plan[CANDIDATES] // 4, FEWEST_MET), at
+    """Where those begin that a new tuple meets: the latest of those that are held."""
+    left, first = MOST_MET if s.plan[CANDIDATES] == 0 else max(s.plan[CANDIDATES] // 4, FEWEST_MET), at
     while left > 0 and first > s.tally[HEAD]:
         first -= 1
         left -= s.held_i[ALIVE, first]
@@ -246,7 +245,10 @@ def widen(s, a, count, own, floor):
 
 @piece
 def add_up_scores(s, count, needed, left):
-    """Scores of all candidates as things stand: `needed` carriers an attribute, `left` members still to come."""
+    """Scores of all candidates as things stand: `needed` carriers an attribute, `left` members still to come.
+
+    Return whether carriers are lacking; then scores change with every member.
+    """
     d, attributes, scores = draft(s), width(s), s.held_f[SPARE]
     for c in range(count):
         scores[c] = -s.held_f[COST_OF, c]
@@ -254,12 +256,14 @@ def add_up_scores(s, count, needed, left):
         added = s.held_f[widenings(s) + a]
         for c in range(count):
             scores[c] += added[c]
+    is_lacking = False
     if s.tally[INCOMPLETE] == 0:
-        return
+        return is_lacking
     for a in range(attributes):
         lacking = needed - s.pool_i[d, FIELDS + C_CARRIERS * attributes + a]
         if lacking <= 0 or s.pool_i[d, FIELDS + C_SHOWN * attributes + a]:
             continue
+        is_lacking = True
         share = lacking / left
         hopes = 1.0 - s.pool_f[d, C_LOSS * attributes + a]
         worse = LACK * s.sums[TYPICAL] * s.attr_f[WEIGHT, a] * hopes * share * share
@@ -267,6 +271,7 @@ def add_up_scores(s, count, needed, left):
         for c in range(count):
             if values[c] != values[c]:
                 scores[c] += worse
+    return is_lacking
 
 
 @piece
@@ -338,13 +343,16 @@ def grow(s, chosen, flags, members, count, wanted, own, floor):
     for m in range(members):
         retire(s, flags, s.held_i[chosen, m], count)
         join_cluster(s, s.held_i[chosen, m], needed, wanted - m - 1)
-    is_first = True
+    is_stale, is_lacking = True, True
     while members < wanted:
+        changes = 0
         for a in range(width(s)):
-            if is_first or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
+            if is_stale or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
                 widen(s, a, count, own, floor)
-        is_first = False
-        add_up_scores(s, count, needed, wanted - members)
+                changes += 1
+        is_stale = False
+        if changes > 0 or is_lacking:  # else all scores are what they were
+            is_lacking = add_up_scores(s, count, needed, wanted - members)
         c = least_score(s, flags, count)
         if c < 0:
             break
