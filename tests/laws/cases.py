@@ -69,6 +69,28 @@ def steady(lap: int, *, rows: int = 300) -> pa.Table:
     )
 
 
+class Odd:
+    """A value no column can hold, with a repr that tells."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def odd_visits() -> list[dict[str, Any]]:
+    return [
+        {"ts": "no time, said person-ann", "user": PEOPLE[0], "site": SITES[0]},
+        {"ts": 1, "user": "person-\ud800-ann", "site": SITES[0]},
+        {"ts": 1, "user": PEOPLE[0], "site": "a.news\ud800"},
+        {"ts": 1, "user": 3 + 4j, "site": SITES[0]},
+        {"ts": 1_770_009_000, "user": PEOPLE[0], "site": SITES[0], "device": Odd(PEOPLE[0])},
+        {"ts": 1_770_009_000, "user": PEOPLE[0], "site": SITES[0], "device": PEOPLE[0] + "\ud800"},
+        {},
+    ]
+
+
 def make_z(settings: Mapping[str, Any], hierarchies: Mapping[str, str]) -> ZAnonymity:
     """A z-anonymity whose hierarchies are named, so that another process can make it too."""
     settings = {"z": 2, "window": WINDOW_S, "person": "user", "time": "ts", "attribute": "site", **settings}
@@ -94,6 +116,14 @@ class Case:
     stream: pa.Table
     policy: dict[str, Any]
     steady: Callable[[int], pa.Table] | None = field(default=steady)
+    person: str = "user"
+    secret: tuple[str, ...] = ("user", "site")
+    """Columns with values that no error may show."""
+    odd: Callable[[], list[dict[str, Any]]] = odd_visits
+    """Records that cannot be used."""
+    time: str | None = "ts"
+    by_clock: bool = False
+    """Whether records wait from the stream's time on, not from their own."""
 
     @property
     def method(self) -> str:
@@ -147,7 +177,7 @@ TABLE_OF_TREES = {"attribute": {"site": {"z": 2, **GENERALIZE}, "device": {"z": 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 VIEWS = recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view())
 
-CASES = [
+Z_CASES = [
     z_case("drop", {"carry": ["device"]}),
     z_case("strict", {"z": 4}, data=stream(seed=2)),
     z_case("everyone", {"z": 1, "rotation": "10s"}),

@@ -8,11 +8,11 @@ from shoal.testing import laws
 from shoal.testing.laws import LawBroken
 from tests.laws import broken as kinds
 from tests.laws.broken import broken
-from tests.laws.cases import CASES, PEOPLE, steady, stream
+from tests.laws.cases import PEOPLE, Z_CASES, steady, stream
 
 STREAM = stream()
 LATE = {"lateness": "3s"}
-POLICY = CASES[0].policy["anonymize"]
+POLICY = Z_CASES[0].policy["anonymize"]
 
 
 def policy(**rules):

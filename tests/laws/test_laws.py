@@ -6,33 +6,41 @@ import pytest
 
 from shoal.anonymizers.restoring import METHODS
 from shoal.testing import driving, laws
-from tests.laws.cases import CASES, PEOPLE, SITES
+from tests.laws.cases import PEOPLE, Z_CASES
+from tests.laws.tuple_cases import PAPER_CASES, TUPLE_CASES, TUPLE_METHODS, WRONG_STARTS
 from tests.reference.effort import IS_COMPILED
 
-SHORT = [case for case in CASES if case.name in ("z-drop", "z-closed", "z-suffix", "z-late", "z-late-table")]
-every = pytest.mark.parametrize("case", CASES if IS_COMPILED else SHORT, ids=lambda case: case.name)
+JUDGED = [*Z_CASES, *TUPLE_CASES]
+CASES = [*JUDGED, *PAPER_CASES, *WRONG_STARTS]
+FEW = ["z-drop", "z-closed", "z-suffix", "z-late", "z-late-table", "k-varp-declared", "k-varp-paper", "fads-wrong-start"]
+FEW += [f"{method}-timed" for method in TUPLE_METHODS]
+
+
+def every(cases):
+    chosen = [case for case in cases if IS_COMPILED or case.name in FEW]
+    return pytest.mark.parametrize("case", chosen, ids=lambda case: case.name)
 
 
 def test_every_method_has_cases():
     assert {case.method for case in CASES} == set(METHODS)
 
 
-@every
+@every(CASES)
 def test_batching_is_invisible(case):
     laws.batching_is_invisible(case.make, case.stream)
 
 
-@every
+@every(CASES)
 def test_everything_is_accounted_for(case):
     laws.everything_is_accounted_for(case.make, case.stream)
 
 
-@every
+@every(CASES)
 def test_snapshots_are_invisible(case):
     laws.snapshots_are_invisible(case.make, case.stream)
 
 
-@every
+@every(CASES)
 def test_refusals_change_nothing(case):
     laws.refusals_change_nothing(case.make, case.stream)
 
@@ -52,63 +60,69 @@ def test_is_same_in_another_process():
     laws.is_same_in_another_process(CASES[0].make, CASES[0].stream)
 
 
-@every
+@every(CASES)
 def test_flush_leaves_nothing(case):
     laws.flush_leaves_nothing(case.make, case.stream)
 
 
-@every
+@every([case for case in CASES if case.time])
 def test_delay_is_bounded(case):
-    laws.delay_is_bounded(case.make, case.stream, time="ts")
+    laws.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
 
 
-@every
+@every(TUPLE_CASES)
+def test_arrivals_bound_the_delay(case):
+    laws.arrivals_bound_the_delay(case.make, case.stream)
+
+
+@every(TUPLE_CASES)
+def test_only_one_method_has_no_deadline(case):
+    promised = case.make().guarantee
+    bounds = (promised.max_delay_ns, promised.max_delay_arrivals)
+    assert (bounds == (None, None)) == (case.method == "fads-varied")
+    assert promised.max_held == promised.max_delay_arrivals
+
+
+@every(CASES)
 def test_held_is_bounded(case):
     laws.held_is_bounded(case.make, case.stream)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("case", [case for case in CASES if case.steady], ids=lambda case: case.name)
+@every([case for case in CASES if case.steady])
 def test_memory_is_flat(case):
     laws.memory_is_flat(case.make, case.steady)
 
 
-@every
+@every(CASES)
 def test_inputs_are_left_alone(case):
     laws.inputs_are_left_alone(case.make, case.stream)
 
 
-@every
+@every(CASES)
 def test_output_is_as_promised(case):
-    persons = {str(person) for person in case.stream["user"].to_pylist() if person}
+    persons = {str(person) for person in case.stream[case.person].to_pylist() if person}
     laws.output_is_as_promised(case.make, case.stream, persons=persons)
 
 
-@every
+@every(CASES)
 def test_errors_tell_no_values(case):
-    secrets = {str(value) for name in ("user", "site") for value in case.stream[name].to_pylist() if value}
-    odd = [
-        {"ts": "no time, said person-ann", "user": PEOPLE[0], "site": SITES[0]},
-        {"ts": 1, "user": "person-\ud800-ann", "site": SITES[0]},
-        {"ts": 1, "user": PEOPLE[0], "site": "a.news\ud800"},
-        {"ts": 1, "user": 3 + 4j, "site": SITES[0]},
-        {"ts": 1_770_009_000, "user": PEOPLE[0], "site": SITES[0], "device": Odd(PEOPLE[0])},
-        {"ts": 1_770_009_000, "user": PEOPLE[0], "site": SITES[0], "device": PEOPLE[0] + "\ud800"},
-        {},
-    ]
-    laws.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=odd)
+    secrets = {str(value) for name in case.secret for value in case.stream[name].to_pylist() if value}
+    laws.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
 
 
-class Odd:
-    """A value no column can hold, with a repr that tells."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def __repr__(self):
-        return self.text
-
-
-@every
+@every(JUDGED)
 def test_auditor_finds_nothing(case):
     laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+
+
+@every(WRONG_STARTS)
+def test_the_auditor_only_warns_of_a_clock_that_started_over(case):
+    with pytest.raises(laws.LawBroken, match="^the auditor found: clock-unclear(, late-by-event-time)?$"):
+        laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+
+
+@every(PAPER_CASES)
+def test_the_auditor_is_not_content_with_the_papers(case):
+    with pytest.raises(laws.LawBroken, match="the auditor found"):
+        laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)

@@ -75,17 +75,18 @@ def _pushing_is_batching(make: Make, stream: pa.Table, expected: Output) -> None
 
 def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) -> None:
     """Pushed = released + suppressed + dead + held at every moment; nothing is decided twice or lost."""
-    anonymizer, decided, released, pushed = make(), [], 0, 0
+    anonymizer, decided, left, pushed = make(), [], 0, 0
+    leaving = (RELEASED, SUPPRESSED) if anonymizer.guarantee.parameters.get("suppressed") == "root" else (RELEASED,)
     for batch in [*batches_of(stream, size), None]:
         release = anonymizer.flush() if batch is None else anonymizer.push_batch(batch)
         pushed += 0 if batch is None else batch.num_rows
         decided += release.trace.to_pylist()
-        released += release.rows.num_rows
+        left += release.rows.num_rows
         counts = anonymizer.counts
         require(counts["pushed"] == pushed, "counts do not say how many were pushed")
         total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.held
         require(total == pushed, "pushed is not released + suppressed + dead + held")
-        require(counts[RELEASED] == released, "counts and rows do not agree on how many were released")
+        require(sum(map(counts.__getitem__, leaving)) == left, "counts and rows do not agree on how many were released")
         require(len(decided) == pushed - anonymizer.held, "a record has no verdict in the trace and is not held")
         for verdict in (RELEASED, SUPPRESSED, DEAD):
             found = sum(row["verdict"] == verdict for row in decided)
@@ -173,10 +174,11 @@ def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
 # ---- 7 and 8 bounds
 
 
-def delay_is_bounded(make: Make, stream: pa.Table, *, time: str) -> None:
+def delay_is_bounded(make: Make, stream: pa.Table, *, time: str, by_clock: bool = False) -> None:
     """Where time is let pass when a record is due, none waits longer than the guarantee says.
 
-    Time moves with records; between two of them nobody but the caller can move it.
+    Time moves with records; between two of them nobody but the caller can move it. A record waits from its own time
+    on, or from that of the stream when it came (``by_clock``).
     """
     anonymizer = make()
     bound = anonymizer.guarantee.max_delay_ns
@@ -184,21 +186,56 @@ def delay_is_bounded(make: Make, stream: pa.Table, *, time: str) -> None:
         return
     times, usable = column_ns(stream.column(time).combine_chunks())
     waiting: dict[int, int] = {}
+    clock = int(times.min(initial=0))
     for row, batch in enumerate(batches_of(stream, 1)):
         due = sorted({when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])})
         for now in due:
             _note(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
             late = [when for when in waiting.values() if when + bound <= now]
             require(not late, "a record that is due is still held")
-        waiting[row] = int(times[row])
-        _note(anonymizer.push_batch(batch), waiting, bound)
+            clock = max(clock, now)
+        waiting[row] = max(clock, int(times[row])) if by_clock else int(times[row])
+        dead = _note(anonymizer.push_batch(batch), waiting, bound)
+        clock = clock if row in dead else max(clock, int(times[row]))
         require(len(waiting) == anonymizer.held, "held does not say how many records have no verdict")
 
 
-def _note(release: Release, waiting: dict[int, int], bound: int) -> None:
-    for row in release.trace.to_pylist():
+def _note(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
+    """Note what was decided; return the rows that are dead."""
+    trace = release.trace.to_pylist()
+    for row in trace:
         waiting.pop(row["row"], None)
         require(row["verdict"] == DEAD or 0 <= row["delay"] <= bound, "a record waited longer than the bound")
+    return {row["row"] for row in trace if row["verdict"] == DEAD}
+
+
+def arrivals_bound_the_delay(make: Make, stream: pa.Table) -> None:
+    """No record is held for more arrivals than the guarantee says, and the trace says for how many it was."""
+    anonymizer = make()
+    bound = anonymizer.guarantee.max_delay_arrivals
+    if bound is None:
+        return
+    waiting: dict[int, int] = {}
+    came = 0
+    for row, batch in enumerate(batches_of(stream, 1)):
+        trace = anonymizer.push_batch(batch).trace.to_pylist()
+        if not any(one["row"] == row and one["verdict"] == DEAD for one in trace):
+            waiting[row] = came
+            came += 1
+        _count_arrivals(trace, waiting, came - 1, bound)
+        late = any(came - 1 - number >= bound for number in waiting.values())
+        require(not late, "a record that is due is still held")
+        require(len(waiting) == anonymizer.held, "held does not say how many records have no verdict")
+    _count_arrivals(anonymizer.flush().trace.to_pylist(), waiting, came - 1, bound)
+
+
+def _count_arrivals(trace: list[dict[str, Any]], waiting: dict[int, int], now: int, bound: int) -> None:
+    for one in trace:
+        if one["verdict"] == DEAD:
+            continue
+        delay = now - waiting.pop(one["row"], now)
+        require(one["delay"] == delay, "the trace does not say for how many arrivals a record was held")
+        require(delay <= bound, "a record was held for more arrivals than the guarantee says")
 
 
 def held_is_bounded(make: Make, stream: pa.Table) -> None:
