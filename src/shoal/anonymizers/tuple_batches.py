@@ -47,8 +47,15 @@ class TupleBatches(TupleStream):
         if any(piece.num_rows for piece in batches) or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)
         pieces = [piece.slice(start, _CHUNK) for piece in batches for start in range(0, piece.num_rows, _CHUNK)]
+        self._check_room(pieces)
         releases = [self._push_rows(piece) for piece in pieces]
         return releases[0] if len(releases) == 1 else self._joined(releases)
+
+    def _check_room(self, pieces: list[pa.RecordBatch]) -> None:
+        """Refuse too many sensitive values before any piece is taken in."""
+        for column in self._codes if len(pieces) > 1 else ():
+            whole = pa.chunked_array([plain(piece.column(column.name)) for piece in pieces])
+            column.check_room(whole.unique().to_pylist())
 
     def _push_rows(self, batch: pa.RecordBatch) -> Release:
         batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)

@@ -94,6 +94,8 @@ class Lanes:
             end, due = self._until_due(arrivals.times, start, end)
             if due is not None:
                 self._hold(dealt, start, end)
+                for lane in self.lanes:  # the arrival that moves time past them sets them off
+                    lane.tally[t.AT] = arrivals.rows[end]
                 self._barrier(due, slack=0)
             elif (self._number + end - start) % self._round == 0:
                 dealt = self._end_round(dealt, start, end)

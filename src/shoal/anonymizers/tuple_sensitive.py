@@ -23,9 +23,12 @@ class SensitiveCodes:
     def __init__(self, name: str, declared: Mapping[Any, float] | None) -> None:
         self.name = name
         self._declared = dict(sorted((declared or {}).items(), key=lambda entry: str(entry[0])))
+        self.version = 0
+        """Changes when numbers are given anew."""
         self._begin()
 
     def _begin(self) -> None:
+        self.version += 1
         self.values: list[Any] = []
         self._codes: dict[Any, int] = {}
         self.code_all(list(self._declared))
@@ -45,17 +48,19 @@ class SensitiveCodes:
 
     def fit_to(self, kind: pa.DataType) -> None:
         """Turn declared values into the column's type: a policy file can write text only."""
-        if not self._declared:
-            return
+        if self._declared:
+            self._declared = self.fitted(kind)
+            self._begin()
+
+    def fitted(self, kind: pa.DataType) -> dict[Any, float]:
+        """The declared shares by values of the column's type; raise InputError where they have another."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         try:
-            fitted = {_in_type(value, kind): share for value, share in self._declared.items()}
+            return {_in_type(value, kind): share for value, share in self._declared.items()}
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError):
             raise InputError(
                 f"column {self.name!r}: is {kind}, and values declared for it in reference are not"
             ) from None
-        self._declared = fitted
-        self._begin()
 
     def check_room(self, values: list[Any]) -> None:
         """Raise InputError where new values would be too many; nothing changes."""

@@ -103,6 +103,8 @@ class TupleState:
         self._sizes = self._sized(columns=columns, recent=recent, values=16 if columns else 0, held=room, clusters=256)
         self.stream = self._fresh()
         self._parts: list[Decided] = []
+        self._told: list[tuple[int, int]] = []
+        """Of each sensitive column, what the kernels know: which numbering, and how much of it."""
         self._codes: Sequence[SensitiveCodes] = ()
         self._is_ordered: Sequence[bool] = ()
 
@@ -251,6 +253,8 @@ class TupleState:
 
     def know_values(self, codes: Sequence[SensitiveCodes], is_ordered: Sequence[bool]) -> None:
         """Make room for sensitive values that have come up, and tell the kernels about them."""
+        if len(self._told) != len(codes) or any(new is not old for new, old in zip(codes, self._codes, strict=True)):
+            self._told = [(0, 0)] * len(codes)
         self._codes, self._is_ordered = codes, is_ordered
         most = max((len(column) for column in codes), default=0)
         if most > self._sizes.values:
@@ -260,9 +264,9 @@ class TupleState:
     def _tell_values(self) -> None:
         s = self.stream
         for number, column in enumerate(self._codes):
-            used = int(s.sens_i[t.USED, number])
-            if len(column) == used:
+            if self._told[number] == (column.version, len(column)):
                 continue
+            self._told[number] = (column.version, len(column))
             s.sens_i[t.USED, number] = len(column)
             s.sens_i[t.IS_ORDERED, number] = self._is_ordered[number]
             if self._is_ordered[number]:
@@ -270,6 +274,8 @@ class TupleState:
             s.sens_f[t.DECLARED, number, : len(column)] = [column.share(code) for code in range(len(column))]
 
     def _resize(self, sizes: Sizes) -> None:
+        if self.tally[t.OUT_ROWS]:
+            self._parts.append(Decided.of(self.stream))
         arrays = self.dump()
         under_way = [t.ENDING, t.PASSING, t.UNTIL, t.SLACK, t.AT]
         kept = self.tally[under_way]
@@ -314,6 +320,7 @@ class TupleState:
         """Take over what dump wrote; memory grows as far as needed."""
         self._sizes = self._fitting(arrays)
         s = self.stream = self._fresh()
+        self._told = [(0, 0)] * len(self._codes)
         self._tell_values()
         s.tally[list(_KEPT_TALLY)] = arrays["tally"]
         s.sums[:] = arrays["sums"]

@@ -172,6 +172,8 @@ class TupleStream(Anonymizer):
     def bind(self, schema: pa.Schema) -> None:
         fields = select(schema, self.columns)
         self._check_types(fields)
+        for column in self._codes if self._input_schema is None else ():
+            column.fitted(fields.field(column.name).type)
         if self._input_schema is None:
             self._input_schema = pa.schema([(field.name, plain_type(field.type)) for field in fields])
             self._take_types(self._input_schema)
@@ -252,7 +254,8 @@ class TupleStream(Anonymizer):
         self._input_schema = schema if state.header["is_bound"] else None
         self._clock = arrays["clock"].copy()
         self._seen, self._counts = state.header["seen"], dict(state.header["counts"])
-        self._codes = [SensitiveCodes(column.name, column.declared) for column in self._codes]
+        declared = self._settings.declared or {}
+        self._codes = [SensitiveCodes(column.name, declared.get(column.name)) for column in self._codes]
         self._take_types(schema)
         for number, column in enumerate(self._codes):
             kind = pa.schema([("value", schema.field(column.name).type)])

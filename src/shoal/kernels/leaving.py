@@ -61,6 +61,7 @@ from shoal.kernels.tuples import (
 )
 
 _SECOND = 1e9
+MOST_GROWN = 1e200
 LEARN = 0.05
 """How much one cluster's loss changes what is held to be typical."""
 
@@ -79,6 +80,12 @@ def has_outlet(s):
 
 
 @piece
+def grown(rate, times):
+    """What grows by a rate so many times has become; never so much that nothing times it would not be nothing."""
+    return min((1.0 + rate) ** times, MOST_GROWN)
+
+
+@piece
 def note(s, at, verdict, group, own, whole):
     """Note one decision and add it to the sums."""
     row, delay = s.tally[OUT_ROWS], s.tally[NOW] - s.held_i[ARRIVED, at]
@@ -92,11 +99,11 @@ def note(s, at, verdict, group, own, whole):
     s.tally[OUT_ROWS] += 1
     unit = _SECOND if s.plan[TIMED] else 1.0
     if s.ratios[PENALTY] > 0.0 and delay > s.plan[DEADLINE]:
-        growth = (1.0 + s.ratios[PENALTY]) ** ((delay - s.plan[DEADLINE]) / unit)
+        growth = grown(s.ratios[PENALTY], (delay - s.plan[DEADLINE]) / unit)
         own, whole = min(1.0, own * growth), min(1.0, whole * growth)
     s.sums[LOSS] += own
     s.sums[LOSS_ALL] += whole
-    s.sums[COST] += own * (1.0 + s.ratios[ALPHA]) ** (delay / unit)
+    s.sums[COST] += own * grown(s.ratios[ALPHA], delay / unit)
     s.tally[DELAYS] += delay
     s.tally[LONGEST] = max(s.tally[LONGEST], delay)
     s.tally[RELEASED if verdict == IS_RELEASED else SUPPRESSED] += 1

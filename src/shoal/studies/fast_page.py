@@ -147,9 +147,9 @@ def _claim_time(times: Sequence[Record]) -> Claim:
         "Figure 6: execution time falls tremendously with the number of threads.",
         "; ".join(parts) + ".",
         agrees,
-        f"Measured on {os.cpu_count()} cores; more threads than cores cannot help. At δ = 30 a row costs about a "
-        "microsecond of searching, less than it takes to hand work to a thread: there is nothing to share. Threads pay "
-        "where windows are large. Our FADS is compiled code that looks at all held rows in one pass; the paper timed "
+        f"Measured on {os.cpu_count()} cores; more threads than cores cannot help. At δ = 30 a row costs a few "
+        "microseconds, less than it takes to hand work to a thread: there is nothing to share. Threads pay where "
+        "windows are large. Our FADS is compiled code that looks at all held rows in one pass; the paper timed "
         "Java.",
     )
 
