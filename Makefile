@@ -44,6 +44,8 @@ cover: $(READY)  ## the run without JIT: coverage of the kernels and everything 
 
 bench: $(READY)  ## speed and memory beside the peers, as ratios in one run
 	$(BIN)/python -m benchmarks.z_speed
+	$(BIN)/python -m benchmarks.tuples_speed
+	$(BIN)/python -m benchmarks.audit_tuples
 
 clean:  ## remove what was made
 	rm -rf $(VENV) demo-out .coverage .coverage.* .hypothesis

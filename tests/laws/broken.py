@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 
 from shoal.anonymizers.base import Release
+from shoal.anonymizers.fads import Fads
+from shoal.anonymizers.restoring import METHODS
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.errors import InputError
+from shoal.kernels import tuples as t
 from shoal.testing.driving import OTHER_SEED
 from tests.laws.cases import KEY, WINDOW_S
+from tests.laws.tuple_cases import make_tuples
 
 
 def backwards(batch):
@@ -255,3 +260,78 @@ def make_broken(kind, settings):
 
 def broken(kind, **settings):
     return partial(make_broken, kind, settings)
+
+
+class LeavesLate(Fads):
+    """Keeps everything for one arrival more than it promises."""
+
+    @property
+    def guarantee(self):
+        promised = super().guarantee
+        return replace(promised, max_delay_arrivals=promised.max_delay_arrivals - 1)
+
+
+class CountsDelaysWrong(Fads):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        at = release.trace.schema.get_field_index("delay")
+        delays = pa.array([delay + 1 for delay in release.trace["delay"].to_pylist()], pa.int64())
+        return Release(release.rows, release.trace.set_column(at, "delay", delays))
+
+
+class HidesHeldTuples(Fads):
+    @property
+    def held(self):
+        return 0
+
+
+class HoldsTuplesTooLong(Fads):
+    """Promises the deadline of a policy and keeps another one."""
+
+    def _plan(self):
+        plan = super()._plan()
+        plan[t.DEADLINE] += 2
+        return plan
+
+
+class PromisesFewerTuples(Fads):
+    @property
+    def guarantee(self):
+        return replace(super().guarantee, max_held=3)
+
+
+class HidesSuppressedRows(Fads):
+    def push_batch(self, batch):
+        release = super().push_batch(batch)
+        shown = [row["verdict"] == "released" for row in release.trace.to_pylist() if row["verdict"] != "dead"]
+        return Release(release.rows.filter(pa.array(shown, pa.bool_())), release.trace)
+
+
+class LowersK(Fads):
+    def _plan(self):
+        plan = super()._plan()
+        plan[t.K] -= 1
+        return plan
+
+
+class ShowsFewCarriers(Fads):
+    def _plan(self):
+        plan = super()._plan()
+        plan[t.MIN_CARRIERS] = 1
+        return plan
+
+
+class ReusesForever(Fads):
+    def _plan(self):
+        plan = super()._plan()
+        plan[t.REUSE] = 10**6
+        return plan
+
+
+def make_broken_tuples(kind, settings):
+    with mock.patch.dict(METHODS, {"broken": kind}):
+        return make_tuples("broken", {"k": 3, "deadline": 12, "reuse": 8, **settings}, timed=False)
+
+
+def broken_tuples(kind, **settings):
+    return partial(make_broken_tuples, kind, settings)

@@ -7,8 +7,9 @@ import pytest
 from shoal.testing import laws
 from shoal.testing.laws import LawBroken
 from tests.laws import broken as kinds
-from tests.laws.broken import broken
+from tests.laws.broken import broken, broken_tuples
 from tests.laws.cases import PEOPLE, Z_CASES, steady, stream
+from tests.laws.tuple_cases import TUPLE_CASES, people
 
 STREAM = stream()
 LATE = {"lateness": "3s"}
@@ -113,6 +114,45 @@ def test_a_method_without_a_bound_is_free():
             return kinds.replace(super().guarantee, max_delay_ns=None)
 
     laws.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
+
+
+TUPLES = people(80)
+TUPLE_POLICY = next(case.policy for case in TUPLE_CASES if case.name == "fads-plain")
+
+
+@pytest.mark.parametrize(
+    ("kind", "saying"),
+    [
+        (kinds.LeavesLate, "more arrivals than the guarantee says|still held"),
+        (kinds.CountsDelaysWrong, "does not say for how many arrivals"),
+        (kinds.HidesHeldTuples, "held does not say"),
+        (kinds.HoldsTuplesTooLong, "still held"),
+    ],
+)
+def test_delay_in_arrivals(kind, saying):
+    convicted(laws.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
+
+
+def test_tuples_held():
+    convicted(laws.held_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are held")
+
+
+def test_suppressed_rows_that_leave_are_counted():
+    laws.everything_is_accounted_for(broken_tuples(kinds.Fads, suppressed="root", k=9), TUPLES)
+    make = broken_tuples(kinds.HidesSuppressedRows, suppressed="root", k=9, groups=True)
+    convicted(laws.everything_is_accounted_for, make, TUPLES, saying="counts and rows do not agree")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(kinds.LowersK, {}), (kinds.ShowsFewCarriers, {"min_carriers": 3}), (kinds.ReusesForever, {"reuse": 0})],
+)
+def test_auditor_of_tuples(kind, settings):
+    policy_ = {**TUPLE_POLICY, "anonymize": {**TUPLE_POLICY["anonymize"], **settings}}
+    laws.auditor_finds_nothing(broken_tuples(kinds.Fads, **settings), TUPLES, policy=policy_)
+    convicted(
+        laws.auditor_finds_nothing, broken_tuples(kind, **settings), TUPLES, policy=policy_, saying="the auditor found"
+    )
 
 
 def test_held():

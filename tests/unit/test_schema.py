@@ -53,7 +53,7 @@ TREE = Hierarchy.flat(["a", "b"])
 def problems_of(make):
     with pytest.raises(PolicyError) as caught:
         make()
-    return caught.value.problems
+    return list(caught.value.problems)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_pairs_meet_at_their_lowest_common_ancestor(seed, count):
     tree = Hierarchy.from_nested(grown(random.Random(seed), count))
     leaves = Leaves(tree)
     names = [tree.labels[node] for node in leaves.node]
-    assert sorted(names) == sorted(leaves_of({"root": None} and tree_of(tree)))
+    assert sorted(names) == sorted(leaves_of(tree_of(tree)))
     pairs = leaves.pairs().reshape(len(leaves), len(leaves))
     chosen = range(0, len(leaves), max(1, len(leaves) // 40))
     for one in chosen:

@@ -120,8 +120,8 @@ def _in_type(value: Any, kind: pa.DataType) -> Any:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Whether a column's values have distances by rank: numbers and times do."""
+    """Whether a column's values have distances by rank: numbers do."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(test(kind) for test in tests)

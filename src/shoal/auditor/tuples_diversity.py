@@ -42,7 +42,7 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """One sensitive column: values as numbers, in their order where they have one; the last number is null."""
+    """One sensitive column: values as numbers, in their order where they have one; null is the first."""
 
     name: str
     number_of: dict[str, int]
@@ -57,7 +57,7 @@ class Sensitive:
 
     def number(self, text: str | None) -> int:
         """Return the number of a value as any side spells it."""
-        return self.width - 1 if text is None else self.number_of[plain(text)]
+        return 0 if text is None else self.number_of[plain(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, fur
     is_ordered = says_numbers and not np.isnan(numbers).any()
     order = np.argsort(numbers, kind="stable") if is_ordered else np.arange(len(every))
     place = np.empty(len(every) + 1, np.int64)
-    place[order] = np.arange(len(every))
-    place[-1] = len(every)  # code -1, null, picks the last
+    place[order] = 1 + np.arange(len(every))
+    place[-1] = 0  # code -1, null, picks the last
     return Sensitive(
         name, {text: int(place[at]) for at, text in enumerate(every)}, is_ordered, place[true], place[shown]
     )

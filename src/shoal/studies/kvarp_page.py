@@ -143,8 +143,8 @@ class _Claims:
             f"{'; '.join(parts)}, with few and with at most {self._most} missing.",
             agrees,
             "It holds rows until their own partition has k people; late rows are charged for and what is left at the "
-            "end is suppressed, a loss of 1. With at most one value missing few rows are late, and it is as good as the "
-            "others.",
+            "end is suppressed, a loss of 1. With at most one value missing few rows are late, and it is as good as "
+            "the others.",
         )
 
     def _clusters(self) -> Claim:
