@@ -12,7 +12,16 @@ from tests.reference.effort import IS_COMPILED
 
 JUDGED = [*Z_CASES, *TUPLE_CASES]
 CASES = [*JUDGED, *PAPER_CASES, *WRONG_STARTS]
-FEW = ["z-drop", "z-closed", "z-suffix", "z-late", "z-late-table", "k-varp-declared", "k-varp-paper", "fads-wrong-start"]
+FEW = [
+    "z-drop",
+    "z-closed",
+    "z-suffix",
+    "z-late",
+    "z-late-table",
+    "k-varp-declared",
+    "k-varp-paper",
+    "fads-wrong-start",
+]
 FEW += [f"{method}-timed" for method in TUPLE_METHODS]
 
 

@@ -279,7 +279,9 @@ class Pair:
             expected = self._expect([record])
             self.decided += expected
             self.formed |= {one.group for one in expected if one.group is not None}
-            assert [self._shown(row) for row in rows] == [self._expected_row(one) for one in expected if self._left(one)]
+            assert [self._shown(row) for row in rows] == [
+                self._expected_row(one) for one in expected if self._left(one)
+            ]
 
     def advance(self, now: int) -> None:
         self.compare(self.made.advance(np.datetime64(now, "ns")), self.run.advance(now))

@@ -452,7 +452,9 @@ def test_measures_of_nothing():
 
 def test_long_delays_do_not_make_numbers_of_nothing():
     """(1 + alpha) to the power of a day of seconds has no float."""
-    made, data = timed(("u", 10, 0), ("v", 10, 1), ("w", 10, 2), ("x", 90, 3), deadline="24h", reuse="1h", max_gap="99d")
+    made, data = timed(
+        ("u", 10, 0), ("v", 10, 1), ("w", 10, 2), ("x", 90, 3), deadline="24h", reuse="1h", max_gap="99d"
+    )
     made.push_batch(data)
     made.advance(10**6)
     assert not any(math.isnan(value) for value in made.metrics.values())
@@ -496,7 +498,10 @@ def test_going_on_from_a_snapshot(kind, given):
     straight = make(kind, deadline=4, **given)
     expected = [straight.push_batch(data.slice(at, 2)).rows.to_pylist() for at in range(0, 8, 2)]
     expected.append(straight.flush().rows.to_pylist())
-    for again in (lambda state: shoal.restore(state, key=KEY), lambda state: make(kind, deadline=4, **given).restore(state)):
+    for again in (
+        lambda state: shoal.restore(state, key=KEY),
+        lambda state: make(kind, deadline=4, **given).restore(state),
+    ):
         made, found = make(kind, deadline=4, **given), []
         for at in range(0, 8, 2):
             made = again(made.snapshot())

@@ -314,7 +314,7 @@ def test_marking():
 
 def test_gaps_are_closed_in_order():
     s, holding = make(held=8, IS_PARTED=1), plain.holding
-    fill(s, [(number, ) for number in range(8)])
+    fill(s, [(number,) for number in range(8)])
     assert not holding.has_place(s)
     for at in (0, 3, 6, 7):
         holding.let_go(s, at)

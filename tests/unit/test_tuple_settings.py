@@ -74,7 +74,10 @@ def problems_of(make=checked, **given):
         ({"reference": {"ill": {"flu": "x", "gout": 1}}}, "reference: column 'ill': must be a number of at least 0"),
         ({"reference": {"ill": {"flu": 0}}}, "reference: column 'ill': shares must not all be 0"),
         ({"reference": {"ill": {"flu": 1}, "age": {"1": 1}}}, "reference: column 'age' is not among the sensitive"),
-        ({"reference": {"ill": {("flu",): 1}}}, "reference: column 'ill': values must be text, numbers or truth values"),
+        (
+            {"reference": {"ill": {("flu",): 1}}},
+            "reference: column 'ill': values must be text, numbers or truth values",
+        ),
         ({"groups": 1}, "groups: must be true or false"),
         ({"suppressed": "keep"}, "suppressed: must be one of drop, root"),
         ({"alpha": -0.1}, "alpha: must be a number of at least 0"),

@@ -78,7 +78,7 @@ class _Claims:
     def __init__(self, runs: Sequence[Record]) -> None:
         self._runs = runs
         self._data = list(dict.fromkeys(record["data"] for record in runs))
-        self._most = max(record["at_most"] for record in runs)
+        self._least, *_, self._most = sorted({record["at_most"] for record in runs} - {0})
 
     def all(self) -> Iterator[Claim]:
         """Figure by figure."""
@@ -140,7 +140,7 @@ class _Claims:
             )
         return Claim(
             "Figure 5: FADS for varied streams loses most, the more the more is missing.",
-            f"{'; '.join(parts)}, with few and with at most {self._most} missing.",
+            f"From at most {self._least} to at most {self._most} missing values, {'; '.join(parts)}.",
             agrees,
             "It holds rows until their own partition has k people; late rows are charged for and what is left at the "
             "end is suppressed, a loss of 1. With at most one value missing few rows are late, and it is as good as "
