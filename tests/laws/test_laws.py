@@ -127,7 +127,7 @@ def test_auditor_finds_nothing(case):
 
 @every(WRONG_STARTS)
 def test_the_auditor_only_warns_of_a_clock_that_started_over(case):
-    with pytest.raises(laws.LawBroken, match="^the auditor found: clock-unclear(, late-by-event-time)?$"):
+    with pytest.raises(laws.LawBroken, match=r"^the auditor found: clock-unclear(, late-by-event-time)?$"):
         laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 

@@ -103,7 +103,7 @@ def odd_people() -> list[dict[str, Any]]:
         {**whole, "id": f"{told}\ud800"},
         {**whole, "id": Odd(told)},
         {**whole, "ill": Odd(told)},
-        {**whole, "ill": f"ill-gout\ud800"},
+        {**whole, "ill": "ill-gout\ud800"},
         {**whole, "score": told},
         {**whole, "score": 10**30},
         {**whole, "note": {told}},

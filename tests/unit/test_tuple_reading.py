@@ -45,7 +45,7 @@ def test_unsigned_and_unread():
     assert numbers(pa.array([1, 2**64 - 1], pa.uint64()))[1:] == ([1.0, float(2**64 - 1)], [False, True])
     assert numbers(pa.nulls(2))[1:] == ([None, None], [False, False])
     for kind in (pa.string(), pa.bool_(), pa.binary(), pa.list_(pa.int64()), pa.duration("s"), pa.time32("s")):
-        with pytest.raises(InputError, match="column 'x': .* is no number"):
+        with pytest.raises(InputError, match=r"column 'x': .* is no number"):
             NumericReader(Numeric("x", low=0, high=1)).check_type(kind)
 
 
@@ -78,7 +78,7 @@ MOMENTS = {"low": "1970-01-01", "high": "1970-02-01"}
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "+05:30"])
 def test_moments(unit, zone):
-    column = pa.array([datetime(1970, 1, 2), None], pa.timestamp(unit, tz=zone))  # noqa: DTZ001
+    column = pa.array([datetime(1970, 1, 2), None], pa.timestamp(unit, tz=zone))
     reader, raws, refused = numbers(column, **MOMENTS)
     assert (raws, refused) == ([DAY, None], [False, False])
     moment = datetime(1970, 1, 2, tzinfo=UTC)
@@ -218,7 +218,7 @@ def test_a_dictionary_with_a_hole_and_with_more_than_is_used():
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.binary(), pa.list_(pa.string()), pa.timestamp("s")])
 def test_what_has_no_labels(kind):
-    with pytest.raises(InputError, match="column 'c': .* has no labels"):
+    with pytest.raises(InputError, match=r"column 'c': .* has no labels"):
         CategoricalReader(Categorical("c", TREE)).check_type(kind)
 
 
