@@ -118,6 +118,8 @@ class Numeric:
             object.__setattr__(self, "grid", _step(self.name, self.grid, problems))
         if not problems and self.low >= self.high:
             problems.append(f"column {self.name!r}: low must be below high")
+        if not problems and self.grid is not None and (self.high - self.low) / self.grid > 2**50:
+            problems.append(f"column {self.name!r}: grid is too fine for the domain")
         if self.outside not in get_args(Outside):
             problems.append(f'column {self.name!r}: outside must be "refuse" or "clamp"')
         if problems:
@@ -252,8 +254,8 @@ def _number(name: object, key: str, value: Any, problems: list[str]) -> float:
             value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except ValueError:
         value = None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 2**53:
-        problems.append(f"column {name!r}: {key} must be a number of at most 2^53, or a moment in ISO 8601")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
+        problems.append(f"column {name!r}: {key} must be a number below 2^53, or a moment in ISO 8601")
         return 0.0
     return value
 

@@ -231,8 +231,10 @@ class TwinRun:
         return twin.push(person, values, time, tuple(record[name] for name in sensitive))
 
     def _restart(self) -> None:
-        """What is held came when the right clock starts."""
+        """What is held came when the right clock starts, which it does once."""
         self.twin.clock = self.clock.newest
+        self.twin.pool.clear()
+        self.clock.owner = None
         for one in self.twin.held.values():
             one.arrived, one.due = self.clock.newest, self.clock.newest + self.twin.deadline
 
@@ -287,6 +289,7 @@ class Pair:
         self.compare(self.made.advance(np.datetime64(now, "ns")), self.run.advance(now))
 
     def flush(self) -> None:
+        self.run.clock.owner = None
         self.compare(self.made.flush(), self.run.twin.flush())
         assert self.made.held == 0
 

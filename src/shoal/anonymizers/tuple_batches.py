@@ -15,7 +15,7 @@ from shoal.anonymizers.intake import plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
-from shoal.anonymizers.tuple_sensitive import Coded
+from shoal.anonymizers.tuple_sensitive import Coded, readable
 from shoal.anonymizers.tuple_state import Decided
 from shoal.anonymizers.tuple_stream import TupleStream
 from shoal.kernels import clock as clock_kernel
@@ -55,7 +55,7 @@ class TupleBatches(TupleStream):
         """Refuse too many sensitive values before any piece is taken in."""
         for column in self._codes if len(pieces) > 1 else ():
             whole = pa.chunked_array([plain(piece.column(column.name)) for piece in pieces])
-            column.check_room(whole.unique().to_pylist())
+            column.check_room(readable(whole.unique(), column.name))
 
     def _push_rows(self, batch: pa.RecordBatch) -> Release:
         batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
@@ -100,7 +100,7 @@ class TupleBatches(TupleStream):
 
     def _read_sensitive(self, batch: pa.RecordBatch, usable: Bools) -> Ints:
         chosen = pa.array(usable)
-        coded = [Coded(batch.column(column.name).filter(chosen)) for column in self._codes]
+        coded = [Coded(batch.column(column.name).filter(chosen), column.name) for column in self._codes]
         for known, column in zip(self._codes, coded, strict=True):
             known.check_room(column.values)
         columns = [column.codes(known) for known, column in zip(self._codes, coded, strict=True)]
@@ -252,6 +252,8 @@ class TupleBatches(TupleStream):
         return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST])))
 
     def flush(self) -> Release:
+        if self._clock[clock_kernel.STARTED]:
+            self._clock[clock_kernel.CONFIRMED] = 1  # what leaves now left by this clock
         return self._close(self._state.finish())
 
 

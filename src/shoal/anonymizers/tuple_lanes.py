@@ -157,6 +157,8 @@ class Lanes:
         self._run_all(*(run or (self.lanes[0].no_arrivals(), 0, 0)))
         for lane in self.lanes:
             lane.tally[_UNDER_WAY] = 0
+        if self._is_diverse:
+            self._tell_counts()
         self._number_groups(groups, now)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
@@ -176,6 +178,12 @@ class Lanes:
                 before, known = self.lanes[number - 1].stream, int(lane.tally[t.VISIBLE])
                 lane.stream.class_f[:known] = before.class_f[:known, :, :, : lane.stream.class_f.shape[3]]
             lane.work(arrivals, start, end)
+
+    def _tell_counts(self) -> None:
+        """Let every lane know what all of them have added to the clusters they share; the last one does."""
+        known, last = int(self.lanes[-1].tally[t.VISIBLE]), self.lanes[-1].stream.class_f
+        for lane in self.lanes[:-1]:
+            lane.stream.class_f[:known, :, :, : last.shape[3]] = last[:known, :, :, : lane.stream.class_f.shape[3]]
 
     def _number_groups(self, first: int, now: int) -> None:
         """Number new clusters lane by lane, share them, and note what each lane decided."""

@@ -24,6 +24,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _MICRO: Final = 1e6
+_LARGEST: Final = 2.0**53
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 REFUSED: Final = object()
 """In place of a number: the value is outside the domain, or unknown."""
@@ -136,7 +137,7 @@ class NumericReader(Reader):
         return np.minimum(high + 1 / _MICRO, self._role.high) if self._is_fine else high
 
     def root(self) -> tuple[float, float, int]:
-        return self._role.low, self._role.high, 0
+        return float(self._role.low), float(self._role.high), 0
 
 
 class CategoricalReader(Reader):
@@ -155,7 +156,7 @@ class CategoricalReader(Reader):
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        texts = column.dictionary.cast(pa.string()).to_pylist()
+        texts = _texts(column.dictionary)
         ranks = np.array([math.nan if text is None else self._ranks.get(text, -1) for text in texts] + [math.nan])
         places = np.asarray(pc.fill_null(column.indices, len(texts)).to_numpy(zero_copy_only=False), dtype=np.int64)
         raws = ranks[places]
@@ -185,6 +186,21 @@ class CategoricalReader(Reader):
         return 0.0, float(len(self.leaves) - 1), 0
 
 
+def _texts(labels: pa.Array) -> list[str | None]:
+    """Labels as text; what is not UTF-8 is no label of any tree."""
+    try:
+        return list(labels.cast(pa.string()).to_pylist())
+    except UnicodeDecodeError:
+        return [_text(label) for label in labels]
+
+
+def _text(label: pa.Scalar) -> str | None:
+    try:
+        return label.as_py()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        return ""
+
+
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
@@ -197,9 +213,15 @@ def _as_floats(column: pa.Array) -> Floats:
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
     if _is_moment(column.type):
-        moments = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
-        return np.asarray(_filled(moments.cast(pa.float64(), safe=False))) / _MICRO
-    return np.asarray(_filled(column.cast(pa.float64(), safe=False)))
+        zone = getattr(column.type, "tz", None)
+        is_fine = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        moments = column.cast(pa.timestamp("ns" if is_fine else "us", tz=zone), safe=False).cast(pa.int64())
+        whole = np.asarray(pc.fill_null(moments, 0).to_numpy(zero_copy_only=False))
+        micros = np.floor_divide(whole, 1000 if is_fine else 1) / _MICRO  # down, before 1970 too
+        return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), micros, np.nan)
+    floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
+    # A whole number that no float holds must not pass for its neighbour.
+    return np.where(np.abs(floats) >= _LARGEST, np.copysign(np.inf, floats), floats)
 
 
 def _filled(column: pa.Array) -> npt.NDArray[Any]:
@@ -215,7 +237,8 @@ def _as_float(value: Any) -> float:
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
         return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _MICRO
     if isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool):
-        return float(value)
+        number = float(value)
+        return math.copysign(math.inf, number) if abs(number) >= _LARGEST else number
     raise InputError("a value is no number")  # the caller names the column
 
 

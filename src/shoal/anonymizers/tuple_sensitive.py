@@ -93,17 +93,25 @@ class SensitiveCodes:
 class Coded:
     """A column's different values and which of them each row has."""
 
-    def __init__(self, column: pa.Array) -> None:
+    def __init__(self, column: pa.Array, name: str) -> None:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         encoded = column.dictionary_encode(null_encoding="encode")
-        self.values = encoded.dictionary.to_pylist()
+        self.values = readable(encoded.dictionary, name)
         self._places = np.asarray(pc.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def codes(self, known: SensitiveCodes) -> Ints:
         """The numbers of the rows' values."""
         numbers = known.code_all(self.values)
         return numbers[self._places] if len(numbers) else self._places
+
+
+def readable(values: Any, name: str) -> list[Any]:
+    """The values as Python has them; raise InputError where a text is none."""
+    try:
+        return list(values.to_pylist())
+    except UnicodeDecodeError:
+        raise InputError(f"column {name!r}: holds text that is not UTF-8; write it as UTF-8") from None
 
 
 def _key(value: Any) -> tuple[bool, Any]:

@@ -191,6 +191,9 @@ class TupleStream(Anonymizer):
         for name in (*schema.sensitive, *schema.carry):
             if not is_carriable(fields.field(name).type):
                 raise InputError(f"column {name!r}: {fields.field(name).type} cannot be passed on; give a plain type")
+        for column in self._codes:
+            if pa.types.is_nested(plain_type(fields.field(column.name).type)):
+                raise InputError(f"column {column.name!r}: lists and structs have no diversity; give plain values")
 
     def _assumed_schema(self) -> pa.Schema:
         types = {reader.name: pa.float64() for reader in self._readers if isinstance(reader, NumericReader)}

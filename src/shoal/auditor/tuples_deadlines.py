@@ -53,6 +53,8 @@ def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromis
     inside = decisions.counted
     decided[inside] = arrived[decisions.row[inside]] + decisions.delay[inside]
     is_clear = _check_fit(decisions, decided, arrived, promise, notes)
+    if not is_clear:
+        notes.skip("Whether clusters were too old for reuse or records lost, and the history of k: times are unclear.")
     return Timeline(arrived, decided, is_clear)
 
 
@@ -70,18 +72,14 @@ def _arrived(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, no
 def event_clock(time: Ints, person: Ints, usable: Bools, max_gap: int) -> Ints:
     """Return the stream's time at every arrival: the latest event time so far.
 
-    While only one person was seen, another's record more than ``max_gap`` older starts the stream's time anew.
+    While only one person was seen, another's record more than ``max_gap`` older starts the stream's time anew, once.
     """
     rows = np.flatnonzero(usable)
     times = time[rows]
     changes = np.flatnonzero(np.diff(person[rows])) + 1
     clock = np.maximum.accumulate(times) if len(times) else times
-    begin = 0
-    while True:
-        after = changes[np.searchsorted(changes, begin, side="right") :]
-        if not len(after) or int(clock[after[0] - 1]) - int(times[after[0]]) <= max_gap:
-            break
-        begin = int(after[0])
+    if len(changes) and int(clock[changes[0] - 1]) - int(times[changes[0]]) > max_gap:
+        begin = int(changes[0])
         clock[begin:] = np.maximum.accumulate(times[begin:])
     return _carried_on(clock, usable)
 

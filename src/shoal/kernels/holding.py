@@ -23,10 +23,12 @@ from shoal.kernels.tuples import (
     PATTERNS,
     PEOPLE,
     PERSON,
+    POOL_SIZE,
     ROW,
     SLACK,
     TAIL,
     VALUES,
+    VISIBLE,
 )
 
 _WORTH_CLOSING = 64
@@ -143,10 +145,11 @@ def is_due(s, at, now):
 
 @piece
 def begin_again(s, now):
-    """The first clock was wrong: what is held came when the right one starts."""
+    """The first clock was wrong: what is held came when the right one starts, and nothing was formed before."""
     for at in range(s.tally[HEAD], s.tally[TAIL]):
         s.held_i[ARRIVED, at] = now
     s.tally[NOW] = now
+    s.tally[POOL_SIZE] = s.tally[VISIBLE] = 0
 
 
 @kernel

@@ -35,6 +35,7 @@ def move_clock(clock, low, high, time, max_gap):
         clock[CONFIRMED] = 1
     elif newest - time > max_gap and clock[CONFIRMED] == 0 and not is_owner:
         start_clock(clock, low, high, time)
+        clock[CONFIRMED] = 1  # once is enough: or clocks ever further behind would put every deadline off
         return RESTART
     elif not is_owner:
         clock[CONFIRMED] = 1
