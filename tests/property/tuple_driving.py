@@ -129,10 +129,10 @@ def scenes() -> dict[str, Scene]:
             [chains.leaves, thinned(in_order, 9), small.leaves],
             {"c": chain_tree, "b": big_tree, "t": small_tree},
         ),
-        "grid": Scene(
-            [Num("x", 0, 1000, grid=0.1), Num("y", 0.1, 0.75, grid=0.3), Num("z", 0, 7, grid=100)],
-            [pa.float64(), pa.float32(), pa.float64()],
-            [[0.0, 0.1, 0.3, 0.7, 0.9, 1000.0], [0.125, 0.5, 0.75], [0.0, 3.5, 7.0]],
+        "grid": Scene(  # 1.7 / 0.1 is rounded up to 17, and 17 * 0.1 is more than 1.7; other values the other way
+            [Num("x", 0, 1000, grid=0.1), Num("y", 0.1, 90.1, grid=0.3), Num("z", 0, 7, grid=100)],
+            [pa.float64(), pa.float64(), pa.float32()],
+            [[0.3, 1.7, 3.4, 0.9000000000000001, 1000.0], [0.1, 1.0, 5.799999999999999, 89.9], [0.0, 3.5, 7.0]],
         ),
         "wide": Scene(ones, [pa.int8()] * 70, [[0, 1]] * 70),
     }

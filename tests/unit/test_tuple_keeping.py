@@ -162,5 +162,5 @@ def test_too_many_values(monkeypatch):
 def test_which_columns_have_an_order():
     ordered = (pa.int8(), pa.float32(), pa.decimal128(4, 1), pa.dictionary(pa.int8(), pa.int64()))
     assert all(is_ordered(kind) for kind in ordered)
-    others = (pa.string(), pa.bool_(), pa.date32(), pa.timestamp("s"), pa.dictionary(pa.int8(), pa.string()))
+    others = (pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string()), pa.timestamp("s"), pa.duration("s"))
     assert not any(is_ordered(kind) for kind in others)

@@ -172,6 +172,23 @@ def test_snapping_goes_outward_to_the_grid(domain, share, on_grid):
         assert (down, up) == (value, value) or up - down <= grid * 1.001
 
 
+@pytest.mark.parametrize(
+    ("low", "grid", "values"),
+    [
+        (0, 0.1, [1.7, 3.4, 0.9000000000000001, 1.8000000000000003]),
+        (0.1, 0.3, [5.799999999999999, 9.999999999999998, 1.0, 1.9000000000000001]),
+        (17, 0.7, [45.699999999999996, 62.49999999999999, 108.7, 112.2]),
+    ],
+)
+def test_snapping_covers_what_rounding_moves(low, grid, values):
+    """The quotient is rounded to a whole number that it does not reach, or that is less than it."""
+    s = make([Numeric("x", low=low, high=1000, grid=grid)])
+    for value in values:
+        down, up = plain.hulls.snapped_down(s, 0, value), plain.hulls.snapped_up(s, 0, value)
+        assert down <= value <= up
+        assert up - down < 1.001 * grid
+
+
 def test_without_a_grid_nothing_is_snapped():
     s = make([Numeric("x", low=0, high=10)])
     assert plain.hulls.snapped_down(s, 0, 3.3) == plain.hulls.snapped_up(s, 0, 3.3) == 3.3

@@ -13,8 +13,8 @@ from shoal.kernels import tuples as t
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_PAIRS: Final = 512
-_CUTS: Final = 9
+_PAIRS: Final = 160
+_CUTS: Final = 5
 _SMALLEST: Final = 0.3
 """Of what is divided in two, the smaller part is at least this share."""
 _NONE: Final = -1
