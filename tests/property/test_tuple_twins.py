@@ -72,11 +72,11 @@ def test_durations(method, name, data):
 
 @every_method
 @given(data=st.data())
-@tries(20)
+@tries(30)
 def test_more_attributes_than_bits_in_a_word(method, data):
     scene = scenes()["wide"]
     pair = Pair(method, scene, data.draw(settings_of(method, timed=data.draw(st.booleans()))))
-    feed(pair, data.draw(records_of(scene, most=16)), data)
+    feed(pair, data.draw(records_of(scene, most=30)), data)
 
 
 @every_method

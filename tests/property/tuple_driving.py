@@ -455,7 +455,7 @@ def row_of(draw: random.Random, scene: Scene, missing: float) -> list[Any]:
     """Values of one record; of many attributes those that are missing come in a few patterns."""
     row = [draw.choice(list(values)) for values in scene.values]
     if len(row) > 10:
-        gone = draw.choice([(), (69,), (0, 69), (64,), range(3, 70)]) if draw.random() < missing else ()
+        gone = draw.choice([(69,), (0, 69), (64,), range(63, 70), range(3, 70)]) if draw.random() < missing else ()
     else:
         gone = [at for at in range(len(row)) if draw.random() < missing]
     return [None if at in gone else value for at, value in enumerate(row)]

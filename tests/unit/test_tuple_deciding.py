@@ -107,6 +107,9 @@ def test_partitions_are_chained():
     assert [s.held_i[t.PART_SIZE, part[name]] for name in ("both", "x", "y", "none")] == [1, 2, 3, 1]
     assert [s.held_i[t.PART_LIKE, part[name]] for name in ("both", "x", "y", "none")] == [1, 1, 0, 0]
     assert [s.held_f[t.PART_KEY, part[name]] for name in ("both", "x", "y", "none")] == [1.0, 0.5, 0.5, 0.0]
+    s.ratios[t.RATIO] = 4.0  # as far as (9, -) is, and no further
+    plain.k_varp.chain_parts(s, 0, 0, 7)
+    assert s.held_i[t.PART_LIKE, part["x"]] == 2
     chain, i = [], s.held_i[t.CHAIN_HEAD, part["y"]]
     while i >= 0:
         chain.append(int(i))
@@ -307,6 +310,16 @@ def test_who_is_due_next():
     s.tally[t.ENDING] = 0
     s.held_i[t.LATE, :3], s.tally[t.LATES] = 1, 3
     assert run.next_due(s, 99) == -1
+
+
+def test_a_clock_that_starts_over():
+    s = make(MIN_CARRIERS=1, REUSE=99)
+    fill(s, [(1,), (2,), (3,)])
+    published(s, 0, 1)
+    s.held_i[t.ARRIVED, :3], s.tally[t.NOW] = 50, 50
+    plain.holding.begin_again(s, 7)
+    assert s.held_i[t.ARRIVED, :3].tolist() == [7] * 3
+    assert (s.tally[t.NOW], s.tally[t.POOL_SIZE]) == (7, 0)
 
 
 def test_an_arrival_is_numbered_and_held():

@@ -88,16 +88,16 @@ def test_values_are_numbered_as_they_come():
     codes = SensitiveCodes("ill", None)
     assert codes.code_all(["b", "a", None, "b", float("nan")]).tolist() == [0, 1, 2, 0, 2]
     assert (codes.values, codes.seen, len(codes)) == (["b", "a", None], ["b", "a", None], 3)
-    assert Coded(pa.array(["a", None, "c"])).codes(codes).tolist() == [1, 2, 3]
-    assert Coded(pa.array([], pa.string())).codes(codes).tolist() == []
+    assert Coded(pa.array(["a", None, "c"]), "ill").codes(codes).tolist() == [1, 2, 3]
+    assert Coded(pa.array([], pa.string()), "ill").codes(codes).tolist() == []
     dictionary = pa.DictionaryArray.from_arrays(pa.array([1, None, 1]), pa.array(["z", "c"]))
-    assert Coded(dictionary).codes(codes).tolist() == [3, 2, 3]
+    assert Coded(dictionary, "ill").codes(codes).tolist() == [3, 2, 3]
     assert codes.share(0) == 0.0
 
 
 def test_nan_and_none_are_one_value():
     codes = SensitiveCodes("score", None)
-    assert Coded(pa.array([1.5, None, float("nan"), 0.0, -0.0])).codes(codes).tolist() == [0, 1, 1, 2, 2]
+    assert Coded(pa.array([1.5, None, float("nan"), 0.0, -0.0]), "score").codes(codes).tolist() == [0, 1, 1, 2, 2]
     mixed = SensitiveCodes("flag", None)
     assert mixed.code_all([True, 1, False, 0]).tolist() == [0, 1, 2, 3]
 
