@@ -175,7 +175,7 @@ ONE_PROBLEM = [
     ("anonymize/quasi/age/kind", "number", 'kind: must be one of "numeric", "categorical"; did you mean "numeric"?'),
     ("anonymize/quasi/age/low", None, "[anonymize.quasi.age] low: is missing; give the smallest value"),
     ("anonymize/quasi/age/high", None, "[anonymize.quasi.age] high: is missing; give the largest value"),
-    ("anonymize/quasi/age/low", "young", "[anonymize.quasi.age] low: must be a number of at most 2^53, or a moment"),
+    ("anonymize/quasi/age/low", "young", "[anonymize.quasi.age] low: must be a number below 2^53, or a moment"),
     ("anonymize/quasi/age/low", True, "[anonymize.quasi.age] low: must be a number"),
     ("anonymize/quasi/age/low", 90, "[anonymize.quasi.age] low: must be below high"),
     ("anonymize/quasi/age/high", float("nan"), "[anonymize.quasi.age] high: must be a number"),

@@ -18,7 +18,7 @@ from shoal.schema import Categorical, Numeric
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _OPEN: Final = ("suffix", "prefix")
-_WIDEST: Final = {"low": -(2**53), "high": 2**53}
+_WIDEST: Final = {"low": 1 - 2**53, "high": 2**53 - 1}
 
 
 class QuasiSection(Section):
