@@ -81,7 +81,7 @@ def steady(lap: int, *, rows: int = 200) -> pa.Table:
             "age": pa.array(numbers % 90),
             "height": pa.array(1 + (numbers % 7) / 7),
             "town": [TOWNS[number % len(TOWNS)] if number % 5 else None for number in numbers],
-            "ill": [ILLS[number % len(ILLS)] for number in numbers],
+            "ill": [ILLS[number // 7 % len(ILLS)] for number in numbers],  # in step with no other column
             "score": pa.array(numbers % 3, pa.int16()),
             "note": [f"note {number}" for number in numbers],
         },
