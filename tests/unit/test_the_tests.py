@@ -134,9 +134,10 @@ def test_what_is_compiled_holds_only_while_no_file_it_is_made_of_changes(stem, t
         (tmp_path / path.name).write_bytes(path.read_bytes())
     stamp = source_stamp(tmp_path, stem)
     assert stamp == source_stamp(COMPILING.parent, stem)
+    made_of = all_used(stem) | {tool.stem for tool in TOOLS}
     for path in KERNELS:
         (tmp_path / path.name).write_bytes(path.read_bytes() + b"# changed")
-        assert (source_stamp(tmp_path, stem) != stamp) == (path.stem in all_used(stem) | {tool.stem for tool in TOOLS})
+        assert (source_stamp(tmp_path, stem) != stamp) == (path.stem in made_of)
         (tmp_path / path.name).write_bytes(path.read_bytes())
 
 
