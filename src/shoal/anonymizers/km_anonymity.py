@@ -1,0 +1,116 @@
+"""k^m-anonymity of sets: whoever knows up to m items of a person finds at least k people who have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.anonymizers.km_certificate import Certificate
+from shoal.anonymizers.km_certifying import Certifier
+from shoal.anonymizers.km_data import SetData
+from shoal.anonymizers.km_errors import ErrorChoice
+from shoal.anonymizers.km_moves import Partition
+from shoal.anonymizers.km_partition import make_partition
+from shoal.anonymizers.km_records import ReadRecords, read_records
+from shoal.anonymizers.km_result import KmResult
+from shoal.anonymizers.km_search import AFFORDABLE, Progress, Search
+from shoal.anonymizers.km_settings import Adversary, KmSettings, Sampler, check_settings
+from shoal.errors import InputError
+from shoal.models.km_bounds import Bound
+
+
+class KmAnonymity:
+    """k^m-anonymity by generalization: items are joined into blocks until up to m known items single nobody out.
+
+    Sizes that can be afforded are counted, and hold without exception; larger ones are sampled, and hold with a
+    probability of at least sigma.
+
+    Parameters
+    ----------
+    k
+        The least crowd, or a list, one for every size from 1 to m.
+    m
+        The most items the adversary knows of a person.
+    sigma
+        The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size.
+    generalize
+        How items may be joined: a :class:`shoal.Hierarchy` (any cut), :class:`shoal.Places` (neighbouring cells), or
+        a graph: a table from an item to its neighbours, or pairs of items.
+    error
+        What joining costs: ``"distance"`` (places), ``"ncp"``, or a function of a block's items and their weights.
+    adversary
+        ``"itemset"`` knows any itemset with equal probability; ``"person"`` picks a person first; or ``"both"``.
+    bound
+        How many samples must pass: ``"exact"``, or the papers' ``"hoeffding1"`` and ``"hoeffding2"``.
+    trials
+        Independent searches; the least error is taken.
+    seed
+        Where the coins come from, together with the data.
+    counted
+        ``"auto"`` counts what is affordable, ``"all"`` everything, a number the sizes up to it.
+    sampler
+        ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``.
+    joint
+        Whether the confidences of the sizes are to hold all at once.
+
+    Examples
+    --------
+    >>> cities = shoal.Hierarchy.from_nested({"US": {"West": ["LA", "Seattle"], "East": ["New York", "Boston"]}})
+    >>> trips = [{"LA"}, {"LA", "Seattle"}, {"New York", "Boston"}, {"New York", "Boston"}, {"LA", "Boston"}]
+    >>> result = shoal.KmAnonymity(k=2, m=2, sigma=1, generalize=cities).anonymize(trips)
+    """
+
+    method: ClassVar[str] = "k^m"
+
+    def __init__(
+        self,
+        k: int | Sequence[int] = 10,
+        m: int = 5,
+        sigma: float | Sequence[float] = 0.99,
+        *,
+        generalize: Any,
+        error: ErrorChoice = None,
+        adversary: Adversary = "itemset",
+        bound: Bound = "exact",
+        trials: int = 10,
+        seed: int = 0,
+        counted: str | int = "auto",
+        sampler: Sampler = "exact",
+        joint: bool = False,
+    ) -> None:
+        self.settings: KmSettings = check_settings(
+            k=k, m=m, sigma=sigma, adversary=adversary, bound=bound, sampler=sampler, counted=counted, joint=joint,
+            trials=trials, seed=seed,
+        )  # fmt: skip
+        self._generalize = generalize
+        self._error = error
+
+    def anonymize(self, records: Any, *, progress: Progress | None = None) -> KmResult:
+        """Generalize the sets of everybody at once.
+
+        Parameters
+        ----------
+        records
+            An iterable of sets, an Arrow list column, a path to a text file with one record a line, or (person, item)
+            rows in any order: tuples, or a table of two columns.
+        progress
+            Is called with what is done, the size, and how many blocks are left.
+        """
+        read = read_records(records)
+        partition = make_partition(self._generalize, self._error, items=sorted(read.labels))
+        data = self._data(read, partition.names, None)
+        partition.start(data.weights)
+        search = Search.begin(data, partition, self.settings, progress)
+        best, counted = self._search(search)
+        certificate = Certifier(best, self.settings, counted=counted, may_join=True).certify()
+        return KmResult(self, data, best.partition, certificate)
+
+    # ---- searching
+
+    def _search(self, search: Search) -> tuple[Search, frozenset[int]]:
+        """The best of some trials. What is counted at the start is the same for all, and done once."""
+        sizes = range(1, min(self.settings.m, search.data.longest) + 1)
+        ...

@@ -1,0 +1,177 @@
+"""Reading people's sets: whatever a user has them in becomes one list of labels a record."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.errors import InputError
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
+_MANY = "give an iterable of sets, an Arrow list column, a path to a file with one record a line, or (person, item) rows"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """Records as they came: labels by code, in input order."""
+
+    starts: Ints
+    codes: Codes
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def numbered(self, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None) -> Codes:
+        """Numbers of the items among the names; an item that is not known is refused, by counts alone."""
+        places = {name: number for number, name in enumerate(names)}
+        numbers = np.array([places.get(label, -1) for label in self.labels], np.int32)
+        if known is not None and len(numbers):
+            numbers[~known[numbers] & (numbers >= 0)] = -1
+        items: Codes = numbers[self.codes] if len(self.codes) else np.empty(0, np.int32)
+        missing = np.flatnonzero(items < 0)
+        if len(missing):
+            rows = np.unique(np.searchsorted(self.starts, missing, side="right") - 1)
+            raise InputError(
+                f"record {rows[0] + 1}: has an item that the generalization does not know ({len(missing):,} such items "
+                f"in {len(rows):,} records); add them to it, or leave them out"
+            )
+        return items
+
+
+def read_records(given: Any) -> ReadRecords:
+    """Records from anything that holds them; an empty one is refused, its number named."""
+    read = _read(given)
+    empty = np.flatnonzero(np.diff(read.starts) == 0)
+    if len(empty):
+        raise InputError(f"record {empty[0] + 1}: is empty ({len(empty):,} such records); leave them out")
+    return read
+
+
+def _read(given: Any) -> ReadRecords:
+    if isinstance(given, (str, PathLike)):
+        return _from_lists(_lines(Path(given)))
+    if isinstance(given, (pa.Array, pa.ChunkedArray)):
+        return _from_lists(given)
+    if hasattr(given, "__arrow_c_stream__") or isinstance(given, (pa.Table, pa.RecordBatch)):
+        return _from_table(pa.table(given))
+    if isinstance(given, Iterable) and not isinstance(given, (bytes, dict)):
+        return _from_python(list(given))
+    raise InputError(f"records: {_MANY}")
+
+
+# ---- files
+
+
+def _lines(path: Path) -> pa.Array:
+    """Records of a text file: items apart by spaces or tabs; an empty line is a record with nothing in it."""
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name}: cannot be read as UTF-8 text ({type(error).__name__})") from None
+    lines = text.split("\n")
+    if lines and not lines[-1].strip():
+        lines.pop()
+    stripped = pc.utf8_trim_whitespace(pa.array(lines, pa.large_string()))
+    split = pc.utf8_split_whitespace(stripped)
+    nothing = pc.equal(stripped, "")
+    return pc.if_else(nothing, pa.scalar([], split.type), split) if pc.any(nothing).as_py() else split
+
+
+# ---- Arrow
+
+
+def _from_table(table: pa.Table) -> ReadRecords:
+    if table.num_columns == 1:
+        return _from_lists(table.column(0))
+    if table.num_columns == 2:
+        return _from_rows(table.column(0), table.column(1))
+    raise InputError(f"records: a table of {table.num_columns} columns; give the list column, or person and item alone")
+
+
+def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not any(is_list(whole.type) for is_list in _LISTS):
+        raise InputError(f"records: a column of {whole.type} holds no sets; {_MANY}")
+    if whole.null_count:
+        row = int(np.flatnonzero(whole.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"record {row + 1}: is null; leave it out")
+    lengths = pc.list_value_length(whole).to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    return ReadRecords(starts, *_encoded(pc.list_flatten(whole), starts))
+
+
+def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
+    """Codes and labels of items."""
+    if values.null_count:
+        at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        row = int(np.searchsorted(starts, at, side="right") - 1)
+        raise InputError(f"record {row + 1}: has an item that is null; leave it out")
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    kind = encoded.dictionary.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        raise InputError(f"records: items are {kind}; items must be texts or whole numbers")
+    labels = tuple(str(label) for label in encoded.dictionary.to_pylist())
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), labels
+
+
+def _from_rows(persons: pa.ChunkedArray, items: pa.ChunkedArray) -> ReadRecords:
+    """One record a person, in order of first appearance: all of a person's rows are one set."""
+    for name, column in (("person", persons), ("item", items)):
+        if column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InputError(f"row {row + 1}: the {name} is null; leave the row out")
+    people = persons.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1))
+    _, first, numbers = np.unique(people, return_index=True, return_inverse=True)
+    ranks = np.argsort(np.argsort(first))[numbers]  # a dictionary may list people in any order
+    order = np.argsort(ranks, kind="stable")
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(ranks))))
+    return ReadRecords(starts, codes[order], labels)
+
+
+# ---- Python
+
+
+def _from_python(records: list[Any]) -> ReadRecords:
+    if records and all(isinstance(record, tuple) and len(record) == 2 for record in records):
+        persons, items = zip(*records, strict=True)
+        return _from_rows(pa.chunked_array([_texts(persons, "person")]), pa.chunked_array([_texts(items, "item")]))
+    lists = []
+    for number, record in enumerate(records):
+        if isinstance(record, (str, bytes)) or not isinstance(record, Iterable):
+            raise InputError(f"record {number + 1}: is no set of items; {_MANY}")
+        lists.append(list(record))
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(one) for one in lists], dtype=np.int64)))
+    flat = list(chain.from_iterable(lists))
+    wrong = next((at for at, item in enumerate(flat) if not _is_item(item)), None)
+    if wrong is not None:
+        row = int(np.searchsorted(starts, wrong, side="right") - 1)
+        raise InputError(f"record {row + 1}: has an item that is neither text nor a whole number")
+    return ReadRecords(starts, *_encoded(pa.array([str(item) for item in flat], pa.large_string()), starts))
+
+
+def _is_item(item: object) -> bool:
+    return isinstance(item, (str, int, np.integer)) and not isinstance(item, bool)
+
+
+def _texts(values: Sequence[Any], name: str) -> pa.Array:
+    for row, value in enumerate(values):
+        if not _is_item(value):
+            raise InputError(f"row {row + 1}: the {name} is neither text nor a whole number")
+    return pa.array([str(value) for value in values], pa.large_string())

@@ -1,0 +1,125 @@
+"""How many sets have all of some blocks: counted from the rarest block, and no further than needed.
+
+Every block has a sorted list of the sets it occurs in; common blocks also have a row of bits, one for each set.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.kernels.compiling import inlined, kernel, piece
+
+MOST = 64
+"""The most blocks that are looked for at once."""
+
+
+class Index(NamedTuple):
+    """Where each block occurs."""
+
+    lists: np.ndarray
+    """Numbers of sets, list after list."""
+    starts: np.ndarray
+    lengths: np.ndarray
+    slots: np.ndarray
+    """Row of bits of each block; -1 where it has none."""
+    bits: np.ndarray
+
+
+@inlined
+def has_bit(bits, slot, row):
+    """Whether a row of bits has the bit of a set."""
+    return (bits[slot, row >> 6] >> np.uint64(row & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@piece
+def sort_by_length(index, blocks, count):
+    """Put the rarest block first."""
+    for m in range(1, count):
+        block = blocks[m]
+        place = m
+        while place > 0 and index.lengths[blocks[place - 1]] > index.lengths[block]:
+            blocks[place] = blocks[place - 1]
+            place -= 1
+        blocks[place] = block
+
+
+@piece
+def leap(lists, at, end, row):
+    """The first place from `at` on that holds no less than row: steps that double, then halves."""
+    step = 1
+    while at + step < end and lists[at + step] < row:
+        at += step
+        step <<= 1
+    low, high = at, min(at + step, end)
+    while low < high:
+        middle = (low + high) >> 1
+        if lists[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@piece
+def support(index, blocks, count, cursors, wanted):
+    """How many sets have all these blocks, counted up to `wanted`. Puts the blocks in another order."""
+    sort_by_length(index, blocks, count)
+    for m in range(1, count):
+        cursors[m] = index.starts[blocks[m]]
+    found = 0
+    begin = index.starts[blocks[0]]
+    for at in range(begin, begin + index.lengths[blocks[0]]):
+        row = index.lists[at]
+        is_in = True
+        for m in range(1, count):
+            block = blocks[m]
+            slot = index.slots[block]
+            if slot >= 0:
+                is_in = has_bit(index.bits, slot, row)
+            else:
+                end = index.starts[block] + index.lengths[block]
+                cursors[m] = leap(index.lists, cursors[m], end, row)
+                if cursors[m] == end:
+                    return found
+                is_in = index.lists[cursors[m]] == row
+            if not is_in:
+                break
+        if is_in:
+            found += 1
+            if found >= wanted:
+                return found
+    return found
+
+
+@kernel
+def support_of(index, blocks, cursors, wanted):
+    """How many sets have all these blocks, counted up to `wanted`; for callers outside."""
+    return support(index, blocks, len(blocks), cursors, wanted)
+
+
+@kernel
+def join_lists(lists, left, left_count, right, right_count, target):
+    """Write the union of two sorted lists from a place on; return its length."""
+    i, j, filled = left, right, target
+    left_end, right_end = left + left_count, right + right_count
+    while i < left_end or j < right_end:
+        if j == right_end or (i < left_end and lists[i] < lists[j]):
+            lists[filled] = lists[i]
+            i += 1
+        else:
+            if i < left_end and lists[i] == lists[j]:
+                i += 1
+            lists[filled] = lists[j]
+            j += 1
+        filled += 1
+    return filled - target
+
+
+@kernel
+def set_bits(lists, start, count, bits, slot):
+    """Set the bits of all sets in a list."""
+    for at in range(start, start + count):
+        row = lists[at]
+        bits[slot, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
