@@ -192,7 +192,7 @@ def _laid_out(labels: tuple[str, ...], parents: IntArray, leaf_counts: IntArray)
     is_leaf = np.ones(len(labels), dtype=np.bool_)
     is_leaf[parents[1:]] = False
     leaves = np.flatnonzero(is_leaf)
-    first: IntArray = (np.cumsum(is_leaf) - is_leaf).astype(np.int32)
+    first: npt.NDArray[np.int64] = np.cumsum(is_leaf) - is_leaf.astype(np.int64)
     names = [labels[leaf] for leaf in leaves]
     places = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int32)
     item_at = np.empty(len(names), dtype=np.int32)
