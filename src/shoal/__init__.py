@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
+    from shoal.hierarchies.places import Places
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
 __version__ = "0.1.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "LeastLoss",
-    "Numeric", "Pipeline", "Schema", "ShoalError", "ZAnonymity", "audit", "restore",
+    "Numeric", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -40,6 +41,7 @@ _PLACES = {
     "LeastLoss": "shoal.anonymizers.least_loss",
     "Numeric": "shoal.schema",
     "Pipeline": "shoal.pipeline",
+    "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
     "ZAnonymity": "shoal.anonymizers.z_anonymity",

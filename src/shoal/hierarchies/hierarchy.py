@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shoal.errors import InputError, PolicyError
+from shoal.hierarchies.balanced import plant_balanced
 from shoal.hierarchies.levels import plant_levels
 from shoal.hierarchies.nested import plant_nested
 from shoal.hierarchies.separated import Side, ancestors
@@ -63,7 +64,7 @@ class Hierarchy:
     _tree: Tree
 
     def __init__(self) -> None:
-        raise PolicyError("hierarchy: make one with from_nested, from_csv, flat, by_suffix or by_prefix")
+        raise PolicyError("hierarchy: make one with from_nested, from_csv, flat, balanced, by_suffix or by_prefix")
 
     @classmethod
     def _closed(cls, tree: Tree) -> Self:
@@ -104,6 +105,15 @@ class Hierarchy:
     def flat(cls, values: Iterable[str], root: str = "*") -> Self:
         """All values directly under the root."""
         return cls.from_nested({root: list(values)})
+
+    @classmethod
+    def balanced(cls, labels: Iterable[str], fanout: int = 5, root: str = "*") -> Self:
+        """Labels in order, in equal groups of at most `fanout`, level by level up to the root.
+
+        For data that come without a tree. Labels that are all whole numbers stand in the order of numbers; a group
+        is called after its first and last label, ``12…16``. A label given twice counts once.
+        """
+        return cls._closed(plant_balanced(labels, fanout, root))
 
     @classmethod
     def by_suffix(cls, separator: str = ".", root: str = "*") -> Self:

@@ -1,0 +1,116 @@
+"""Voronoi cells in a plane, which of them share an edge, and distances on the globe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from shoal.errors import PolicyError
+from shoal.hierarchies.neighbourhood import EARTH_RADIUS_M, FloatArray, components
+
+Pairs = list[tuple[int, int]]
+MILLIMETRE: Final = 1e-3
+"""What is nearer is one place, and what is shorter is no edge: so many digits survive the arithmetic."""
+LONE_MARGIN_M: Final = 1000.0
+
+
+def haversine_m(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Metres along the globe between longitudes and latitudes in degrees; the last axis is (x, y)."""
+    x, y, other_x, other_y = map(np.radians, (first[..., 0], first[..., 1], second[..., 0], second[..., 1]))
+    squared = np.sin((other_y - y) / 2) ** 2 + np.cos(y) * np.cos(other_y) * np.sin((other_x - x) / 2) ** 2
+    distance: FloatArray = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.minimum(1.0, squared)))
+    return distance
+
+
+def read_region(region: Any) -> Any:
+    """A polygon from a shapely one, something like GeoJSON, or a list of corners."""
+    try:
+        polygon = _polygon(region)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, shapely.errors.ShapelyError):
+        raise PolicyError("places: region must be a polygon, GeoJSON of one, or a list of (x, y) corners") from None
+    if polygon.geom_type not in ("Polygon", "MultiPolygon") or not polygon.area > 0:
+        raise PolicyError("places: region must be a polygon with an area")
+    if not polygon.is_valid:
+        raise PolicyError("places: the border of the region crosses itself; draw it again")
+    return polygon
+
+
+def _polygon(region: Any) -> Any:
+    if isinstance(region, shapely.Geometry):
+        return region
+    if not isinstance(region, Mapping):
+        return shapely.Polygon(region)
+    if region.get("type") == "FeatureCollection":
+        return shapely.union_all([_polygon(feature) for feature in region["features"]])
+    return shapely.geometry.shape(region["geometry"] if region.get("type") == "Feature" else region)
+
+
+def region_around(sites: FloatArray) -> Any:
+    """The convex hull and around it as much as places typically are from their nearest."""
+    points = shapely.points(sites)
+    margin = LONE_MARGIN_M
+    if len(sites) > 1:
+        _, distances = shapely.STRtree(points).query_nearest(points, exclusive=True, return_distance=True)
+        margin = float(np.median(distances))
+    return shapely.buffer(shapely.MultiPoint(points).convex_hull, margin, quad_segs=4)
+
+
+def voronoi_cells(sites: FloatArray, region: Any) -> NDArray[np.object_]:
+    """Cell of every site, clipped to the region."""
+    if len(sites) == 1:
+        return np.array([region], dtype=object)
+    found = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region))
+    owners, numbers = shapely.STRtree(shapely.points(sites)).query(found, predicate="contains")
+    cells = np.full(len(sites), None, dtype=object)
+    cells[numbers] = found[owners]
+    clipped: NDArray[np.object_] = shapely.intersection(cells, region)
+    return clipped
+
+
+def shared_edges(sites: FloatArray, region: Any) -> Pairs:
+    """Pairs of sites whose clipped cells share more than a point.
+
+    The edges themselves are clipped, not the cells: two cells clipped one by one would not have the new corners in
+    common to the last digit. The middle of an edge is as near to one of its sites as to the other, and to no third.
+    """
+    edges = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region, only_edges=True))
+    pieces = shapely.get_parts(shapely.intersection(edges, region))
+    pieces = pieces[shapely.length(pieces) > MILLIMETRE]
+    middles = shapely.line_interpolate_point(pieces, 0.5, normalized=True)
+    tree = shapely.STRtree(shapely.points(sites))
+    found, distances = tree.query_nearest(middles, all_matches=False, return_distance=True)
+    reach = np.empty(len(middles))
+    reach[found[0]] = distances + MILLIMETRE / 2
+    lines, numbers = tree.query(middles, predicate="dwithin", distance=reach)
+    return _two_nearest(lines, numbers, shapely.distance(middles[lines], shapely.points(sites[numbers])))
+
+
+def _two_nearest(lines: NDArray[np.int64], numbers: NDArray[np.int64], distances: FloatArray) -> Pairs:
+    order = np.lexsort((distances, lines))
+    lines, numbers = lines[order], numbers[order]
+    first = np.flatnonzero(np.diff(lines, prepend=-1))
+    return list(zip(numbers[first].tolist(), numbers[first + 1].tolist(), strict=True))
+
+
+def nearest_bridges(sites: FloatArray, edges: Pairs, *, geographic: bool) -> Pairs:
+    """Edges that join what does not hang together, each between the nearest sites of two parts."""
+    part = np.array(components(len(sites), edges))
+    bridges: Pairs = []
+    reached = np.zeros(len(sites), dtype=np.bool_)
+    nearest, gap = np.zeros(len(sites), dtype=np.int64), np.full(len(sites), np.inf)
+    newest = part == 0
+    while len(bridges) + 1 < len(np.unique(part)):
+        reached |= newest
+        for site in np.flatnonzero(newest):
+            distance = haversine_m(sites[site], sites) if geographic else np.hypot(*(sites - sites[site]).T)
+            nearer = distance < gap
+            nearest[nearer], gap[nearer] = site, distance[nearer]
+        outside = np.flatnonzero(~reached)
+        next_site = int(outside[np.argmin(gap[outside])])
+        bridges.append((int(nearest[next_site]), next_site))
+        newest = part == part[next_site]
+    return bridges

@@ -1,0 +1,90 @@
+"""Who lies beside whom: what graphs and places have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+Array = TypeVar("Array", bound=NDArray[Any])
+EARTH_RADIUS_M: Final = 6_371_008.8
+"""The mean radius of the WGS 84 ellipsoid."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """What distances within a block are counted from; one row a name.
+
+    Attributes
+    ----------
+    points
+        Where it is: on the unit sphere, or ``x, y, 0`` in a plane.
+    centres
+        Middle of its cell, as longitude and latitude in radians or as x and y.
+    shares
+        Area of its cell; names at one site share theirs equally, so that a cell counts once.
+    radius_m
+        Of the sphere; 0 for a plane.
+    """
+
+    points: FloatArray
+    centres: FloatArray
+    shares: FloatArray
+    radius_m: float
+
+
+class Neighbourhood:
+    """Names, each at a site, and which sites lie side by side; all sites hang together.
+
+    Attributes
+    ----------
+    names
+        Sorted.
+    site_of
+        Site number of every name; sites are numbered by their least name.
+    edges
+        Pairs of site numbers, the smaller first, sorted; one row a pair.
+    ground
+        None where nothing is known about distances.
+    """
+
+    names: tuple[str, ...]
+    site_of: IntArray
+    edges: IntArray
+    ground: Ground | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def components(count: int, edges: Iterable[Sequence[int]]) -> list[int]:
+    """Least member of the component each of `count` sites is in."""
+    above = list(range(count))
+
+    def top(site: int) -> int:
+        while above[site] != site:
+            above[site] = above[above[site]]
+            site = above[site]
+        return site
+
+    for first, second in edges:
+        low, high = sorted((top(first), top(second)))
+        above[high] = low
+    return [top(site) for site in range(count)]
+
+
+def edge_array(edges: Iterable[tuple[int, int]]) -> IntArray:
+    """Each pair once, the smaller first, sorted; read-only."""
+    pairs = sorted({(min(pair), max(pair)) for pair in edges})
+    return frozen(np.array(pairs, dtype=np.int32).reshape(-1, 2))
+
+
+def frozen(array: Array) -> Array:
+    """The array, read-only from now on."""
+    array.flags.writeable = False
+    return array

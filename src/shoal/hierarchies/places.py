@@ -1,0 +1,239 @@
+"""Points on a map, each with the area that is nearest to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+import shapely.geometry
+
+from shoal.errors import PolicyError
+from shoal.hierarchies.geometry import (
+    MILLIMETRE,
+    haversine_m,
+    nearest_bridges,
+    read_region,
+    region_around,
+    shared_edges,
+    voronoi_cells,
+)
+from shoal.hierarchies.neighbourhood import (
+    EARTH_RADIUS_M,
+    FloatArray,
+    Ground,
+    IntArray,
+    Neighbourhood,
+    edge_array,
+    frozen,
+)
+from shoal.hierarchies.place_reading import axes, checked_names, checked_points, csv_columns, table_columns
+
+Moving = Callable[[FloatArray], FloatArray]
+METRES_A_DEGREE = EARTH_RADIUS_M * math.pi / 180
+_LEAST_SHRINKING = 0.01  # of longitudes; at a pole they would shrink to nothing
+
+
+class Places(Neighbourhood):
+    """Named points, their Voronoi cells, and which cells lie side by side.
+
+    Parameters
+    ----------
+    names
+        One text for each place, no two alike.
+    x, y
+        Longitude and latitude in degrees; in a plane, metres.
+    geographic
+        Whether these are degrees. Cells are drawn in a plane that touches the globe in the middle of the places
+        (equirectangular), which suits a city or a country; distances follow the globe. The date line is a border.
+    region
+        What cells are clipped to, in the same coordinates: a shapely polygon, GeoJSON, or a list of (x, y) corners.
+        None takes the convex hull and a margin as wide as the median distance from a place to its nearest other one
+        (1 km around a single place).
+
+    Attributes
+    ----------
+    names
+        Sorted.
+    x, y
+        Of every name, in this order.
+    site_of
+        Site number of every name. Places that are equal to the millimetre are one site, with one cell.
+    sites
+        Coordinates of every site.
+    cells
+        Clipped cell of every site, in the given coordinates: a polygon, or several where the region is not convex.
+    areas
+        Of the cells, in km².
+    centroids
+        Of the cells, in the given coordinates.
+    edges
+        Pairs of sites whose clipped cells share an edge; one point is not enough. Parts that do not hang together
+        are joined by their nearest pair of sites, so that everything can end in one block.
+
+    Examples
+    --------
+    >>> places = Places(["west", "middle", "east"], [0, 1000, 2000], [0, 0, 0], geographic=False)
+    >>> places.names, places.edges.tolist()
+    (('east', 'middle', 'west'), [[0, 1], [1, 2]])
+    >>> round(float(places.areas[1]), 1)
+    2.0
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        geographic: bool = True,
+        region: Any = None,
+    ) -> None:
+        listed = checked_names(names)
+        points = checked_points(x, y, len(listed), geographic=geographic)
+        order = sorted(range(len(listed)), key=listed.__getitem__)
+        self.names = tuple(listed[place] for place in order)
+        points = points[order]
+        self.x, self.y = frozen(points[:, 0].copy()), frozen(points[:, 1].copy())
+        self.geographic = geographic
+        self._given_region = None if region is None else read_region(region)
+        self._draw(points)
+        self.ground = self._measured()
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | PathLike[str],
+        *,
+        name: str = "name",
+        x: str | None = None,
+        y: str | None = None,
+        geographic: bool = True,
+        region: Any = None,
+    ) -> Self:
+        """A file with a header and one place a line.
+
+        Parameters
+        ----------
+        path
+            UTF-8 text, cells separated by commas.
+        name, x, y
+            Columns; `x` and `y` are ``lon`` and ``lat`` if `geographic`, else ``x`` and ``y``.
+        geographic, region
+            As above.
+        """
+        columns = csv_columns(Path(path), (name, *axes(x, y, geographic=geographic)))
+        return cls(*columns, geographic=geographic, region=region)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        name: str = "name",
+        x: str | None = None,
+        y: str | None = None,
+        geographic: bool = True,
+        region: Any = None,
+    ) -> Self:
+        """An Arrow table, or anything that gives one (pandas, polars, duckdb); columns as in :meth:`from_csv`."""
+        columns = table_columns(table, (name, *axes(x, y, geographic=geographic)))
+        return cls(*columns, geographic=geographic, region=region)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """The places that :meth:`to_dict` wrote."""
+        try:
+            parts = [list(content[key]) for key in ("names", "x", "y")]
+            geographic, region = bool(content["geographic"]), content["region"]
+        except (KeyError, TypeError):
+            raise PolicyError("places: not what Places.to_dict writes; write it again") from None
+        return cls(*parts, geographic=geographic, region=region)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and texts, the same for equal places."""
+        region = self._given_region
+        return {
+            "kind": "places",
+            "names": list(self.names),
+            "x": self.x.tolist(),
+            "y": self.y.tolist(),
+            "geographic": self.geographic,
+            "region": None if region is None else shapely.geometry.mapping(region),
+        }
+
+    def distance(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
+        """Metres between points in the given coordinates; the last axis is (x, y)."""
+        one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+        if self.geographic:
+            return haversine_m(one, other)
+        straight: FloatArray = np.hypot(one[..., 0] - other[..., 0], one[..., 1] - other[..., 1])
+        return straight
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Places) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.x.tobytes(), self.y.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<Places of {len(self)} names at {len(self.sites)} sites>"
+
+    # ---- drawing
+
+    def _draw(self, points: FloatArray) -> None:
+        """Find sites, cells and edges in a plane of metres."""
+        to_plane, to_given = _plane(points, geographic=self.geographic)
+        flat, first, site_of = _one_site_each(to_plane(points))
+        self.site_of = frozen(site_of)
+        self.sites = frozen(points[first])
+        region = region_around(flat) if self._given_region is None else shapely.transform(self._given_region, to_plane)
+        cells = voronoi_cells(flat, region)
+        _check_inside(flat, cells, region)
+        edges = shared_edges(flat, region)
+        self.edges = edge_array([*edges, *nearest_bridges(self.sites, edges, geographic=self.geographic)])
+        self.region = shapely.transform(region, to_given)
+        self.cells = tuple(shapely.transform(cells, to_given))
+        self.areas = frozen(shapely.area(cells) / 1e6)
+        self.centroids = frozen(to_given(shapely.get_coordinates(shapely.centroid(cells))))
+
+    def _measured(self) -> Ground:
+        site_of = self.site_of
+        shares = (self.areas / np.bincount(site_of))[site_of]
+        points = np.column_stack([self.x, self.y, np.zeros(len(self))])
+        if not self.geographic:
+            return Ground(points, self.centroids[site_of], shares, 0.0)
+        x, y = np.radians(self.x), np.radians(self.y)
+        points = np.column_stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)])
+        return Ground(points, np.radians(self.centroids)[site_of], shares, EARTH_RADIUS_M)
+
+
+def _plane(points: FloatArray, *, geographic: bool) -> tuple[Moving, Moving]:
+    """From the given coordinates to a plane of metres around the middle, and back."""
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    scale = np.ones(2)
+    if geographic:
+        shrinking = max(_LEAST_SHRINKING, math.cos(math.radians(middle[1])))
+        scale = np.array([METRES_A_DEGREE * shrinking, METRES_A_DEGREE])
+    return lambda given: (given - middle) * scale, lambda plane: plane / scale + middle
+
+
+def _one_site_each(points: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp], IntArray]:
+    """Distinct points by their first row, where each was first, and which one every row is at."""
+    millimetres = np.round(points / MILLIMETRE).astype(np.int64)
+    _, first, inverse = np.unique(millimetres, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first)).astype(np.int32)
+    first.sort()
+    return points[first], first, rank[inverse.ravel()]
+
+
+def _check_inside(sites: FloatArray, cells: npt.NDArray[np.object_], region: Any) -> None:
+    inside = shapely.dwithin(region, shapely.points(sites), MILLIMETRE) & (shapely.area(cells) > 0)
+    outside = int((~inside).sum())
+    if outside:
+        raise PolicyError(f"places: {outside} lie outside the region; leave them out, or widen the region")
