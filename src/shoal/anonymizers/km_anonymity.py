@@ -108,9 +108,72 @@ class KmAnonymity:
         certificate = Certifier(best, self.settings, counted=counted, may_join=True).certify()
         return KmResult(self, data, best.partition, certificate)
 
+    # ---- for results
+
+    def read(
+        self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None
+    ) -> SetData:
+        """Records by the numbers of names; raises InputError when there are fewer than k."""
+        return self._data(read_records(records), names, known)
+
+    def _data(self, read: ReadRecords, names: Sequence[str], known: npt.NDArray[np.bool_] | None) -> SetData:
+        most = max(self.settings.k)
+        if len(read) < most:
+            raise InputError(f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less")
+        return SetData(read.starts, read.numbered(names, known=known), names)
+
+    def certified(self, data: SetData, partition: Partition, *, join: bool) -> tuple[Partition, Certificate]:
+        """The partition, joined further where it must be, with its certificate for exactly these data."""
+        search = Search.begin(data, partition, self.settings)
+        counted: set[int] = set()
+        for size in self._sizes(data):
+            if self._counts(search, size):
+                counted.add(size)
+        certifier = Certifier(search, self.settings, counted=frozenset(counted), may_join=join)
+        return search.partition, certifier.certify()
+
     # ---- searching
 
-    def _search(self, search: Search) -> tuple[Search, frozenset[int]]:
-        """The best of some trials. What is counted at the start is the same for all, and done once."""
-        sizes = range(1, min(self.settings.m, search.data.longest) + 1)
-        ...
+    def _sizes(self, data: SetData) -> range:
+        return range(1, min(self.settings.m, data.longest) + 1)
+
+    def _counts(self, search: Search, size: int) -> bool:
+        """Whether a size is counted, as things stand."""
+        settings = self.settings
+        return settings.must_count(size) or (settings.may_count(size) and search.counting().steps(size) <= AFFORDABLE)
+
+    def _search(self, start: Search) -> tuple[Search, frozenset[int]]:
+        """The best of some trials, and the sizes that were counted.
+
+        The sizes counted first are the same in all trials and done once, unless nothing comes after them.
+        """
+        base = start.copy() if self.settings.trials > 1 else start
+        shared, counted = self._settle_first(start)
+        rest = [size for size in self._sizes(start.data) if size not in counted]
+        found = [(shared, counted)] if not rest else []
+        for trial in range(len(found), self.settings.trials):
+            found.append(self._try(shared.copy(), counted, rest, trial) if rest else self._try_all(base.copy(), trial))
+            found = [min(found, key=lambda one: one[0].partition.error)]
+        return found[0]
+
+    def _settle_first(self, search: Search) -> tuple[Search, frozenset[int]]:
+        counted: set[int] = set()
+        for size in self._sizes(search.data):
+            if not self._counts(search, size):
+                break
+            search.settle_counted(size)
+            counted.add(size)
+        return search, frozenset(counted)
+
+    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> tuple[Search, frozenset[int]]:
+        done = set(counted)
+        for size in rest:
+            if self._counts(search, size):
+                search.settle_counted(size, trial)
+                done.add(size)
+            else:
+                search.settle_sampled(size, trial)
+        return search, frozenset(done)
+
+    def _try_all(self, search: Search, trial: int) -> tuple[Search, frozenset[int]]:
+        return self._try(search, frozenset(), list(self._sizes(search.data)), trial)
