@@ -110,16 +110,16 @@ class KmAnonymity:
 
     # ---- for results
 
-    def read(
-        self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None
-    ) -> SetData:
+    def read(self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None) -> SetData:
         """Records by the numbers of names; raises InputError when there are fewer than k."""
         return self._data(read_records(records), names, known)
 
     def _data(self, read: ReadRecords, names: Sequence[str], known: npt.NDArray[np.bool_] | None) -> SetData:
         most = max(self.settings.k)
         if len(read) < most:
-            raise InputError(f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less")
+            raise InputError(
+                f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less"
+            )
         return SetData(read.starts, read.numbered(names, known=known), names)
 
     def certified(self, data: SetData, partition: Partition, *, join: bool) -> tuple[Partition, Certificate]:
@@ -165,7 +165,9 @@ class KmAnonymity:
             counted.add(size)
         return search, frozenset(counted)
 
-    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> tuple[Search, frozenset[int]]:
+    def _try(
+        self, search: Search, counted: frozenset[int], rest: list[int], trial: int
+    ) -> tuple[Search, frozenset[int]]:
         done = set(counted)
         for size in rest:
             if self._counts(search, size):
