@@ -21,6 +21,9 @@ from shoal.anonymizers.km_settings import Adversary, KmSettings, Sampler, check_
 from shoal.errors import InputError
 from shoal.models.km_bounds import Bound
 
+Tried = tuple[Search, frozenset[int]]
+"""A search that is done, and the sizes that were counted."""
+
 
 class KmAnonymity:
     """k^m-anonymity by generalization: items are joined into blocks until up to m known items single nobody out.
@@ -65,7 +68,7 @@ class KmAnonymity:
 
     method: ClassVar[str] = "k^m"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - they are what the method is about
         self,
         k: int | Sequence[int] = 10,
         m: int = 5,
@@ -142,7 +145,7 @@ class KmAnonymity:
         settings = self.settings
         return settings.must_count(size) or (settings.may_count(size) and search.counting().steps(size) <= AFFORDABLE)
 
-    def _search(self, start: Search) -> tuple[Search, frozenset[int]]:
+    def _search(self, start: Search) -> Tried:
         """The best of some trials, and the sizes that were counted.
 
         The sizes counted first are the same in all trials and done once, unless nothing comes after them.
@@ -156,7 +159,7 @@ class KmAnonymity:
             found = [min(found, key=lambda one: one[0].partition.error)]
         return found[0]
 
-    def _settle_first(self, search: Search) -> tuple[Search, frozenset[int]]:
+    def _settle_first(self, search: Search) -> Tried:
         counted: set[int] = set()
         for size in self._sizes(search.data):
             if not self._counts(search, size):
@@ -165,9 +168,7 @@ class KmAnonymity:
             counted.add(size)
         return search, frozenset(counted)
 
-    def _try(
-        self, search: Search, counted: frozenset[int], rest: list[int], trial: int
-    ) -> tuple[Search, frozenset[int]]:
+    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> Tried:
         done = set(counted)
         for size in rest:
             if self._counts(search, size):
@@ -177,5 +178,5 @@ class KmAnonymity:
                 search.settle_sampled(size, trial)
         return search, frozenset(done)
 
-    def _try_all(self, search: Search, trial: int) -> tuple[Search, frozenset[int]]:
+    def _try_all(self, search: Search, trial: int) -> Tried:
         return self._try(search, frozenset(), list(self._sizes(search.data)), trial)

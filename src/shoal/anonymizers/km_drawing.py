@@ -34,7 +34,7 @@ def make_draws(
     sizes = data.sizes(size, by_person=by_person)
     if sizes is None:
         return None
-    return Draws(sizes, size, k, by_person, False, 0, np.empty(0), key)
+    return Draws(sizes, size, k, by_person, samples_only=False, steps=0, shares=np.empty(0), key=key)
 
 
 def as_chain(data: SetData, draws: Draws) -> Draws:

@@ -171,8 +171,8 @@ class Search:
 
     def _draw_chunk(self, draw: Draws, first: int, last: int, wanted: int, scratch: Scratch) -> Drawn:
         end, passed, violates = find_violation(
-            self.data.sets, self.data.index.arrays, self.index.arrays, self.partition.block_of, draw, first, last, wanted,
-            scratch,
+            self.data.sets, self.data.index.arrays, self.index.arrays, self.partition.block_of, draw, first, last,
+            wanted, scratch,
         )  # fmt: skip
         return Drawn(int(end), int(passed), scratch.itemset[: draw.size].tolist() if violates else None)
 

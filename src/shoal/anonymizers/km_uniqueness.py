@@ -14,7 +14,7 @@ from shoal.anonymizers.km_drawing import make_draws, make_scratch
 from shoal.anonymizers.km_records import read_records
 from shoal.anonymizers.km_search import AFFORDABLE
 from shoal.anonymizers.km_settings import MOST_ITEMS
-from shoal.errors import InputError, PolicyError
+from shoal.errors import PolicyError
 from shoal.kernels.set_sampling import draw_samples
 from shoal.models.km_bounds import uniqueness_samples
 from shoal.models.proportions import clopper_pearson
@@ -93,8 +93,7 @@ def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed
     draws = make_draws(
         data, size, 2, coin_key(seed, data.fingerprint, "uniqueness", size, by_person), by_person=by_person
     )
-    if draws is None:
-        raise InputError("nobody has so many items")
+    assert draws is not None  # somebody has so many items
     scratch = make_scratch()
     drawn, people = np.empty((count, size), np.int32), np.empty(count, np.int64)
     kept, number, unique = 0, 0, 0

@@ -31,7 +31,8 @@ class Sizes(NamedTuple):
     """Share of the sizes so far, in 2^-64; the last is not looked at."""
     first: np.ndarray
     """The first set of each size."""
-    count: np.ndarray
+    people: np.ndarray
+    """How many sets have each size."""
 
 
 class Draws(NamedTuple):
@@ -71,7 +72,7 @@ def pick_set(sizes, coins):
             high = middle
         else:
             low = middle + 1
-    return sizes.first[low] + next_below(coins, sizes.count[low])
+    return sizes.first[low] + next_below(coins, sizes.people[low])
 
 
 @piece
@@ -153,7 +154,7 @@ def follow_chain(sets, own, draws, number, scratch, trail):
 
 @piece
 def draw_one(sets, own, draws, number, scratch, least):
-    """Draw the itemset of a number; return whether it is a sample, and how many people have it, up to `least` or more."""
+    """Draw the itemset of a number; return whether it is a sample and how many people have it, up to `least` at least."""
     start_coins(scratch.coins, draws.key, number)
     if draws.steps > 0:
         walk_chain(sets, own, draws, scratch, draws.shares[:0])
