@@ -154,7 +154,7 @@ def follow_chain(sets, own, draws, number, scratch, trail):
 
 @piece
 def draw_one(sets, own, draws, number, scratch, least):
-    """Draw the itemset of a number; return whether it is a sample and how many people have it, up to `least` at least."""
+    """Draw the itemset of a number; return whether it is a sample, and how many people have it, counted to `least`."""
     start_coins(scratch.coins, draws.key, number)
     if draws.steps > 0:
         walk_chain(sets, own, draws, scratch, draws.shares[:0])
