@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -82,7 +83,7 @@ def _lines(path: Path) -> pa.Array:
     try:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path.name}: cannot be read as UTF-8 text ({type(error).__name__})") from None
     lines = text.split("\n")
     if lines and not lines[-1].strip():
@@ -108,8 +109,8 @@ def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not any(is_list(whole.type) for is_list in _LISTS):
         raise InputError(f"records: a column of {whole.type} holds no sets; {_MANY}")
-    if whole.null_count:
-        row = int(np.flatnonzero(whole.is_null().to_numpy(zero_copy_only=False))[0])
+    row = _first_null(whole)
+    if row is not None:
         raise InputError(f"record {row + 1}: is null; leave it out")
     lengths = pc.list_value_length(whole).to_numpy(zero_copy_only=False).astype(np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
@@ -117,9 +118,9 @@ def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
 
 
 def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
-    """Codes and labels of items."""
-    if values.null_count:
-        at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+    """Codes and labels of items, without labels that nobody has."""
+    at = _first_null(values)
+    if at is not None:
         row = int(np.searchsorted(starts, at, side="right") - 1)
         raise InputError(f"record {row + 1}: has an item that is null; leave it out")
     if isinstance(values, pa.ChunkedArray):
@@ -128,17 +129,30 @@ def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
     kind = encoded.dictionary.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
         raise InputError(f"records: items are {kind}; items must be texts or whole numbers")
-    labels = tuple(str(label) for label in encoded.dictionary.to_pylist())
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), labels
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+    is_used = np.zeros(len(encoded.dictionary), np.bool_)
+    is_used[codes] = True
+    codes = (np.cumsum(is_used) - 1).astype(np.int32)[codes]
+    return codes, tuple(str(label) for label in encoded.dictionary.filter(pa.array(is_used)).to_pylist())
+
+
+def _first_null(column: pa.Array | pa.ChunkedArray) -> int | None:
+    """Where the first null stands; it may stand in a dictionary, which `null_count` does not see."""
+    if not column.null_count and not pa.types.is_dictionary(column.type):
+        return None
+    places = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+    return int(places[0]) if len(places) else None
 
 
 def _from_rows(persons: pa.ChunkedArray, items: pa.ChunkedArray) -> ReadRecords:
     """One record a person, in order of first appearance: all of a person's rows are one set."""
     for name, column in (("person", persons), ("item", items)):
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        row = _first_null(column)
+        if row is not None:
             raise InputError(f"row {row + 1}: the {name} is null; leave the row out")
-    people = persons.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    encoded = persons.combine_chunks().dictionary_encode()
+    kinds = encoded.dictionary.dictionary_encode().indices.to_numpy(zero_copy_only=False)  # it may list somebody twice
+    people = kinds[encoded.indices.to_numpy(zero_copy_only=False)].astype(np.int64)
     codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1))
     _, first, numbers = np.unique(people, return_index=True, return_inverse=True)
     ranks = np.argsort(np.argsort(first))[numbers]  # a dictionary may list people in any order
@@ -165,7 +179,7 @@ def _from_python(records: list[Any]) -> ReadRecords:
     if wrong is not None:
         row = int(np.searchsorted(starts, wrong, side="right") - 1)
         raise InputError(f"record {row + 1}: has an item that is neither text nor a whole number")
-    return ReadRecords(starts, *_encoded(pa.array([str(item) for item in flat], pa.large_string()), starts))
+    return ReadRecords(starts, *_encoded(_as_text(flat), starts))
 
 
 def _is_item(item: object) -> bool:
@@ -176,4 +190,11 @@ def _texts(values: Sequence[Any], name: str) -> pa.Array:
     for row, value in enumerate(values):
         if not _is_item(value):
             raise InputError(f"row {row + 1}: the {name} is neither text nor a whole number")
-    return pa.array([str(value) for value in values], pa.large_string())
+    return _as_text(values)
+
+
+def _as_text(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array([str(value) for value in values], pa.large_string())
+    except UnicodeEncodeError:
+        raise InputError("records: a text holds half a character (a lone surrogate) and cannot be written") from None
