@@ -62,7 +62,7 @@ class Certifier:
             if result.violation is None:
                 return SizeCertificate(
                     size, draw.k, "sampled", "person" if by_person else "itemset", promise.sigma, promise.bound,
-                    promise.epsilon, promise.delta / share, promise.samples, attempt, drawn, result.passed,
+                    promise.epsilon, promise.delta / share, promise.samples_of(share), attempt, drawn, result.passed,
                 )  # fmt: skip
             if not self._may_join:
                 raise NotCertified(f"size {size}: a sample was found that fewer than {draw.k} people have")

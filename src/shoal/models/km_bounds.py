@@ -31,7 +31,11 @@ class Promise:
     @property
     def samples(self) -> int:
         """Samples that must all pass when there is but one attempt."""
-        return samples_needed(self.epsilon, self.delta, self.bound)
+        return self.samples_of(1)
+
+    def samples_of(self, share: int) -> int:
+        """Samples that must all pass when there is but one attempt and so many sizes have δ in common."""
+        return samples_needed(self.epsilon, self.delta / share, self.bound)
 
     def delta_of(self, attempt: int, *, share: int = 1) -> float:
         """What an attempt, counted from 1, may use of δ: all attempts together never use more.
