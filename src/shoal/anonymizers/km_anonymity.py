@@ -34,11 +34,12 @@ class KmAnonymity:
     Parameters
     ----------
     k
-        The least crowd, or a list, one for every size from 1 to m.
+        The least crowd, or a list, one for every size from 1 to m. Where it rises, smaller sizes get as much.
     m
         The most items the adversary knows of a person.
     sigma
-        The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size.
+        The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size. Sizes below
+        one that is counted are counted too.
     generalize
         How items may be joined: a :class:`shoal.Hierarchy` (any cut), :class:`shoal.Places` (neighbouring cells), or
         a graph: a table from an item to its neighbours, or pairs of items.
@@ -118,20 +119,25 @@ class KmAnonymity:
         return self._data(read_records(records), names, known)
 
     def _data(self, read: ReadRecords, names: Sequence[str], known: npt.NDArray[np.bool_] | None) -> SetData:
-        most = max(self.settings.k)
-        if len(read) < most:
-            raise InputError(
-                f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less"
-            )
+        self.check_enough(len(read))
         return SetData(read.starts, read.numbered(names, known=known), names)
+
+    def check_enough(self, records: int) -> None:
+        """Raise InputError when there are fewer records than people to hide among."""
+        most = max(self.settings.k)
+        if records < most:
+            raise InputError(
+                f"{records:,} records cannot hide anybody among {most:,}; give more records, or ask for less"
+            )
 
     def certified(self, data: SetData, partition: Partition, *, join: bool) -> tuple[Partition, Certificate]:
         """The partition, joined further where it must be, with its certificate for exactly these data."""
         search = Search.begin(data, partition, self.settings)
         counted: set[int] = set()
         for size in self._sizes(data):
-            if self._counts(search, size):
-                counted.add(size)
+            if not self._counts(search, size):
+                break
+            counted.add(size)
         certifier = Certifier(search, self.settings, counted=frozenset(counted), may_join=join)
         return search.partition, certifier.certify()
 
@@ -171,7 +177,7 @@ class KmAnonymity:
     def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> Tried:
         done = set(counted)
         for size in rest:
-            if self._counts(search, size):
+            if len(done) == size - 1 and self._counts(search, size):  # not above a size that was sampled
                 search.settle_counted(size, trial)
                 done.add(size)
             else:

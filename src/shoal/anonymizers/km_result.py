@@ -16,6 +16,7 @@ from shoal.anonymizers.km_certifying import NotCertified
 from shoal.anonymizers.km_coins import coin_key
 from shoal.anonymizers.km_data import Codes, Ints, SetData
 from shoal.anonymizers.km_moves import Partition
+from shoal.errors import InputError
 from shoal.kernels.set_records import gather_rows
 
 if TYPE_CHECKING:
@@ -139,7 +140,11 @@ class KmResult:
     def without(self, rows: Iterable[int]) -> KmResult:
         """The same records but some, counted from 0 in input order: not certified yet, since all sizes may change."""
         keep = np.ones(len(self._data), np.bool_)
-        keep[np.fromiter(rows, np.int64)] = False
+        dropped = np.fromiter(rows, np.int64)
+        if ((dropped < 0) | (dropped >= len(keep))).any():
+            raise InputError(f"rows: must be from 0 to {len(keep) - 1:,}, counted in input order")
+        keep[dropped] = False
+        self._method.check_enough(int(keep.sum()))
         order = np.flatnonzero(keep[self._data.order])
         starts, items = _gathered(*self._data.sets, order[np.argsort(self._data.order[order])])
         data = SetData(starts, items, self._data.names)
