@@ -59,7 +59,7 @@ def uniqueness(
     seed
         Where the coins come from, together with the data.
     """
-    _check(m, adversary, confidence, samples)
+    _check(m, adversary, confidence, samples, seed)
     read = read_records(records)
     names = sorted(read.labels)
     data = SetData(read.starts, read.numbered(names), names)
@@ -75,7 +75,7 @@ def uniqueness(
     return Uniqueness(m, unique / count, low, high, "sampled", count)
 
 
-def _check(m: Any, adversary: Any, confidence: Any, samples: Any) -> None:
+def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any) -> None:
     problems = []
     if type(m) is not int or not 1 <= m <= MOST_ITEMS:
         problems.append(f"m: must be a whole number from 1 to {MOST_ITEMS}")
@@ -85,6 +85,8 @@ def _check(m: Any, adversary: Any, confidence: Any, samples: Any) -> None:
         problems.append("confidence: must be a number above 0 and below 1")
     if samples is not None and (type(samples) is not int or samples < 1):
         problems.append("samples: must be a whole number of at least 1")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        problems.append("seed: must be a whole number from 0 to 2^63 - 1")
     if problems:
         raise PolicyError(problems)
 
