@@ -74,7 +74,8 @@ def watch(*, quiet: bool) -> Iterator[Observer]:
 def describe(summary: RunSummary) -> str:
     """One line on how far a run has come."""
     if isinstance(summary, SetSummary):
-        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"
+        speed = f"{summary.rows_per_second:,.0f} rows/s"
+        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {speed}"
     return (
         f"{summary.rows_in:,} rows in, {summary.released:,} released, {summary.suppressed:,} suppressed, "
         f"{summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"

@@ -7,7 +7,9 @@ from shoal.observe.set_counts import SetSummary
 
 def set_lines(summary: SetSummary) -> list[str]:
     """A summary for people."""
-    unit = " m on average from an item to the middle of its block" if summary.error_kind == "distance" else " of 1 (NCP)"
+    unit = (
+        " m on average from an item to the middle of its block" if summary.error_kind == "distance" else " of 1 (NCP)"
+    )
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  dead letters {summary.dead:>12,}",

@@ -94,21 +94,21 @@ class SetReader:
         self._owners: list[Ints] = []
         self._people_rows = 0
 
-    def files(self, files: list[InputFile]) -> Iterator[tuple[Decoder, Iterator[None]]]:
-        """For every file its decoder, and what reads it, a batch a step."""
+    def files(self, files: list[InputFile]) -> Iterator[Iterator[int]]:
+        """For every file what reads it, a batch a step, giving the rows read so far."""
         types: dict[str, pa.DataType] | None = None
         for file in files:
             with make_decoder(self.policy, file, self.columns, types) as decoder:
                 self._check_types(decoder.schema, file.name)
                 types = decoder.types
-                yield decoder, self._batches(decoder, file)
+                yield self._batches(decoder, file)
 
-    def _batches(self, decoder: Decoder, file: InputFile) -> Iterator[None]:
+    def _batches(self, decoder: Decoder, file: InputFile) -> Iterator[int]:
         first = 0
         for decoded in decoder.batches():
             self._take(decoded, file.name, first)
             first += decoded.batch.num_rows
-            yield
+            yield self.rows
 
     def result(self) -> ReadSets:
         """All that was read."""
@@ -154,7 +154,9 @@ class SetReader:
         owners, texts = self._entries(batch.column(self.item), usable)
         owners, texts = self._good(page, usable, owners, texts)
         # Of whom a row is: the place of the row among those with a person, or among all.
-        place = np.cumsum(usable) - 1 + self._people_rows if self.person is not None else np.arange(len(usable)) + self.rows
+        place = (
+            np.cumsum(usable) - 1 + self._people_rows if self.person is not None else np.arange(len(usable)) + self.rows
+        )
         self._owners.append(place[owners])
         self._items.add(texts)
         self._people_rows += int(usable.sum())

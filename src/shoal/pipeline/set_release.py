@@ -91,7 +91,9 @@ def release_batches(sets: Grouped, order: Ints, schema: pa.Schema, separator: st
         starts, items = np.empty(len(part) + 1, np.int64), np.empty(int(sizes[part].sum()), np.int32)
         gather_rows(sets.starts, sets.items, part, starts, items)
         column: Any = pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), labels.take(pa.array(items)))
-        yield pa.RecordBatch.from_arrays([column if separator is None else pc.binary_join(column, separator)], schema=schema)
+        yield pa.RecordBatch.from_arrays(
+            [column if separator is None else pc.binary_join(column, separator)], schema=schema
+        )
 
 
 def check_separator(labels: Iterable[str], separator: str) -> None:

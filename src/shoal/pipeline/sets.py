@@ -113,7 +113,7 @@ class SetRun:
 
     def _read(self) -> Grouped:
         reader = set_reader(self.policy, self.letters.write)
-        for _, batches in reader.files(self.files):
+        for batches in reader.files(self.files):
             for _ in batches:
                 self._note_reading(reader)
         self._note_reading(reader)
@@ -163,7 +163,10 @@ class SetRun:
         for batch in release_batches(shown, order, self.schema, self.separator):
             self.rows.write(batch)
         self._note_result(shown, result)
-        beside_it = {CERTIFICATE: self._certificate(certificate), BLOCKS: {name: list(blocks[name]) for name in shown.names}}
+        beside_it = {
+            CERTIFICATE: self._certificate(certificate),
+            BLOCKS: {name: list(blocks[name]) for name in shown.names},
+        }
         self._finish(shown, order, beside_it)
 
     def _note_result(self, shown: Grouped, result: Any) -> None:

@@ -183,7 +183,9 @@ def _method_uses(table: Table, folder: Path) -> list[Use]:
     }
     files |= method.input_files(anonymize)
     return [
-        Use(key_path("anonymize", steps), locate(text, folder)) for steps, path in files.items() for text in _texts(path)
+        Use(key_path("anonymize", steps), locate(text, folder))
+        for steps, path in files.items()
+        for text in _texts(path)
     ]
 
 

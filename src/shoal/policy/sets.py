@@ -83,7 +83,7 @@ class SetSection(MethodSection):
 
     @classmethod
     def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        return [*generalize_problems(table), *_setting_problems(table, _settings_of(cls))]
+        return [*generalize_problems(table), *_setting_problems(table)]
 
     def hierarchy_keys(self) -> dict[str, KeyPath]:
         return {self.item: ("generalize", "hierarchy")} if self.generalize.hierarchy is not None else {}
@@ -135,15 +135,11 @@ class KmAprioriSection(SetSection):
     method: Literal["k^m-apriori"]
 
 
-def _settings_of(section: type[SetSection]) -> dict[str, Any]:
-    """What is checked of the method's settings where the policy says nothing; all there are have a value."""
-    own = {name: field.default for name, field in KmSection.model_fields.items() if name in (*_BY_SAMPLING, "seed")}
-    return {**own, **_STAND_INS}
-
-
-def _setting_problems(table: Table, defaults: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+def _setting_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
     """What the method says against its settings; a wrong m must not hide what else is wrong."""
-    given = {name: table.get(name, default) for name, default in defaults.items()}
+    fields = KmSection.model_fields
+    given = {name: table.get(name, fields[name].default) for name in (*_BY_SAMPLING, "seed")}
+    given |= {name: table.get(name, stand_in) for name, stand_in in _STAND_INS.items()}
     problems = _problems(given)
     if any(problem.startswith("m: ") for problem in problems):
         lists = [value for value in given.values() if isinstance(value, list) and value]
