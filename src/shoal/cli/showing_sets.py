@@ -7,9 +7,8 @@ from shoal.observe.set_counts import SetSummary
 
 def set_lines(summary: SetSummary) -> list[str]:
     """A summary for people."""
-    unit = (
-        " m on average from an item to the middle of its block" if summary.error_kind == "distance" else " of 1 (NCP)"
-    )
+    is_distance = summary.error_kind == "distance"
+    unit = "m on average from an item to the middle of its block" if is_distance else "of 1 (NCP)"
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  dead letters {summary.dead:>12,}",
@@ -21,8 +20,9 @@ def set_lines(summary: SetSummary) -> list[str]:
         lines.append(f"  left empty   {summary.empty_records:>12,}  (nothing usable in them; not published)")
     lines += [
         f"items          {summary.items:>12,}  different ones, of {summary.blocks_before:,} that are known",
-        f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before; {summary.blocks_used:,} in use",
-        f"error          {summary.error:>12,.4g} {unit}",
+        f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "
+        f"({summary.blocks_used:,} of them in use)",
+        f"error          {summary.error:>12,.4g}  {unit}",
         f"time           {summary.seconds:>12,.1f}  s",
         "promise",
         *(f"  {line}" for line in summary.statement.splitlines()),

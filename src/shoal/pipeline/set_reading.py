@@ -132,8 +132,8 @@ class SetReader:
             raise InputError(f"{where} holds lists, which need no separator; leave [source] separator out")
         if not _is_list(kind) and separator is None and self.person is None:
             raise InputError(
-                f"{where} holds single items; name who they are of in [stream] person, or say in [source] separator what "
-                "stands between items"
+                f"{where} holds single items; name who they are of in [stream] person, or say in [source] separator "
+                "what stands between items"
             )
         if self.person is not None and pa.types.is_nested(schema.field(self.person).type):
             raise InputError(f"{file}: column {self.person!r} holds lists or objects; name a column that says who")
@@ -153,10 +153,10 @@ class SetReader:
             self._people.add(people.filter(pa.array(usable)))
         owners, texts = self._entries(batch.column(self.item), usable)
         owners, texts = self._good(page, usable, owners, texts)
-        # Of whom a row is: the place of the row among those with a person, or among all.
-        place = (
-            np.cumsum(usable) - 1 + self._people_rows if self.person is not None else np.arange(len(usable)) + self.rows
-        )
+        # Whose a row is: found by its place among the rows with a person, or among all.
+        place = np.cumsum(usable) - 1 + self._people_rows
+        if self.person is None:
+            place = np.arange(len(usable)) + self.rows
         self._owners.append(place[owners])
         self._items.add(texts)
         self._people_rows += int(usable.sum())

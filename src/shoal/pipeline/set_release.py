@@ -91,9 +91,9 @@ def release_batches(sets: Grouped, order: Ints, schema: pa.Schema, separator: st
         starts, items = np.empty(len(part) + 1, np.int64), np.empty(int(sizes[part].sum()), np.int32)
         gather_rows(sets.starts, sets.items, part, starts, items)
         column: Any = pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), labels.take(pa.array(items)))
-        yield pa.RecordBatch.from_arrays(
-            [column if separator is None else pc.binary_join(column, separator)], schema=schema
-        )
+        if separator is not None:
+            column = pc.binary_join(column, separator)
+        yield pa.RecordBatch.from_arrays([column], schema=schema)
 
 
 def check_separator(labels: Iterable[str], separator: str) -> None:
@@ -101,8 +101,8 @@ def check_separator(labels: Iterable[str], separator: str) -> None:
     count = sum(separator in label for label in labels)
     if count:
         raise PolicyError(
-            f"[sink] separator: {count:,} labels or items hold it themselves; choose one that none of them holds, or write "
-            "jsonl, parquet or arrow"
+            f"[sink] separator: {count:,} labels or items hold it themselves; choose one that none of them holds, or "
+            "write jsonl, parquet or arrow"
         )
 
 

@@ -82,11 +82,9 @@ def _set_remarks(policy: Policy, method: SetSection, read: ReadSets, *, is_all: 
     if len(sets) >= most:
         yield Remark("good", "records", seen)
     elif is_all:
-        yield Remark(
-            "wrong", "records", f"{seen}: so few cannot hide anybody; choose a smaller k, or bring more records"
-        )
+        yield Remark("wrong", "records", f"{seen}: too few to hide anybody; choose a smaller k, or bring more")
     else:
-        yield Remark("look", "records", f"{seen}: so few cannot hide anybody, more must come")
+        yield Remark("look", "records", f"{seen}: too few to hide anybody, more must come")
     if not len(sets):
         return
     longest = int(np.diff(sets.starts).max())

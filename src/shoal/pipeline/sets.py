@@ -17,12 +17,11 @@ from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.building import make_files, make_outlet, make_trace_outlet
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.outlets import Outlet
-from shoal.pipeline.set_reading import SetReader
+from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
     DEFAULT_SEPARATOR,
     TRACE,
     Grouped,
-    Ints,
     check_separator,
     generalized,
     group,

@@ -120,7 +120,7 @@ def resume_problems(table: Table) -> list[str]:
     method = _method(table)
     if method is not None and not method.IS_STREAM:
         return [
-            f"[checkpoint]: {method.METHOD} decides everything at once, so that there is nothing to go on from; leave it out"
+            f"[checkpoint]: {method.METHOD} decides everything at once: there is nothing to go on from; leave it out"
         ]
     found = []
     if STANDARD in _texts(part(table, "source").get("path")):
