@@ -103,15 +103,24 @@ class Search:
         return Counting(self.index, len(self.data))
 
     def settle_counted(self, size: int, *purpose: str | int) -> None:
+        """Join until every itemset of a size that anybody has, k people have."""
+        for blocks in self._settings.images(size):
+            self._settle_blocks(blocks, self._settings.k[size - 1], size, *purpose)
+
+    def _settle_blocks(self, count: int, k: int, *purpose: str | int) -> None:
         """Join until every set of so many blocks that anybody has, k people have."""
-        k = self._settings.k[size - 1]
         for turn in range(2**31):
-            self._tell("counting", size)
-            key = coin_key(self._settings.seed, self.data.fingerprint, "count", size, turn, *purpose)
-            found = self.counting().violations(size, k, int(key[0]))
+            self._tell("counting", count)
+            key = coin_key(self._settings.seed, self.data.fingerprint, "count", count, turn, *purpose)
+            found = self.counting().violations(count, k, int(key[0]))
             if not found.total:
                 return
             self._mend_all(found.sets, k)
+
+    def holds_counted(self, size: int) -> bool:
+        """Whether every itemset of a size that anybody has, k people have."""
+        counting, k = self.counting(), self._settings.k[size - 1]
+        return not any(counting.violations(blocks, k).total for blocks in self._settings.images(size))
 
     def _mend_all(self, sets: npt.NDArray[np.int32], k: int) -> None:
         at = 0
