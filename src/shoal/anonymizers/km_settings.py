@@ -49,14 +49,6 @@ class KmSettings:
             self.sigma[size - 1] == 1 or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
         )
 
-    def images(self, size: int) -> list[int]:
-        """How many blocks an itemset of a size may fall into, as far as smaller sizes do not settle it.
-
-        Several items of one block are published as one: the image of an itemset can be smaller than it is, and must
-        still have the crowd of its own size. That matters where a smaller size asks for fewer people.
-        """
-        return [*(less for less in range(1, size) if max(self.k[less - 1 : size - 1]) < self.k[size - 1]), size]
-
     def may_count(self, size: int) -> bool:
         """Whether this size may be counted instead of sampled."""
         return self.must_count(size) or self.counted == "auto"
