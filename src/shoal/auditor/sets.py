@@ -89,6 +89,13 @@ class _Judge:
             self.notes.violation("below-k", sentence, count=found.below)
             self._say_sampled(size)
 
+    def _is_settled_by_labels(self, size: int) -> bool:
+        """Tell whether all sets of as many labels or fewer were counted: an itemset's image is one of them."""
+        return all(
+            self.book.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
+            for fewer in range(1, size + 1)
+        )
+
     def _say_sampled(self, size: int) -> None:
         self.notes.skip(f"Not all sets of size {size} were looked at: too many, a sample was drawn.")
 
@@ -153,7 +160,7 @@ class _Judge:
         if sigma == 1:
             sentence = f"Itemsets of size {size} share their image with fewer than k = {k} records."
             self.notes.violation("itemset-below-k", sentence, count=found.below)
-            if not found.is_counted:
+            if not found.is_counted and not self._is_settled_by_labels(size):
                 self._say_sampled(size)
             return
         for adversary in self.promise.adversaries:

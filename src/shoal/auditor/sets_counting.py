@@ -75,15 +75,28 @@ def _encoded(labels: Ints, base: int) -> Ints:
 def tally(sets: Sets, size: int) -> Tally:
     """Count every set of one size."""
     base = max(len(sets.labels), 1)
-    if base**size <= _TABLE_CELLS:
+    if base**size <= _AT_ONCE or subsets_in_all(sets, size) > SORTED_BUDGET:
         table = np.zeros(base**size, np.int64)
         for _, codes in occurrences(sets, size):
-            table += np.bincount(codes, minlength=len(table))
+            _add(table, codes)
         found = np.flatnonzero(table)
         return Tally(size, base, found, table[found])
-    every = [codes for _, codes in occurrences(sets, size)]
-    found, supports = np.unique(np.concatenate(every) if every else np.zeros(0, np.int64), return_counts=True)
-    return Tally(size, base, found, supports)
+    every = np.empty(subsets_in_all(sets, size), np.int64)
+    upto = 0
+    for _, codes in occurrences(sets, size):
+        every[upto : upto + len(codes)] = codes
+        upto += len(codes)
+    every.sort()  # in place: there may be many
+    first = np.flatnonzero(np.append(True, every[1:] != every[:-1])) if upto else np.zeros(0, np.int64)
+    return Tally(size, base, every[first], np.diff(np.append(first, upto)))
+
+
+def _add(table: Ints, codes: Ints) -> None:
+    if len(codes) * 8 > len(table):
+        table += np.bincount(codes, minlength=len(table))
+    else:
+        found, counts = np.unique(codes, return_counts=True)
+        table[found] += counts
 
 
 def occurrences(sets: Sets, size: int) -> Iterator[tuple[Ints, Ints]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def _in_memory(what: Any, column: str, person: str | None) -> Any:
     if not isinstance(what, list | tuple) or not what:
         return None
     if all(isinstance(record, set | frozenset | list) for record in what):
-        return pa.table({column: pa.array([_spelled(record) for record in what], _LISTS)})
+        return pa.table({column: _from_python(what)})
     if all(isinstance(row, tuple) and len(row) == 2 for row in what):
         persons, items = zip(*what, strict=True)
         return pa.table({person or "person": as_text(list(persons)), column: as_text(list(items))})
@@ -141,7 +142,7 @@ def read_entries(rows: Rows, column: str, separator: str | None, *, one_item: bo
 def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
     if isinstance(piece, list):
         if any(isinstance(value, list) for value in piece):
-            return pa.array([None if value is None else _spelled(value) for value in piece], _LISTS)
+            return _from_python(piece)
         piece = as_text(piece)
     whole = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
     if isinstance(whole, pa.ChunkedArray):  # no chunk at all
@@ -154,9 +155,11 @@ def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
     return _split(texts, separator)
 
 
-def _spelled(record: Any) -> list[str | None]:
-    values = sorted(record, key=str) if isinstance(record, set | frozenset) else list(record)
-    return [] if not values else list(as_text(values).to_pylist())
+def _from_python(records: Iterable[Any]) -> Any:
+    """Turn collections of labels into Arrow lists; what is no collection holds nothing."""
+    held = [list(record) if isinstance(record, list | tuple | set | frozenset) else [] for record in records]
+    offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in held], dtype=np.int64)])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(list(chain.from_iterable(held))))
 
 
 def _texts_in_lists(lists: Any) -> Any:

@@ -49,7 +49,8 @@ def collect(owner: Ints, item: Ints, count: int, labels: Sequence[str], keep: Bo
     base = max(len(labels), 1)
     entries = owner * base + item
     if (entries[1:] <= entries[:-1]).any():
-        entries = np.unique(entries)
+        entries.sort()
+        entries = entries[np.append(True, entries[1:] != entries[:-1])]
     owner, item = np.divmod(entries, base)
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=count), out=offsets[1:])

@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.auditor.columns import Ints
+from shoal.auditor.sets_counting import distinct
 from shoal.auditor.sets_records import Sets
 
 SAMPLES = 4_000
 """Sets drawn for every size and adversary."""
 _BATCHES = 5
 """Proposals are made in batches of as many; no more batches than this, or small sizes would take for ever."""
-_FREQUENT = 32
-"""A label that at least one record in so many has is kept as bits, a rarer one as a list of records."""
+_FREQUENT = 128
+"""A label that at least one record in so many has is kept as bits, which join fast; a rarer one as a list."""
 
 
 class Supports:
@@ -29,22 +30,24 @@ class Supports:
         """How many records have each label."""
         self._starts = np.concatenate([[0], np.cumsum(self.single)])
         self._bits: dict[int, npt.NDArray[np.uint8]] = {}
-
-    def of(self, labels: Ints) -> int:
-        """Return how many records hold all of the labels; a label nobody has is held by no record."""
-        if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(self.single):
-            return 0
-        rising = labels[np.argsort(self.single[labels])].tolist()
-        if self._is_frequent(rising[0]):
-            return self._in_common(rising)
-        found = self._holders(rising[0])
-        for label in rising[1:]:
-            found = found[self._has(found, label)]
-        return len(found)
+        self._scratch = np.zeros(len(sets), np.bool_)
 
     def of_rows(self, rows: Ints) -> Ints:
-        """Return the supports of sets given as rows."""
-        return np.fromiter((self.of(np.unique(row)) for row in rows), np.int64, len(rows))
+        """Return how many records hold all labels of each row; a label nobody has is held by no record."""
+        supports = np.zeros(len(rows), np.int64)
+        there = np.flatnonzero(((rows >= 0) & (rows < len(self.single))).all(axis=1))
+        for which, labels in distinct(rows[there]):
+            rarest_first = np.take_along_axis(labels, np.argsort(self.single[labels], axis=1), axis=1)
+            supports[there[which]] = [self._of(row) for row in rarest_first.tolist()]
+        return supports
+
+    def _of(self, labels: list[int]) -> int:
+        if self._is_frequent(labels[0]):
+            return self._in_common(labels)
+        found = self._holders(labels[0])
+        for label in labels[1:]:
+            found = found[self._has(found, label)]
+        return len(found)
 
     def _holders(self, label: int) -> Ints:
         return self._records[self._starts[label] : self._starts[label + 1]]
@@ -71,6 +74,11 @@ class Supports:
             bits = self._bits_of(label)[records >> 3] >> (records & 7).astype(np.uint8)
             return np.asarray(bits & 1, np.bool_)
         holders = self._holders(label)
+        if len(records) * 8 > len(holders):  # marking all holders is cheaper than looking up each record
+            self._scratch[holders] = True
+            found = self._scratch[records]
+            self._scratch[holders] = False
+            return found
         place = np.minimum(np.searchsorted(holders, records), len(holders) - 1)
         return np.equal(holders[place], records)
 

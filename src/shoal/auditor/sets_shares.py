@@ -59,8 +59,10 @@ class Share:
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, float]:
+    def written(self) -> float | dict[str, float]:
         """Return plain values for the report."""
+        if self.low == self.high:
+            return self.value
         return {"share": self.value, "low": self.low, "high": self.high}
 
 
@@ -87,8 +89,8 @@ class Measured:
             "sets": self.looked_at,
             "below k": self.below,
             "smallest support": self.smallest,
-            "unique": self.unique.to_dict(),
-            **{f"below k by {adversary}": share.to_dict() for adversary, share in self.shares.items()},
+            "unique": self.unique.written(),
+            **{f"below k by {adversary}": share.written() for adversary, share in self.shares.items()},
         }
 
 
