@@ -121,23 +121,29 @@ def test_the_deterministic_method(records, k, m, kind):
 @example([{"a", "c"}] * 3 + [{"b", "c"}] + [{"c", "d"}] * 10 + [{"b"}] * 5, [2, 5], "tree", True)  # k rises
 @example([{"a", "b"}] * 2 + [{"c"}] * 4, [2, 4], "tree", True)  # both fall into one block
 @example(CHAIN, [5, 3, 2], "graph", True)
+@example(ALL_APART * 2 + [{"a", "c"}] * 2, [2, 3], "tree", False)  # single items are seldom all drawn
 def test_a_crowd_for_every_size(records, k, kind, all_counted):
-    """A crowd that rises counts for smaller sizes too: items of a larger set may fall into fewer blocks."""
+    """Items of a set may fall into fewer blocks; these must have the crowd of the set they come from."""
     assume(len(records) >= max(k))
-    sigma = 1 if all_counted else [0.6] * (len(k) - 1) + [1]  # below a counted size everything is counted
+    sigma = 1 if all_counted else [0.6] * (len(k) - 1) + [1]
     result = shoal.KmAnonymity(k, len(k), sigma, generalize=GENERALIZE[kind], trials=1, counted=0).anonymize(records)
-    check_release(result, records, k, len(k))
-    assert [one.k for one in result.certificate] == [max(k[at:]) for at in range(len(k))]
+    assert [one.k for one in result.certificate] == k
+    if all_counted:
+        check_release(result, records, k, len(k))
+    assert naive.violations(records, block_of(result), len(k), k[-1]) == set()
+    longest = max(map(len, records))
+    hows = ["counted" if all_counted or size == len(k) else "sampled" for size in range(1, len(k) + 1)]
+    assert [one.how for one in result.certificate] == [*hows[:longest], *["empty"] * (len(k) - longest)]
 
 
-def test_nothing_is_counted_above_a_size_that_was_sampled():
+def test_a_size_that_is_counted_above_one_that_was_sampled():
     """What one person alone has is seldom drawn; a pair with it must be found all the same."""
     tree = shoal.Hierarchy.from_nested({"all": {f"g{i}": [f"a{i}", f"b{i}"] for i in range(60)}})
     records = [{f"a{i}", f"b{i}"} for i in range(59) for _ in range(2)] + [{"a59", "b59"}]
     for seed in range(3):
         settings = {"generalize": tree, "counted": 0, "seed": seed, "trials": 1}
         result = shoal.KmAnonymity(2, 2, [0.5, 1], **settings).anonymize(records)
-        assert [one.how for one in result.certificate] == ["counted", "counted"]
+        assert [one.how for one in result.certificate] == ["sampled", "counted"]
         assert naive.violations(records, block_of(result), 2, 2) == set()
         above = shoal.KmAnonymity(2, 2, [1, 0.5], **settings).anonymize(records)
         assert [one.how for one in above.certificate] == ["counted", "sampled"]

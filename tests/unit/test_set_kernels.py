@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from shoal.anonymizers import km_counting
+from shoal.anonymizers import km_counting, km_index
 from shoal.anonymizers.km_coins import coin_key
 from shoal.anonymizers.km_counting import Counting
 from shoal.anonymizers.km_data import SetData, turned_over
@@ -279,21 +279,40 @@ def common_and_rare(rows) -> list[set[int]]:
 
 
 @pytest.mark.parametrize("rows", [63, 64, 65, 127, 128, 129, 700])
-def test_support_by_lists_and_by_bits(rows):
+@pytest.mark.parametrize("bits_from", [0, 1, 32, 512])
+def test_support_by_lists_and_by_bits(rows, bits_from, monkeypatch):
+    """No bits at all, for what everybody has, for what is common, for everything."""
+    monkeypatch.setattr(km_index, "_BITS_FROM", bits_from)
     records = common_and_rare(rows)
     starts, items = rows_of([sorted(record) for record in records])
     index = BlockIndex.of(starts, items, np.bincount(items, minlength=5))
     slots = index.arrays.slots.tolist()
-    assert [slot >= 0 for slot in slots] == [32 * naive.support(records, [item]) >= rows for item in range(5)]
-    assert slots[0] >= 0
+    common = [bits_from * naive.support(records, [item]) >= rows for item in range(5)]
+    assert [slot >= 0 for slot in slots] == common
     if rows == 700:
-        assert slots[2:] == [-1, -1, -1]
+        assert sum(common) == {0: 0, 1: 1, 32: 2, 512: 5}[bits_from]
     for size in range(1, 5):
         for chosen in combinations(range(5), size):
             people = naive.support(records, chosen)
             for wanted in {1, 2, people - 1, people, people + 1, 10**9} - {0, -1}:
                 assert index.support(chosen, wanted) == min(people, wanted)
                 assert index.support(chosen[::-1], wanted) == min(people, wanted)
+
+
+def test_whether_words_of_bits_are_looked_at():
+    """Only where all blocks have bits, and the rarest is longer than a row of bits."""
+    have_bits = plain.set_support.have_bits
+    everybody, few = range(200), range(3)
+    joins = Joins([everybody, everybody, few, range(0, 200, 50)], 200)
+    arrays = joins.index.arrays
+    arrays.slots[3] = -1
+    assert arrays.bits.shape[1] == 4
+    assert have_bits(arrays, [0, 1], 2)
+    assert not have_bits(arrays, [2, 0, 1], 3)  # three are fewer than four words
+    assert not have_bits(arrays, [3, 0], 2)
+    assert have_bits(arrays, [0, 3], 1)
+    for wanted in (1, 63, 64, 65, 200, 201):
+        assert plain.set_support.count_bits(arrays, [0, 1], 2, wanted) == min(200, wanted)
 
 
 @tries(60)
@@ -346,7 +365,8 @@ def test_weights_are_summed_over_all_who_have_the_blocks():
 class Joins:
     """An index and the sets it stands for."""
 
-    def __init__(self, owners, rows):
+    def __init__(self, owners, rows, *, is_short=False):
+        self.is_short = is_short  # of room for bits
         self.owners = [set(some) for some in owners]
         self.rows = rows
         starts, lists = rows_of([sorted(some) for some in owners])
@@ -370,7 +390,7 @@ class Joins:
             begin = arrays.starts[block]
             assert arrays.lists[begin : begin + len(owners)].tolist() == sorted(owners)
             slot = arrays.slots[block]
-            assert (slot >= 0) == (len(owners) > 0 and 32 * len(owners) >= self.rows)
+            assert self.is_short or (slot >= 0) == (len(owners) > 0 and km_index._BITS_FROM * len(owners) >= self.rows)
             if slot >= 0:
                 bits = [row for row in range(self.rows) if plain.set_support.has_bit(arrays.bits, slot, row)]
                 assert bits == sorted(owners)
@@ -382,10 +402,17 @@ class Joins:
                 assert self.index.support(chosen, 2) == min(people, 2)
 
 
+@pytest.fixture
+def bits_from_32(monkeypatch):
+    """What one in 32 has gets bits: then small data have both kinds."""
+    monkeypatch.setattr(km_index, "_BITS_FROM", 32)
+
+
+@pytest.mark.usefixtures("bits_from_32")
 @pytest.mark.parametrize("kept_has_bits", [True, False])
 @pytest.mark.parametrize("gone_has_bits", [True, False])
 def test_joining_blocks_with_and_without_bits(kept_has_bits, gone_has_bits):
-    rows = 320  # ten sets and more have bits
+    rows = 320  # what ten sets have and more gets bits
     kept = range(0, 320, 20) if kept_has_bits else range(0, 320, 60)
     gone = range(0, 320, 8) if gone_has_bits else [0, 1, 319]
     joins = Joins([kept, gone, [5], range(0, 320, 2), [3, 63, 64, 319]], rows)
@@ -395,6 +422,22 @@ def test_joining_blocks_with_and_without_bits(kept_has_bits, gone_has_bits):
     joins.join(0, 4)
 
 
+@pytest.mark.parametrize("slots", [0, 1, 2])
+def test_joining_where_there_is_little_room_for_bits(slots, monkeypatch):
+    """The most common blocks get the bits there are; a slot that falls free is used again."""
+    monkeypatch.setattr(km_index, "_BITS_ROOM", slots * 8 * 6)
+    joins = Joins([[1, 2], range(300), range(0, 320, 2), [5, 319], [7], [63, 64]], 320, is_short=True)
+    with_bits = [block for block, slot in enumerate(joins.index.arrays.slots.tolist()) if slot >= 0]
+    assert with_bits == [1, 2][:slots]
+    joins.join(0, 3)
+    joins.join(1, 2)
+    joins.join(4, 5)
+    assert sum(slot >= 0 for slot in joins.index.arrays.slots.tolist()) == slots
+    joins.join(4, 1)
+    joins.join(0, 4)
+
+
+@pytest.mark.usefixtures("bits_from_32")
 def test_joining_rare_blocks_until_they_get_bits():
     joins = Joins([range(part, 320, 64) for part in range(12)], 320)
     assert set(joins.index.arrays.slots.tolist()) == {-1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,12 +34,11 @@ class KmAnonymity:
     Parameters
     ----------
     k
-        The least crowd, or a list, one for every size from 1 to m. Where it rises, smaller sizes get as much.
+        The least crowd, or a list, one for every size from 1 to m.
     m
         The most items the adversary knows of a person.
     sigma
-        The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size. Sizes below
-        one that is counted are counted too.
+        The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size.
     generalize
         How items may be joined: a :class:`shoal.Hierarchy` (any cut), :class:`shoal.Places` (neighbouring cells), or
         a graph: a table from an item to its neighbours, or pairs of items.
@@ -135,9 +134,8 @@ class KmAnonymity:
         search = Search.begin(data, partition, self.settings)
         counted: set[int] = set()
         for size in self._sizes(data):
-            if not self._counts(search, size):
-                break
-            counted.add(size)
+            if self._counts(search, size, counted):
+                counted.add(size)
         certifier = Certifier(search, self.settings, counted=frozenset(counted), may_join=join)
         return search.partition, certifier.certify()
 
@@ -146,10 +144,12 @@ class KmAnonymity:
     def _sizes(self, data: SetData) -> range:
         return range(1, min(self.settings.m, data.longest) + 1)
 
-    def _counts(self, search: Search, size: int) -> bool:
-        """Whether a size is counted, as things stand."""
+    def _counts(self, search: Search, size: int, counted: Collection[int]) -> bool:
+        """Whether a size is counted, as things stand; counting one goes through all smaller sizes too."""
         settings = self.settings
-        return settings.must_count(size) or (settings.may_count(size) and search.counting().steps(size) <= AFFORDABLE)
+        if settings.must_count(size) or not settings.may_count(size):
+            return settings.must_count(size)
+        return len(counted) == size - 1 and search.counting().steps(size) <= AFFORDABLE
 
     def _search(self, start: Search) -> Tried:
         """The best of some trials, and the sizes that were counted.
@@ -168,7 +168,7 @@ class KmAnonymity:
     def _settle_first(self, search: Search) -> Tried:
         counted: set[int] = set()
         for size in self._sizes(search.data):
-            if not self._counts(search, size):
+            if not self._counts(search, size, counted):
                 break
             search.settle_counted(size)
             counted.add(size)
@@ -177,7 +177,7 @@ class KmAnonymity:
     def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> Tried:
         done = set(counted)
         for size in rest:
-            if len(done) == size - 1 and self._counts(search, size):  # not above a size that was sampled
+            if self._counts(search, size, done):
                 search.settle_counted(size, trial)
                 done.add(size)
             else:

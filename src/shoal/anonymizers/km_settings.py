@@ -44,13 +44,9 @@ class KmSettings:
         return {"itemset": (False,), "person": (True,), "both": (False, True)}[self.adversary]
 
     def must_count(self, size: int) -> bool:
-        """Whether this size has to be counted, whatever it takes.
-
-        What is counted rests on all smaller sizes being counted: their violations are not looked at again, and items
-        that fell into one block count as fewer.
-        """
+        """Whether this size has to be counted, whatever it takes."""
         return (
-            1 in self.sigma[size - 1 :] or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
+            self.sigma[size - 1] == 1 or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
         )
 
     def may_count(self, size: int) -> bool:
@@ -96,8 +92,7 @@ def check_settings(
     if problems:
         raise PolicyError(problems)
     return KmSettings(
-        # Whoever knows some items knows each of them: a smaller size needs no smaller a crowd.
-        tuple(int(max(crowds[place:])) for place in range(m)), tuple(float(one) for one in shares),
+        tuple(int(one) for one in crowds), tuple(float(one) for one in shares),
         adversary, bound, sampler, counted, joint, trials, seed,
     )  # fmt: skip
 
