@@ -36,24 +36,31 @@ def test_what_the_paper_says_of_table_i():
     assert naive.rare(TABLE_I, 2, 2) == {frozenset({"LA", "Boston"}), frozenset({"Seattle", "Boston"})}
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        shoal.KmAnonymity(2, 2, 1, generalize=shoal.Hierarchy.from_nested(TREE)),
-        shoal.KmAnonymity(2, 2, 0.99, generalize=shoal.Hierarchy.from_nested(TREE)),
-        shoal.KmAnonymity(2, 2, 0.99, generalize=shoal.Hierarchy.from_nested(TREE), counted=0, seed=1),
-        shoal.KmAnonymity(2, 2, 0.99, generalize=shoal.Hierarchy.from_nested(TREE), counted=0, sampler="chain"),
-        shoal.KmApriori(2, 2, generalize=shoal.Hierarchy.from_nested(TREE)),
-    ],
-    ids=["counted", "auto", "sampled", "chain", "apriori"],
-)
-def test_figure_1(method):
-    result = method.anonymize(TABLE_I)
+def check_figure_1(**settings):
+    made = shoal.KmAnonymity(2, 2, generalize=shoal.Hierarchy.from_nested(TREE), **settings)
+    check(made.anonymize(TABLE_I))
+
+
+def check(result):
     assert result.records == FIGURE_1
     assert result.blocks == BLOCKS
     assert result.error == pytest.approx(8 * (2 / 4) / 17)  # 8 of 17 occurrences fall into a block of 2 of 4 items
     assert naive.rare(result.records, 1, 2) == naive.rare(result.records, 2, 2) == set()
     assert sorted(map(sorted, result.published()["items"].to_pylist())) == sorted(map(sorted, FIGURE_1))
+
+
+@pytest.mark.parametrize("settings", [{"sigma": 1}, {"sigma": 0.99}, {"sigma": 0.9, "counted": 0}])
+def test_figure_1(settings):
+    check_figure_1(**settings)
+
+
+@pytest.mark.compiled
+def test_figure_1_by_the_paper_s_chain():
+    check_figure_1(sigma=0.99, counted=0, sampler="chain", seed=1)
+
+
+def test_figure_1_for_certain():
+    check(shoal.KmApriori(2, 2, generalize=shoal.Hierarchy.from_nested(TREE)).anonymize(TABLE_I))
 
 
 def test_example_1_with_distances():

@@ -367,6 +367,7 @@ def test_what_cannot_be_generalized():
         shoal.KmAnonymity(2, 2, 1, generalize=[("a", "b")]).anonymize(RECORDS)
 
 
+@pytest.mark.compiled
 def test_wide_itemsets():
     """As many items at once as there may be."""
     items = [f"i{number:02d}" for number in range(70)]

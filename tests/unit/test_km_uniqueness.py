@@ -58,6 +58,7 @@ def test_the_interval_covers_the_share_as_often_as_it_says(person):
     assert covered(0.999, 60, person=person, runs=20) == 20
 
 
+@pytest.mark.compiled
 def test_as_many_samples_as_tell_the_share_closely():
     found = shoal.uniqueness(SOME, 2, adversary="person")
     assert (found.how, found.samples) == ("sampled", 26_492)
@@ -65,6 +66,7 @@ def test_as_many_samples_as_tell_the_share_closely():
     assert found.low <= float(naive.uniqueness(SOME, 2, person=True)) <= found.high
 
 
+@pytest.mark.compiled
 def test_more_samples_than_one_round_takes():
     found = shoal.uniqueness(SOME, 3, samples=20_000)
     assert found.samples == 20_000
