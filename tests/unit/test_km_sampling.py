@@ -17,7 +17,7 @@ from shoal.anonymizers.km_search import Search
 from shoal.anonymizers.km_settings import check_settings
 from shoal.hierarchies import Graph
 from shoal.kernels.set_sampling import draw_samples, follow_chain
-from shoal.models.km_bounds import promise
+from shoal.models.km_bounds import promise, samples_needed
 from shoal.models.proportions import clopper_pearson
 from tests.reference import km as naive
 from tests.reference.effort import IS_COMPILED
@@ -154,10 +154,10 @@ def test_a_chain_forgets_its_start():
 # ---- how often a certificate is given
 
 
-def grid(bad, *, side=10, crowd=3) -> list[set[int]]:
-    """People with two items each: of side × side pairs so many belong to one person, the others to a crowd."""
+def grid(bad, *, side=10, crowd=3, few=1) -> list[set[int]]:
+    """People with two items each: of side × side pairs so many belong to few people, the others to a crowd."""
     pairs = [(one, side + (one + step) % side) for step in range(side) for one in range(side)]
-    return [{*pair} for number, pair in enumerate(pairs) for _ in range(1 if number < bad else crowd)]
+    return [{*pair} for number, pair in enumerate(pairs) for _ in range(few if number < bad else crowd)]
 
 
 def settings_for(seed, **changes):
@@ -184,10 +184,11 @@ def certified_runs(records, runs, kinds=20, **changes) -> int:
     return passed
 
 
-def chance_of(records, shares, settings_sigma, bound="exact", parts=1) -> float:
-    """That as many fresh samples as the first attempt asks for all pass."""
-    bad = naive.mass(shares, naive.rare(records, 2, 2))
-    return float(1 - bad) ** promise(settings_sigma, bound).samples_in(1, share=parts)
+def chance_of(records, shares, sigma, bound="exact", parts=1, k=2) -> float:
+    """That all samples of a first attempt pass: it may use half of δ."""
+    made = promise(sigma, bound)
+    bad = naive.mass(shares, naive.rare(records, 2, k))
+    return float(1 - bad) ** samples_needed(made.epsilon, made.delta / 2 / parts, bound)
 
 
 @pytest.mark.compiled
@@ -204,6 +205,15 @@ def test_just_above_epsilon_at_most_delta_of_all_runs_certify(sigma, bad, runs):
     passed = certified_runs(records, runs, sigma=sigma)
     assert clopper_pearson(passed, runs)[0] <= made.delta
     assert naive.is_plausible(passed, runs, chance_of(records, naive.uniform(records, 2), sigma))
+
+
+@pytest.mark.compiled
+def test_just_above_epsilon_where_many_proposals_are_thrown_away():
+    """Pairs of 4 people are proposed four times for each sample, and only a sample counts."""
+    records = grid(34, few=4, crowd=9)
+    passed = certified_runs(records, 600, k=5)
+    assert clopper_pearson(passed, 600)[0] <= promise(0.5).delta
+    assert naive.is_plausible(passed, 600, chance_of(records, naive.uniform(records, 2), 0.5, k=5))
 
 
 @pytest.mark.compiled

@@ -765,6 +765,19 @@ def test_only_samples_violate_when_so_asked():
     assert naive.is_plausible(len(ends[True]), 400, 0.5)
 
 
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_what_is_judged_is_the_image(people):
+    """Items 0 and 1 are one block: so many have it with 2, though each pair has one person alone."""
+    data = data_of([{0, 2}, {1, 2}, {0, 1, 2}][:people] + [{3}] * 3)
+    index = data.index.copy()
+    index.join(0, [0, 1])
+    block_of = np.array([0, 0, 2, 3, 4, 5, 6, 7], np.int32)
+    for k in range(1, 5):
+        draws = draws_of(data, 2, k)
+        answer = find_violation(data.sets, data.index.arrays, index.arrays, block_of, draws, 0, 50, 50, make_scratch())
+        assert answer[2] == (people < k)
+
+
 def test_images_and_people():
     blocks = np.zeros(MOST, np.int32)
     block_of = np.array([0, 0, 2, 2, 4], np.int32)
