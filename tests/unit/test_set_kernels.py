@@ -29,7 +29,7 @@ from shoal.kernels.set_records import (
     turn_over,
 )
 from shoal.kernels.set_sampling import draw_samples, find_violation, follow_chain
-from shoal.kernels.set_support import MOST, join_lists, set_bits
+from shoal.kernels.set_support import MOST, join_lists, set_bits, support_of
 from tests.reference import km as naive
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.plain import plain_kernels
@@ -297,6 +297,33 @@ def test_support_by_lists_and_by_bits(rows, bits_from, monkeypatch):
             for wanted in {1, 2, people - 1, people, people + 1, 10**9} - {0, -1}:
                 assert index.support(chosen, wanted) == min(people, wanted)
                 assert index.support(chosen[::-1], wanted) == min(people, wanted)
+
+
+def test_the_rarest_block_comes_first_and_cursors_begin_at_their_lists():
+    joins = Joins([range(9), [1, 4], range(0, 9, 2), [4]], 9)
+    arrays, cursors = joins.index.arrays, np.full(MOST, -1)
+    blocks = np.array([0, 1, 2, 3, 99], np.int32)
+    plain.set_support.sort_by_length(arrays, blocks, 4)
+    assert blocks.tolist() == [3, 1, 2, 0, 99]
+    blocks = np.array([2, 0, 1], np.int32)
+    plain.set_support.begin_lists(arrays, blocks, 3, cursors)
+    assert blocks.tolist() == [1, 2, 0]
+    assert cursors[:4].tolist() == [*arrays.starts[[1, 2, 0]].tolist(), -1]
+    assert support_of(arrays, blocks, cursors, 9) == 1  # the set 4
+    assert support_of(arrays, np.array([2], np.int32), cursors, 3) == 3
+
+
+@pytest.mark.parametrize("bits_from", [0, 512])
+def test_whether_a_set_has_the_other_blocks(bits_from, monkeypatch):
+    monkeypatch.setattr(km_index, "_BITS_FROM", bits_from)
+    arrays = Joins([range(9), [1, 4], range(0, 9, 2)], 9).index.arrays
+    answers, cursors = [], np.zeros(MOST, np.int64)
+    blocks = np.array([0, 2, 1], np.int32)
+    cursors[:3] = arrays.starts[blocks]
+    for row in range(9):
+        answers.append(plain.set_support.has_rest(arrays, blocks, 3, cursors, row))
+    # By lists it is over once one of them is through: no set after the last that has block 1.
+    assert answers == [0, 0, 0, 0, 1, *([0, -1, 0, -1] if bits_from == 0 else [0, 0, 0, 0])]
 
 
 def test_whether_words_of_bits_are_looked_at():
@@ -640,6 +667,79 @@ def test_counting_on_joined_blocks():
         assert found.distinct == len(naive.itemsets(shown, size))
 
 
+WALKED = [{0, 1, 2}, {1, 2}, {2}, {0, 2, 3}, {2, 3}, {2, 3}]
+"""By rank, the rarest first: 0 (two people), 1 (two), 3 (three), 2 (six)."""
+
+
+def walking(size=3):
+    counting = plain_counting(WALKED)
+    assert counting.names.tolist() == [0, 1, 3, 2]
+    ((walk, found),) = counting._rooms(size, 1)
+    return plain.set_counting, counting, walk, found
+
+
+def test_a_walk_step_by_step():
+    """Who has block 0: {0, 1, 2} and {0, 2, 3}. After it come 1 (once), 3 (once) and 2 (twice)."""
+    steps, counting, walk, _ = walking()
+    sets = counting._sets
+    people = sets.owners[sets.owner_starts[0] : sets.owner_starts[1]].tolist()
+    assert len(people) == 2
+    walk.prefix[0] = 0
+    walk.rows[0, :2] = people
+    walk.places[0, :2] = [steps.place_of(sets, row, 0) for row in people]
+    walk.state[0] = [0, 0, 0, 2]
+    steps.count_following(sets, walk, 0)
+    assert walk.counts[0].tolist() == [0, 1, 1, 2]
+    assert sorted(walk.touched[0, : walk.state[0, 0]].tolist()) == [1, 2, 3]
+    steps.split_following(sets, walk, 0, 2)  # those of one person are left out
+    assert (walk.ends[0, 1], walk.ends[0, 2]) == (-1, -1)
+    assert walk.rows[1, :2].tolist() == people
+    assert sets.ranks[walk.places[1, :2]].tolist() == [3, 3]
+    assert steps.go_deeper(walk, 0)
+    assert walk.prefix[:2].tolist() == [0, 3]
+    assert walk.state[1, 2:].tolist() == [0, 2]
+    assert not steps.go_deeper(walk, 0)
+    steps.forget_counts(walk, 0)
+    assert not walk.counts.any()
+
+
+def test_the_last_step_of_a_walk_judges():
+    steps, counting, walk, found = walking(2)
+    sets, key = counting._sets, np.uint64(1)
+    owners = sets.owners[sets.owner_starts[2] : sets.owner_starts[3]]  # of block 3: all three have 2 as well
+    walk.prefix[0] = 2
+    walk.rows[0, :3] = owners
+    walk.places[0, :3] = [steps.place_of(sets, row, 2) for row in owners]
+    walk.state[0] = [0, 0, 0, 3]
+    steps.enter(sets, walk, 0, 2, 4, 1, counting.names, key, found)
+    assert found.tally.tolist() == [1, 1, 0, 1]
+    assert found.sets[0].tolist() == [3, 2]
+    assert not walk.counts.any()
+    steps.count_following(sets, walk, 0)
+    steps.judge_following(walk, 0, 2, 3, counting.names, key, found)  # three are enough for three
+    assert found.tally.tolist() == [1, 1, 0, 2]
+    steps.walk_from(sets, walk, 0, 2, 2, 3, counting.names, key, found)  # block 0 has fewer than the least
+    assert found.tally[TOTAL] == 1
+
+
+def test_violations_are_noted_by_the_numbers_of_their_blocks():
+    steps, counting, walk, _ = walking(2)
+    found = Found(np.zeros((3, 2), np.int32), np.zeros(3, np.uint64), np.array([0, 0, 1, 0]))
+    for first in range(4):
+        walk.prefix[:2] = [first, 3]
+        word = int(steps.hash_of(counting.names[[first, 3]], 2, np.uint64(7)))
+        before = int(found.tally[KEPT])
+        zeros = int(found.tally[ZEROS])
+        steps.note_violation(found, walk.prefix, 2, counting.names, np.uint64(7))
+        if trailing_zeros(word) >= zeros and before + 1 < 3:
+            assert found.tally[KEPT] == before + 1
+            assert found.hashes[before] == word
+            assert found.sets[before].tolist() == counting.names[[first, 3]].tolist()
+        elif trailing_zeros(word) < zeros:
+            assert found.tally[KEPT] == before
+    assert found.tally[TOTAL] == 4
+
+
 # ---- mending
 
 
@@ -776,6 +876,65 @@ def test_what_is_judged_is_the_image(people):
         draws = draws_of(data, 2, k)
         answer = find_violation(data.sets, data.index.arrays, index.arrays, block_of, draws, 0, 50, 50, make_scratch())
         assert answer[2] == (people < k)
+
+
+def test_sets_are_picked_by_their_weight():
+    data = data_of(SOME)
+    drawing, coins = plain.set_sampling, np.zeros(1, np.uint64)
+    plain.coins.start_coins(coins, KEY, 0)
+    for by_person in (False, True):
+        sizes = data.sizes(2, by_person=by_person)
+        picked = Counter(int(drawing.pick_set(sizes, coins)) for _ in range(4000))
+        weights = {row: 1 if by_person else int(n * (n - 1) // 2) for row, n in enumerate(data.set_sizes) if n >= 2}
+        shares = {row: weight / sum(weights.values()) for row, weight in weights.items()}
+        assert naive.chi_square_score(picked, shares) < 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+def test_itemsets_of_a_set_are_uniform(size):
+    data = data_of(SOME)
+    drawing, coins, itemset = plain.set_sampling, np.zeros(1, np.uint64), np.zeros(MOST, np.int32)
+    plain.coins.start_coins(coins, KEY, size)
+    found = Counter()
+    for _ in range(2000):
+        drawing.pick_itemset(data.sets, len(SOME) - 1, size, coins, itemset)  # the longest comes last
+        found[frozenset(itemset[:size].tolist())] += 1
+    assert naive.chi_square_score(found, naive.uniform([SOME[4]], size)) < 4
+
+
+def test_a_proposal_and_what_becomes_of_it():
+    """Drawn by the number's own coins: proposed, then kept with one over its support."""
+    data = data_of(SOME)
+    drawing, draws, scratch = plain.set_sampling, draws_of(data, 2), make_scratch()
+    own, kept, proposed = data.index.arrays, Counter(), Counter()
+    for number in range(3000):
+        is_sample, people = drawing.draw_one(data.sets, own, draws, number, scratch, 9)
+        itemset = frozenset(scratch.itemset[:2].tolist())
+        assert people == naive.support(SOME, itemset)
+        plain.coins.start_coins(scratch.coins, KEY, number)
+        drawing.propose(data.sets, draws, scratch.coins, scratch.other)
+        assert frozenset(scratch.other[:2].tolist()) == itemset
+        proposed[itemset] += 1
+        kept[itemset] += is_sample
+    assert naive.chi_square_score(proposed, naive.proposals(SOME, 2)) < 4
+    for itemset, count in proposed.items():
+        assert naive.is_plausible(kept[itemset], count, 1 / naive.support(SOME, itemset))
+
+
+def test_likelihoods_and_a_walk():
+    data = data_of(SOME)
+    drawing, scratch = plain.set_sampling, make_scratch()
+    chain = as_chain(data, draws_of(data, 2))
+    people = sum(len(record) >= 2 for record in SOME)
+    for itemset, share in naive.by_person(SOME, 2).items():
+        found = drawing.likelihood(data.sets, data.index.arrays, chain, np.array(sorted(itemset), np.int32), scratch)
+        assert found == pytest.approx(float(share) * people)
+    trails = np.zeros((2, 30))
+    plain.coins.start_coins(scratch.coins, KEY, 4)
+    drawing.walk_chain(data.sets, data.index.arrays, chain._replace(steps=30), scratch, trails[0])
+    follow_chain(data.sets, data.index.arrays, chain._replace(steps=30), 4, make_scratch(), trails[1])
+    assert trails[0].tolist() == trails[1].tolist()
+    assert len(set(trails[0].tolist())) > 1  # it moves
 
 
 def test_images_and_people():
