@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from shoal.anonymizers.fast import Fast
     from shoal.anonymizers.iot_anonymization import IotAnonymization
     from shoal.anonymizers.k_varp import KVarp
+    from shoal.anonymizers.km_anonymity import KmAnonymity
+    from shoal.anonymizers.km_apriori import KmApriori
+    from shoal.anonymizers.km_uniqueness import uniqueness
     from shoal.anonymizers.least_loss import LeastLoss
     from shoal.anonymizers.restoring import restore
     from shoal.anonymizers.z_anonymity import ZAnonymity
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "LeastLoss",
-    "Numeric", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore",
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
+    "KmApriori", "LeastLoss",
+    "Numeric", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -38,6 +42,8 @@ _PLACES = {
     "Hierarchy": "shoal.hierarchies",
     "IotAnonymization": "shoal.anonymizers.iot_anonymization",
     "KVarp": "shoal.anonymizers.k_varp",
+    "KmAnonymity": "shoal.anonymizers.km_anonymity",
+    "KmApriori": "shoal.anonymizers.km_apriori",
     "LeastLoss": "shoal.anonymizers.least_loss",
     "Numeric": "shoal.schema",
     "Pipeline": "shoal.pipeline",
@@ -47,6 +53,7 @@ _PLACES = {
     "ZAnonymity": "shoal.anonymizers.z_anonymity",
     "audit": "shoal.auditor",
     "restore": "shoal.anonymizers.restoring",
+    "uniqueness": "shoal.anonymizers.km_uniqueness",
 }
 
 

@@ -21,6 +21,9 @@ from shoal.anonymizers.km_settings import Adversary, KmSettings, Sampler, check_
 from shoal.errors import InputError
 from shoal.models.km_bounds import Bound
 
+Tried = tuple[Search, frozenset[int]]
+"""A search that is done, and the sizes that were counted."""
+
 
 class KmAnonymity:
     """k^m-anonymity by generalization: items are joined into blocks until up to m known items single nobody out.
@@ -65,7 +68,7 @@ class KmAnonymity:
 
     method: ClassVar[str] = "k^m"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - they are what the method is about
         self,
         k: int | Sequence[int] = 10,
         m: int = 5,
@@ -110,16 +113,16 @@ class KmAnonymity:
 
     # ---- for results
 
-    def read(
-        self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None
-    ) -> SetData:
+    def read(self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None) -> SetData:
         """Records by the numbers of names; raises InputError when there are fewer than k."""
         return self._data(read_records(records), names, known)
 
     def _data(self, read: ReadRecords, names: Sequence[str], known: npt.NDArray[np.bool_] | None) -> SetData:
         most = max(self.settings.k)
         if len(read) < most:
-            raise InputError(f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less")
+            raise InputError(
+                f"{len(read):,} records cannot hide anybody among {most:,}; give more records, or ask for less"
+            )
         return SetData(read.starts, read.numbered(names, known=known), names)
 
     def certified(self, data: SetData, partition: Partition, *, join: bool) -> tuple[Partition, Certificate]:
@@ -142,7 +145,7 @@ class KmAnonymity:
         settings = self.settings
         return settings.must_count(size) or (settings.may_count(size) and search.counting().steps(size) <= AFFORDABLE)
 
-    def _search(self, start: Search) -> tuple[Search, frozenset[int]]:
+    def _search(self, start: Search) -> Tried:
         """The best of some trials, and the sizes that were counted.
 
         The sizes counted first are the same in all trials and done once, unless nothing comes after them.
@@ -156,7 +159,7 @@ class KmAnonymity:
             found = [min(found, key=lambda one: one[0].partition.error)]
         return found[0]
 
-    def _settle_first(self, search: Search) -> tuple[Search, frozenset[int]]:
+    def _settle_first(self, search: Search) -> Tried:
         counted: set[int] = set()
         for size in self._sizes(search.data):
             if not self._counts(search, size):
@@ -165,7 +168,7 @@ class KmAnonymity:
             counted.add(size)
         return search, frozenset(counted)
 
-    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> tuple[Search, frozenset[int]]:
+    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> Tried:
         done = set(counted)
         for size in rest:
             if self._counts(search, size):
@@ -175,5 +178,5 @@ class KmAnonymity:
                 search.settle_sampled(size, trial)
         return search, frozenset(done)
 
-    def _try_all(self, search: Search, trial: int) -> tuple[Search, frozenset[int]]:
+    def _try_all(self, search: Search, trial: int) -> Tried:
         return self._try(search, frozenset(), list(self._sizes(search.data)), trial)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.anonymizers.km_index import BlockIndex
-from shoal.kernels.set_counting import KEPT, TOTAL, ZEROS, Found, Ranked, Walk, find_violations, following
+from shoal.kernels.set_counting import DISTINCT, KEPT, TOTAL, ZEROS, Found, Ranked, Walk, find_violations, following
 from shoal.kernels.set_records import turn_over
 
 Ints = npt.NDArray[np.int64]
@@ -27,6 +27,8 @@ class Violations:
     """Sets of blocks that too few people have: how many, and some or all of them in an order that a key decides."""
 
     total: int
+    distinct: int
+    """How many sets of blocks were looked at; all there are where every prefix was."""
     sets: npt.NDArray[np.int32]
 
 
@@ -55,11 +57,15 @@ class Counting:
         """How many times a set of blocks of this size occurs with somebody: the steps that counting takes."""
         return sum(int(people) * comb(length, size) for length, people in enumerate(self._sizes.tolist()) if people)
 
-    def violations(self, size: int, k: int, key: int) -> Violations:
-        """Sets of blocks of a size that somebody, but fewer than k people have."""
+    def violations(self, size: int, k: int, key: int = 0, *, least: int | None = None) -> Violations:
+        """Sets of blocks of a size that somebody, but fewer than k people have.
+
+        Those in which fewer than `least` people (by default k) have all but the most common block are left out.
+        """
+        least = k if least is None else least
         if size == 1:
             few = self.names[np.diff(self._sets.owner_starts) < k]
-            return Violations(len(few), np.sort(few)[:, None])
+            return Violations(len(few), len(self.names), np.sort(few)[:, None])
         threads = os.cpu_count() or 1
         tasks = [np.arange(first, len(self.names), threads * _TASKS_A_THREAD)
                  for first in range(min(threads * _TASKS_A_THREAD, len(self.names)))]  # fmt: skip
@@ -69,7 +75,7 @@ class Counting:
 
         def work(ranks: Ints) -> None:
             walk, found = room = rooms.get()
-            find_violations(self._sets, walk, ranks, size, k, self.names, np.uint64(key), found)
+            find_violations(self._sets, walk, ranks, size, k, least, self.names, np.uint64(key), found)
             rooms.put(room)
 
         with ThreadPoolExecutor(threads) as pool:
@@ -88,7 +94,9 @@ class Counting:
                 np.empty((depths, blocks), np.int64), np.empty((depths, room), np.int32),
                 np.empty((depths, room), np.int64), np.zeros((depths + 1, 4), np.int64), np.zeros(2 * size, np.int32),
             )  # fmt: skip
-            found = Found(np.empty((_MOST_KEPT, size), np.int32), np.empty(_MOST_KEPT, np.uint64), np.zeros(3, np.int64))
+            found = Found(
+                np.empty((_MOST_KEPT, size), np.int32), np.empty(_MOST_KEPT, np.uint64), np.zeros(4, np.int64)
+            )
             yield walk, found
 
 
@@ -103,4 +111,5 @@ def _joined(parts: list[Found], size: int) -> Violations:
     sets = np.concatenate([part.sets[:count] for part, count in zip(parts, kept, strict=True)])
     chosen = np.flatnonzero(hashes & mask == 0)
     order = chosen[np.lexsort((*sets[chosen].T, hashes[chosen]))]
-    return Violations(total, sets[order].reshape(-1, size))
+    distinct = sum(int(part.tally[DISTINCT]) for part in parts)
+    return Violations(total, distinct, sets[order].reshape(-1, size))

@@ -76,6 +76,14 @@ class GraphPartition(Blocks):
             self._costs[block] = self._cost.cost(self._members[block], self._weight[block])
         self._joins: dict[tuple[int, int], tuple[Move, float]] = {}
 
+    def reweigh(self, weights: npt.NDArray[np.int64]) -> None:
+        """Take other weights for the blocks as they stand; labels stay what they are."""
+        self._set_weights(weights, len(self.names))
+        self._weight = [int(self._weights[members].sum()) for members in self._members]
+        for block in np.unique(self._block_of).tolist():
+            self._costs[block] = self._cost.cost(self._members[block], self._weight[block])
+        self._joins = {}
+
     def moves(self, blocks: Sequence[int]) -> list[Move]:
         """List the joins of these blocks with those beside them, the least first."""
         pairs = {

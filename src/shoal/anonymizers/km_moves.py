@@ -58,6 +58,9 @@ class Partition(Protocol):
     def start(self, weights: npt.NDArray[np.int64]) -> None:
         """Put every item into a block of its own again; `weights` says how many people have each item."""
 
+    def reweigh(self, weights: npt.NDArray[np.int64]) -> None:
+        """Take other weights for the blocks as they stand."""
+
     def moves(self, blocks: Sequence[int]) -> list[Move]:
         """List the smallest strictly coarser partitions that change one of these blocks, the least first."""
 

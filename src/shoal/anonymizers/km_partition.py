@@ -21,7 +21,7 @@ Generalize = Hierarchy | Neighbourhood | Mapping[str, Iterable[str]] | Iterable[
 
 def make_partition(
     generalize: Generalize | object, error: ErrorChoice = None, *, items: Iterable[str] | None = None
-) -> TreePartition | GraphPartition:
+) -> Partition:
     """Every item in a block of its own, and which of them may be joined.
 
     Parameters

@@ -20,7 +20,9 @@ from shoal.errors import InputError
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
-_MANY = "give an iterable of sets, an Arrow list column, a path to a file with one record a line, or (person, item) rows"
+_MANY = (
+    "give an iterable of sets, an Arrow list column, a path to a file with one record a line, or (person, item) rows"
+)
 
 
 @dataclass(frozen=True, slots=True)

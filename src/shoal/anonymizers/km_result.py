@@ -154,7 +154,9 @@ class KmResult:
         return KmResult(self._method, self._data, partition, certificate, fitted=self._fitted)
 
     def _partition_for(self, data: SetData) -> Partition:
-        return self._method.reweighted(self._partition, data.weights)
+        partition = self._partition.copy()
+        partition.reweigh(data.weights)
+        return partition
 
 
 def _gathered(starts: Ints, items: Codes, order: Ints) -> tuple[Ints, Codes]:

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from shoal.anonymizers.km_coins import coin_key
 from shoal.anonymizers.km_counting import Counting
 from shoal.anonymizers.km_data import SetData
+from shoal.anonymizers.km_drawing import as_chain, make_draws, make_scratch
 from shoal.anonymizers.km_index import BlockIndex
 from shoal.anonymizers.km_partition import Partition
-from shoal.anonymizers.km_settings import MOST_ITEMS, KmSettings
+from shoal.anonymizers.km_settings import KmSettings
 from shoal.kernels.set_mending import next_violation
-from shoal.kernels.set_sampling import Scratch, Sizes, find_violation
+from shoal.kernels.set_sampling import Draws, Scratch, find_violation
 
 _SHORTEST: Final = 8
 _LONGEST: Final = 512
@@ -27,19 +28,6 @@ AFFORDABLE: Final = 1_000_000_000
 """Sets of blocks that are counted rather than sampled, where the user leaves it open: some seconds."""
 Progress = Callable[[str, int, int], None]
 """Is told what is done, the size, and how many blocks are left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """Which itemsets are drawn, and when one violates."""
-
-    size: int
-    k: int
-    sizes: Sizes
-    key: npt.NDArray[np.uint64]
-    by_person: bool
-    samples_only: bool
-    """Whether only proposals that are samples can violate: so it is when a share is to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +48,16 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def make_scratch() -> Scratch:
-    """Room for one thread."""
-    return Scratch(
-        np.zeros(1, np.uint64), np.zeros(MOST_ITEMS, np.int32), np.zeros(MOST_ITEMS, np.int32),
-        np.zeros(MOST_ITEMS, np.int64),
-    )  # fmt: skip
-
-
 class Search:
     """A partition under way, with the index of its blocks."""
 
     def __init__(
-        self, data: SetData, partition: Partition, settings: KmSettings, index: BlockIndex, progress: Progress | None = None
+        self,
+        data: SetData,
+        partition: Partition,
+        settings: KmSettings,
+        index: BlockIndex,
+        progress: Progress | None = None,
     ) -> None:
         self.data = data
         self.partition = partition
@@ -151,15 +136,17 @@ class Search:
                 self.mend(drawn.violation, draw.k)
                 number = drawn.end
 
-    def drawing(self, size: int, *purpose: str | int, by_person: bool, samples_only: bool) -> Drawing | None:
+    def drawing(self, size: int, *purpose: str | int, by_person: bool, samples_only: bool) -> Draws | None:
         """How to draw itemsets of a size; None when nobody has so many items."""
-        sizes = self.data.sizes(size, by_person=by_person)
-        if sizes is None:
-            return None
         key = coin_key(self._settings.seed, self.data.fingerprint, size, by_person, *purpose)
-        return Drawing(size, self._settings.k[size - 1], sizes, key, by_person, samples_only)
+        draws = make_draws(self.data, size, self._settings.k[size - 1], key, by_person=by_person)
+        if draws is None:
+            return None
+        if self._settings.sampler == "chain" and not by_person:
+            draws = as_chain(self.data, draws)
+        return draws._replace(samples_only=samples_only)
 
-    def draw(self, draw: Drawing, *, first: int = 0, wanted: int) -> Drawn:
+    def draw(self, draw: Draws, *, first: int = 0, wanted: int) -> Drawn:
         """Draw from proposal `first` on until so many samples have passed, or one violates.
 
         Chunks go to threads and are looked at in order: how many threads there are changes nothing. They are short at
@@ -182,10 +169,10 @@ class Search:
                     return Drawn(drawn.end, passed, drawn.violation)
             first, chunk = chunks[-1][1], min(2 * chunk, _LONGEST)
 
-    def _draw_chunk(self, draw: Drawing, first: int, last: int, wanted: int, scratch: Scratch) -> Drawn:
+    def _draw_chunk(self, draw: Draws, first: int, last: int, wanted: int, scratch: Scratch) -> Drawn:
         end, passed, violates = find_violation(
-            self.data.sets, draw.sizes, self.data.index.arrays, self.index.arrays, self.partition.block_of, draw.size,
-            draw.k, draw.by_person, draw.samples_only, draw.key, first, last, wanted, scratch,
+            self.data.sets, self.data.index.arrays, self.index.arrays, self.partition.block_of, draw, first, last,
+            wanted, scratch,
         )  # fmt: skip
         return Drawn(int(end), int(passed), scratch.itemset[: draw.size].tolist() if violates else None)
 

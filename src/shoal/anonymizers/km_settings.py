@@ -45,7 +45,9 @@ class KmSettings:
 
     def must_count(self, size: int) -> bool:
         """Whether this size has to be counted, whatever it takes."""
-        return self.sigma[size - 1] == 1 or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
+        return (
+            self.sigma[size - 1] == 1 or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
+        )
 
     def may_count(self, size: int) -> bool:
         """Whether this size may be counted instead of sampled."""
@@ -104,7 +106,9 @@ def _is_crowd(value: object) -> bool:
 
 
 def _is_sigma(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0.5 <= value <= 1
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0.5 <= value <= 1
+    )
 
 
 def _by_size(name: str, given: Any, m: int, problems: list[str], is_right: Any, meaning: str) -> Sequence[Any]:

@@ -110,6 +110,15 @@ class TreePartition(Blocks):
         self._costs = np.array([self._node_cost(int(shape.leaf_of[item])) for item in shape.item_at])
         self._lifts: dict[int, tuple[Move, float]] = {}
 
+    def reweigh(self, weights: npt.NDArray[np.int64]) -> None:
+        """Take other weights for the blocks as they stand."""
+        self._set_weights(weights, len(self._shape.names))
+        self._weight_before = np.concatenate([[0], np.cumsum(self._weights[self._shape.item_at])])
+        self._costs = np.zeros(len(self._shape.names))
+        for place in np.flatnonzero(self._is_first):
+            self._costs[place] = self._node_cost(self._node(int(self._shape.item_at[place])))
+        self._lifts = {}
+
     def moves(self, blocks: Sequence[int]) -> list[Move]:
         """List the lifts of these blocks, the least first."""
         nodes = {self._shape.lift[self._node(block)] for block in blocks} - {NOWHERE}

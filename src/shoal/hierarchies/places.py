@@ -164,7 +164,7 @@ class Places(Neighbourhood):
             "x": self.x.tolist(),
             "y": self.y.tolist(),
             "geographic": self.geographic,
-            "region": None if region is None else shapely.geometry.mapping(region),
+            "region": None if region is None else _plain(shapely.geometry.mapping(region)),
         }
 
     def distance(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
@@ -211,6 +211,15 @@ class Places(Neighbourhood):
         x, y = np.radians(self.x), np.radians(self.y)
         points = np.column_stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)])
         return Ground(points, np.radians(self.centroids)[site_of], shares, EARTH_RADIUS_M)
+
+
+def _plain(geojson: dict[str, Any]) -> dict[str, Any]:
+    """The same with lists, as JSON gives it back."""
+
+    def listed(part: Any) -> Any:
+        return [listed(inner) for inner in part] if isinstance(part, tuple) else part
+
+    return {"type": geojson["type"], "coordinates": listed(geojson["coordinates"])}
 
 
 def _plane(points: FloatArray, *, geographic: bool) -> tuple[Moving, Moving]:

@@ -3,6 +3,7 @@
 Depth first: the people who have a first block, then of those who have a second, and so on; at the last step the
 blocks that come after are only counted. Blocks are ranked from the rarest on, which keeps what is copied short. Every
 prefix shorter than the size has enough people already, or it is left alone: it is a violation of a smaller size.
+Where all that occur are to be counted, nothing is left alone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Found(NamedTuple):
 
 
 TOUCHED, NEXT, BEGIN, END = range(4)
-KEPT, TOTAL, ZEROS = range(3)
+KEPT, TOTAL, ZEROS, DISTINCT = range(4)
 
 
 @piece
@@ -97,14 +98,14 @@ def forget_counts(walk, depth):
 
 
 @piece
-def split_following(sets, walk, depth, k):
-    """List the people of each rank that comes after, one depth down; those of too few are left out."""
+def split_following(sets, walk, depth, least):
+    """List the people of each rank that comes after, one depth down; those of fewer than the least are left out."""
     counts, ends = walk.counts[depth], walk.ends[depth]
     filled = 0
     for t in range(walk.state[depth, TOUCHED]):
         rank = walk.touched[depth, t]
-        ends[rank] = filled if counts[rank] >= k else -1
-        filled += counts[rank] if counts[rank] >= k else 0
+        ends[rank] = filled if counts[rank] >= least else -1
+        filled += counts[rank] if counts[rank] >= least else 0
     for at in range(walk.state[depth, BEGIN], walk.state[depth, END]):
         row = walk.rows[depth, at]
         for place in range(walk.places[depth, at] + 1, sets.starts[row + 1]):
@@ -162,6 +163,7 @@ def note_violation(found, prefix, size, names, key):
 @piece
 def judge_following(walk, depth, size, k, names, key, found):
     """Note every rank that comes after with fewer than k people."""
+    found.tally[DISTINCT] += walk.state[depth, TOUCHED]
     for t in range(walk.state[depth, TOUCHED]):
         rank = walk.touched[depth, t]
         if walk.counts[depth, rank] < k:
@@ -170,7 +172,7 @@ def judge_following(walk, depth, size, k, names, key, found):
 
 
 @piece
-def enter(sets, walk, depth, size, k, names, key, found):
+def enter(sets, walk, depth, size, k, least, names, key, found):
     """Look at the people in question at one depth: judge at the last one, else list who goes deeper."""
     count_following(sets, walk, depth)
     if depth == size - 2:
@@ -178,7 +180,7 @@ def enter(sets, walk, depth, size, k, names, key, found):
         forget_counts(walk, depth)
         walk.state[depth, TOUCHED] = 0
     else:
-        split_following(sets, walk, depth, k)
+        split_following(sets, walk, depth, least)
 
 
 @piece
@@ -198,10 +200,10 @@ def go_deeper(walk, depth):
 
 
 @piece
-def walk_from(sets, walk, rank, size, k, names, key, found):
+def walk_from(sets, walk, rank, size, k, least, names, key, found):
     """All violations of a size, two or more, whose rarest block has this rank."""
     begin, end = sets.owner_starts[rank], sets.owner_starts[rank + 1]
-    if end - begin < k:
+    if end - begin < least:
         return
     walk.prefix[0] = rank
     for at in range(begin, end):
@@ -210,18 +212,21 @@ def walk_from(sets, walk, rank, size, k, names, key, found):
     walk.state[0, BEGIN] = 0
     walk.state[0, END] = end - begin
     depth = 0
-    enter(sets, walk, depth, size, k, names, key, found)
+    enter(sets, walk, depth, size, k, least, names, key, found)
     while depth >= 0:
         if go_deeper(walk, depth):
             depth += 1
-            enter(sets, walk, depth, size, k, names, key, found)
+            enter(sets, walk, depth, size, k, least, names, key, found)
         else:
             forget_counts(walk, depth)
             depth -= 1
 
 
 @kernel
-def find_violations(sets, walk, ranks, size, k, names, key, found):
-    """All violations whose rarest block has one of these ranks, in their order."""
+def find_violations(sets, walk, ranks, size, k, least, names, key, found):
+    """All violations whose rarest block has one of these ranks, in their order.
+
+    Prefixes of fewer than `least` people are left alone.
+    """
     for r in range(len(ranks)):
-        walk_from(sets, walk, ranks[r], size, k, names, key, found)
+        walk_from(sets, walk, ranks[r], size, k, least, names, key, found)

@@ -22,7 +22,7 @@ def count_items(items, counts):
 
 @kernel
 def turn_over(starts, items, ends, owners):
-    """List the owners of each item in order; `ends` comes in as where each list begins and goes out as where it ends."""
+    """List the owners of each item in order. `ends` comes in as where lists begin, and goes out as where they end."""
     for row in range(len(starts) - 1):
         for at in range(starts[row], starts[row + 1]):
             item = items[at]

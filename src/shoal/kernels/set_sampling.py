@@ -2,7 +2,8 @@
 
 A proposal picks a set with a probability proportional to how many itemsets of the size it has, and a uniform itemset
 of it. Kept with one over its support it is uniform over all itemsets that occur. Picking sets uniformly instead draws
-as an adversary does who first picks a person. Sets stand in order of their size, so equal sizes are neighbours.
+as an adversary does who first picks a person. The paper's way is a Markov chain of such proposals. Sets stand in order
+of their size, so equal sizes are neighbours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from shoal.kernels.coins import next_below, next_unit, next_word, start_coins
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.set_support import support
+from shoal.kernels.set_support import support, weigh
 
 
 class Sets(NamedTuple):
@@ -30,7 +31,24 @@ class Sizes(NamedTuple):
     """Share of the sizes so far, in 2^-64; the last is not looked at."""
     first: np.ndarray
     """The first set of each size."""
-    count: np.ndarray
+    people: np.ndarray
+    """How many sets have each size."""
+
+
+class Draws(NamedTuple):
+    """Which itemsets are drawn, and when one violates."""
+
+    sizes: Sizes
+    size: int
+    k: int
+    by_person: bool
+    samples_only: bool
+    """Whether only proposals that are samples can violate."""
+    steps: int
+    """Steps of the Markov chain; 0 draws without one."""
+    shares: np.ndarray
+    """By the size of a set, the probability of one of its itemsets once the set is picked; for the chain."""
+    key: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -38,6 +56,7 @@ class Scratch(NamedTuple):
 
     coins: np.ndarray
     itemset: np.ndarray
+    other: np.ndarray
     blocks: np.ndarray
     cursors: np.ndarray
 
@@ -53,7 +72,7 @@ def pick_set(sizes, coins):
             high = middle
         else:
             low = middle + 1
-    return sizes.first[low] + next_below(coins, sizes.count[low])
+    return sizes.first[low] + next_below(coins, sizes.people[low])
 
 
 @piece
@@ -63,8 +82,7 @@ def pick_itemset(sets, row, size, coins, itemset):
     total = sets.starts[row + 1] - begin
     for m in range(size):
         last = total - size + m
-        place = next_below(coins, last + 1)
-        item = sets.items[begin + place]
+        item = sets.items[begin + next_below(coins, last + 1)]
         for other in range(m):
             if itemset[other] == item:
                 item = sets.items[begin + last]
@@ -90,48 +108,89 @@ def image(itemset, size, block_of, blocks):
 
 
 @piece
-def original_support(index, itemset, size, scratch, wanted):
+def people_with(own, itemset, size, scratch, wanted):
     """How many people have an itemset, counted up to `wanted`."""
     for m in range(size):
         scratch.blocks[m] = itemset[m]
-    return support(index, scratch.blocks, size, scratch.cursors, wanted)
+    return support(own, scratch.blocks, size, scratch.cursors, wanted)
 
 
 @piece
-def propose(sets, sizes, size, key, number, scratch):
-    """Draw the proposal of a number; return up to which support it is kept."""
-    start_coins(scratch.coins, key, number)
-    row = pick_set(sizes, scratch.coins)
-    pick_itemset(sets, row, size, scratch.coins, scratch.itemset)
-    return np.int64(min(1.0 / next_unit(scratch.coins), 9e18))
+def propose(sets, draws, coins, itemset):
+    """Draw an itemset of a set."""
+    pick_itemset(sets, pick_set(draws.sizes, coins), draws.size, coins, itemset)
 
 
 @piece
-def judge(sets, sizes, own, blocks, block_of, size, k, by_person, key, number, scratch):
-    """Draw one proposal; return whether it counts as a sample, and whether its image has fewer than k people.
+def likelihood(sets, own, draws, itemset, scratch):
+    """How likely an itemset is proposed, but for a factor: summed over everybody who has it."""
+    for m in range(draws.size):
+        scratch.blocks[m] = itemset[m]
+    return weigh(own, scratch.blocks, draws.size, scratch.cursors, sets.starts, draws.shares)
 
-    Whoever hides among k people with the items themselves does so with their blocks too.
-    """
-    limit = propose(sets, sizes, size, key, number, scratch)
-    people = original_support(own, scratch.itemset, size, scratch, k if by_person else max(k, limit + 1))
-    is_sample = by_person or people <= limit
-    if people >= k:
-        return is_sample, False
-    count = image(scratch.itemset, size, block_of, scratch.blocks)
-    return is_sample, support(blocks, scratch.blocks, count, scratch.cursors, k) < k
+
+@piece
+def walk_chain(sets, own, draws, scratch, trail):
+    """Walk the paper's Markov chain; the scratch holds where it ends, the trail the likelihoods on the way."""
+    propose(sets, draws, scratch.coins, scratch.itemset)
+    here = likelihood(sets, own, draws, scratch.itemset, scratch)
+    for step in range(draws.steps):
+        propose(sets, draws, scratch.coins, scratch.other)
+        there = likelihood(sets, own, draws, scratch.other, scratch)
+        if next_unit(scratch.coins) * there <= here:
+            here = there
+            for m in range(draws.size):
+                scratch.itemset[m] = scratch.other[m]
+        if step < len(trail):
+            trail[step] = here
 
 
 @kernel
-def find_violation(sets, sizes, own, blocks, block_of, size, k, by_person, samples_only, key, first, last, wanted, scratch):
+def follow_chain(sets, own, draws, number, scratch, trail):
+    """Walk the chain of a number and note the likelihoods on the way; for the test whether it forgot its start."""
+    start_coins(scratch.coins, draws.key, number)
+    walk_chain(sets, own, draws, scratch, trail)
+
+
+@piece
+def draw_one(sets, own, draws, number, scratch, least):
+    """Draw the itemset of a number; return whether it is a sample, and how many people have it, counted to `least`."""
+    start_coins(scratch.coins, draws.key, number)
+    if draws.steps > 0:
+        walk_chain(sets, own, draws, scratch, draws.shares[:0])
+        return True, people_with(own, scratch.itemset, draws.size, scratch, least)
+    propose(sets, draws, scratch.coins, scratch.itemset)
+    if draws.by_person:
+        return True, people_with(own, scratch.itemset, draws.size, scratch, least)
+    limit = np.int64(min(1.0 / next_unit(scratch.coins), 9e18))  # kept with one over its support
+    people = people_with(own, scratch.itemset, draws.size, scratch, max(least, limit + 1))
+    return people <= limit, people
+
+
+@piece
+def judge(sets, own, blocks, block_of, draws, number, scratch):
+    """Draw one proposal; return whether it is a sample, and whether its image has fewer than k people.
+
+    Whoever hides among k people with the items themselves does so with their blocks too.
+    """
+    is_sample, people = draw_one(sets, own, draws, number, scratch, draws.k)
+    if people >= draws.k or (draws.samples_only and not is_sample):
+        return is_sample, False
+    count = image(scratch.itemset, draws.size, block_of, scratch.blocks)
+    return is_sample, support(blocks, scratch.blocks, count, scratch.cursors, draws.k) < draws.k
+
+
+@kernel
+def find_violation(sets, own, blocks, block_of, draws, first, last, wanted, scratch):
     """Draw proposals from number `first` until one violates, `wanted` samples have passed, or `last` is reached.
 
     Return the number after the last proposal drawn, samples passed, and whether the last one violates; the scratch
-    holds its itemset. With `samples_only` proposals that are no samples cannot violate.
+    holds its itemset.
     """
     passed = 0
     for number in range(first, last):
-        is_sample, violates = judge(sets, sizes, own, blocks, block_of, size, k, by_person, key, number, scratch)
-        if violates and (is_sample or not samples_only):
+        is_sample, violates = judge(sets, own, blocks, block_of, draws, number, scratch)
+        if violates:
             return number + 1, passed, True
         passed += is_sample
         if passed >= wanted:
@@ -140,20 +199,20 @@ def find_violation(sets, sizes, own, blocks, block_of, size, k, by_person, sampl
 
 
 @kernel
-def draw_samples(sets, sizes, own, size, by_person, key, first, last, scratch, drawn, people):
-    """Draw proposals `first` to `last` and keep the samples: their items, and how many people have them.
+def draw_samples(sets, own, draws, first, last, wanted, scratch, drawn, people):
+    """Draw proposals from number `first` on and keep the samples: their items, and how many people have them.
 
-    Return how many were kept. People are counted in full.
+    People are counted up to the crowd asked for, at least. Return the number after the last proposal, and how many
+    samples were kept: `wanted` of them, unless `last` is reached first.
     """
     kept = 0
     for number in range(first, last):
-        limit = propose(sets, sizes, size, key, number, scratch)
-        wanted = np.int64(2**62) if by_person else limit + 1
-        found = original_support(own, scratch.itemset, size, scratch, wanted)
-        if not by_person and found > limit:
-            continue
-        for m in range(size):
-            drawn[kept, m] = scratch.itemset[m]
-        people[kept] = found
-        kept += 1
-    return kept
+        if kept == wanted:
+            return number, kept
+        is_sample, found = draw_one(sets, own, draws, number, scratch, draws.k)
+        if is_sample:
+            for m in range(draws.size):
+                drawn[kept, m] = scratch.itemset[m]
+            people[kept] = found
+            kept += 1
+    return last, kept

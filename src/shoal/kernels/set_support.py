@@ -48,6 +48,8 @@ def sort_by_length(index, blocks, count):
 @piece
 def leap(lists, at, end, row):
     """The first place from `at` on that holds no less than row: steps that double, then halves."""
+    if at < end and lists[at] >= row:
+        return at
     step = 1
     while at + step < end and lists[at + step] < row:
         at += step
@@ -62,35 +64,66 @@ def leap(lists, at, end, row):
     return low
 
 
+IN, OUT, OVER = 1, 0, -1
+
+
+@piece
+def begin_lists(index, blocks, count, cursors):
+    """Put the rarest block first and a cursor at the beginning of every list."""
+    sort_by_length(index, blocks, count)
+    for m in range(count):
+        cursors[m] = index.starts[blocks[m]]
+
+
+@piece
+def has_rest(index, blocks, count, cursors, row):
+    """Whether a set has all blocks after the first: IN or OUT; OVER when no later set can."""
+    for m in range(1, count):
+        block = blocks[m]
+        slot = index.slots[block]
+        if slot >= 0:
+            if not has_bit(index.bits, slot, row):
+                return OUT
+            continue
+        end = index.starts[block] + index.lengths[block]
+        cursors[m] = leap(index.lists, cursors[m], end, row)
+        if cursors[m] == end:
+            return OVER
+        if index.lists[cursors[m]] != row:
+            return OUT
+    return IN
+
+
 @piece
 def support(index, blocks, count, cursors, wanted):
     """How many sets have all these blocks, counted up to `wanted`. Puts the blocks in another order."""
-    sort_by_length(index, blocks, count)
-    for m in range(1, count):
-        cursors[m] = index.starts[blocks[m]]
+    begin_lists(index, blocks, count, cursors)
     found = 0
-    begin = index.starts[blocks[0]]
+    begin = cursors[0]
+    for at in range(begin, begin + index.lengths[blocks[0]]):
+        answer = has_rest(index, blocks, count, cursors, index.lists[at])
+        if answer == OVER:
+            break
+        found += answer
+        if found >= wanted:
+            break
+    return found
+
+
+@piece
+def weigh(index, blocks, count, cursors, starts, weights):
+    """The sum, over all sets that have these blocks, of a weight by the size of the set."""
+    begin_lists(index, blocks, count, cursors)
+    total = 0.0
+    begin = cursors[0]
     for at in range(begin, begin + index.lengths[blocks[0]]):
         row = index.lists[at]
-        is_in = True
-        for m in range(1, count):
-            block = blocks[m]
-            slot = index.slots[block]
-            if slot >= 0:
-                is_in = has_bit(index.bits, slot, row)
-            else:
-                end = index.starts[block] + index.lengths[block]
-                cursors[m] = leap(index.lists, cursors[m], end, row)
-                if cursors[m] == end:
-                    return found
-                is_in = index.lists[cursors[m]] == row
-            if not is_in:
-                break
-        if is_in:
-            found += 1
-            if found >= wanted:
-                return found
-    return found
+        answer = has_rest(index, blocks, count, cursors, row)
+        if answer == OVER:
+            break
+        if answer == IN:
+            total += weights[starts[row + 1] - starts[row]]
+    return total
 
 
 @kernel

@@ -1,0 +1,71 @@
+"""What a share found in samples says of the share in everything."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+_STEPS: Final = 200
+_TERMS: Final = 500
+_TINY: Final = 1e-300
+
+
+def clopper_pearson(found: int, samples: int, confidence: float = 0.99) -> tuple[float, float]:
+    """The exact interval of a share of which so many were found among so many samples.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(0, 100, 0.95)
+    >>> low, round(high, 4)
+    (0.0, 0.0362)
+    """
+    tail = (1 - confidence) / 2
+    low = 0.0 if found == 0 else _solve(lambda share: at_least(found, samples, share) - tail)
+    high = 1.0 if found == samples else _solve(lambda share: tail - (1 - at_least(found + 1, samples, share)))
+    return low, high
+
+
+def at_least(found: int, samples: int, share: float) -> float:
+    """The probability that at least so many of the samples are found, when that is the share."""
+    if found <= 0:
+        return 1.0
+    return _beta_share(found, samples - found + 1, share)
+
+
+def _solve(rising: object) -> float:
+    """Where a function that rises from below 0 to above crosses it."""
+    assert callable(rising)
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2
+
+
+def _beta_share(a: float, b: float, x: float) -> float:
+    """The regularized incomplete beta function, by Lentz's continued fraction."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, x) / a
+    return 1 - front * _fraction(b, a, 1 - x) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    up, down = 1.0, 1 - (a + b) * x / (a + 1)
+    down = 1 / (down if abs(down) > _TINY else _TINY)
+    value = down
+    for m in range(1, _TERMS):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            down = 1 + term * down
+            down = 1 / (down if abs(down) > _TINY else _TINY)
+            up = 1 + term / up
+            up = up if abs(up) > _TINY else _TINY
+            value *= up * down
+        if abs(up * down - 1) < 1e-15:
+            break
+    return value
