@@ -45,16 +45,16 @@ _GOLDEN: Final = 1.32471795724474602596
 """The plastic number; multiples of its inverse powers spread evenly over a square."""
 _SIZE_SHAPE, _SIZE_SCALE = 0.65285604, 8.0028839
 """Of a Weibull law rounded up and cut off at the longest: so it has the average and the deviation above."""
-_SKEW: Final = 0.95
+_SKEW: Final = 0.78
 """Deviation of the logarithm of a tower's attraction; gives the variation of popularity above."""
-_CORE_SHARE: Final = 0.32
+_CORE_SHARE: Final = 0.3
 """Of the towers: those who get around meet at these."""
-_CORE_EDGE: Final = 4.0
+_CORE_EDGE: Final = 8.0
 """How steeply attraction falls at the edge of the core, for those."""
 _REACH_M: Final = 900.0
 """Over this distance from somebody's centre places become less likely by a factor of e."""
 _AT_HOME: Final = 0.6
-_WANDERING_FROM: Final = 60.0
+_WANDERING_FROM: Final = 20.0
 """Who visits as many places draws half of them from the whole city."""
 _PEOPLE_A_TASK: Final = 1 << 16
 _PLACES_STREAM, _SKEW_STREAM, _SIZE_STREAM, _VISIT_STREAM = range(4)
