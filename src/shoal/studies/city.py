@@ -115,10 +115,11 @@ def make_places(seed: int = 0) -> Places:
 def _winding(angles: Floats) -> Floats:
     """Metres from the middle to the border: the area within is the city's."""
     waves = ((2, 0.10, 0.4), (3, 0.06, 2.0), (5, 0.03, 1.1))
-    shape = 1 + sum(height * np.cos(count * angles + phase) for count, height, phase in waves)
-    square = 1 + sum(height**2 / 2 for _, height, _ in waves)
-    radius: Floats = 1000 * math.sqrt(AREA_KM2 / math.pi / square) * shape
-    return radius
+    shape = np.ones_like(angles)
+    for count, height, phase in waves:
+        shape += height * np.cos(count * angles + phase)
+    square = 1 + sum(height**2 / 2 for _, height, _ in waves)  # of the shape, on average
+    return 1000 * math.sqrt(AREA_KM2 / math.pi / square) * shape
 
 
 def _from_the_middle(share: Floats) -> Floats:
