@@ -24,12 +24,13 @@ from shoal.studies.city import make_city, make_places
 
 
 class Phases:
-    """Seconds and blocks left by what was being done."""
+    """Seconds, those of all processors together, and blocks left, by what was being done."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.worked: dict[str, float] = {}
         self.blocks: dict[str, int] = {}
-        self._phase, self._since = "", 0.0
+        self._phase, self._since, self._worked = "", 0.0, 0.0
 
     def __call__(self, what: str, size: int, blocks: int) -> None:
         """Take what a run tells of itself."""
@@ -38,10 +39,11 @@ class Phases:
 
     def enter(self, phase: str) -> None:
         """End one phase and begin another."""
-        now = time.perf_counter()
+        now, worked = time.perf_counter(), time.process_time()
         if self._phase:
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
-        self._phase, self._since = phase, now
+            self.worked[self._phase] = self.worked.get(self._phase, 0.0) + worked - self._worked
+        self._phase, self._since, self._worked = phase, now, worked
 
     @contextmanager
     def within(self, phase: str) -> Iterator[None]:
@@ -65,11 +67,12 @@ def measure(people: int, *, city_seed: int = 0, **settings: Any) -> dict[str, An
         places, records = city.places, city.records
         del city
     city_megabytes = peak_megabytes()
-    begun = time.perf_counter()
+    begun, worked = time.perf_counter(), time.process_time()
     with phases.within("reading"):
         result = KmAnonymity(generalize=places, **settings).anonymize(records, progress=phases)
     return {
-        "people": people, **settings, "seconds": time.perf_counter() - begun, "phases": phases.seconds,
+        "people": people, **settings, "seconds": time.perf_counter() - begun,
+        "worked": time.process_time() - worked, "phases": phases.seconds, "worked_by_phase": phases.worked,
         "blocks_by_phase": phases.blocks, "blocks": len(result.blocks), "error": result.error,
         "city_megabytes": city_megabytes, "megabytes": peak_megabytes(),
     }  # fmt: skip
@@ -92,13 +95,14 @@ def _compile(settings: dict[str, Any]) -> None:
 
 def show(found: dict[str, Any]) -> None:
     """Print one run."""
-    print(
-        f"{found['people']:,} people: {found['seconds']:.1f} s, peak {found['megabytes']:,.0f} MB (with the city made "
-        f"{found['city_megabytes']:,.0f}), {found['blocks']} blocks, error {found['error']:.1f} m"
-    )
+    print(f"{found['people']:,} people: {found['seconds']:.1f} s (processors {found['worked']:.1f} s)")
+    print(f"  peak {found['megabytes']:,.0f} MB (when the city was made {found['city_megabytes']:,.0f} MB)")
+    print(f"  {found['blocks']} blocks, error {found['error']:.1f} m")
     for phase, seconds in found["phases"].items():
         blocks = found["blocks_by_phase"].get(phase)
-        print(f"  {phase:18s} {seconds:8.2f} s" + (f"   {blocks} blocks" if blocks else ""), flush=True)
+        worked = found["worked_by_phase"][phase]
+        left = f"   {blocks} blocks" if blocks else ""
+        print(f"  {phase:18s} {seconds:8.2f} s  (processors {worked:8.2f} s){left}", flush=True)
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ _QUICK_ROWS: Final = 1200
 _ALL_ADULT: Final = 30_162
 _KVARP_ROWS: Final = 30_000
 _KM_PEOPLE: Final = 20_000
-_QUICK_PEOPLE: Final = 2_000
+_QUICK_PEOPLE: Final = 1_000
 
 Tell = Callable[[int, int, str], None]
 

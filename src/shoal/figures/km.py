@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
@@ -15,6 +16,8 @@ Blocks = Mapping[str, Sequence[str]]
 PAPER: Final = "the paper"
 _FILLS: Final = ("#cfe3f3", "#fbe3c4", "#d5eee3", "#f3dbe8", "#fbf5c8", "#e3e3e3", "#e5d9f2")
 _INK: Final = "#444444"
+_MANY: Final = 600
+"""Blocks; with more of them borders are thin."""
 
 
 def draw_maps(path: str | PathLike[str], places: Places, maps: Mapping[str, Blocks], *, title: str) -> None:
@@ -61,30 +64,23 @@ def _draw_map(axis: Any, places: Places, blocks: Blocks) -> None:
     from matplotlib.collections import PolyCollection
 
     number = {name: place for place, name in enumerate(places.names)}
-    shapes = [
-        shapely.union_all([places.cells[places.site_of[number[item]]] for item in items]) for items in blocks.values()
-    ]
+    cells = [[places.cells[places.site_of[number[item]]] for item in items] for items in blocks.values()]
+    shapes = [shapely.union_all(of_block) for of_block in cells]
     fills = _fills(places, blocks, number)
-    rings = [(part.exterior.coords, fill) for shape, fill in zip(shapes, fills, strict=True) for part in _parts(shape)]
-    width = 0.3 if len(blocks) > 600 else 0.6
+    parts = [(part, fill) for shape, fill in zip(shapes, fills, strict=True) for part in shapely.get_parts(shape)]
+    parts.sort(key=lambda one: -one[0].area)  # what lies within another comes later, on top of it
+    corners = [part.exterior.coords for part, _ in parts]
+    width = 0.3 if len(blocks) > _MANY else 0.6
     axis.add_collection(
-        PolyCollection(
-            [ring for ring, _ in rings], facecolors=[fill for _, fill in rings], edgecolors=_INK, linewidths=width
-        )
+        PolyCollection(corners, facecolors=[fill for _, fill in parts], edgecolors=_INK, linewidths=width)
     )
     axis.autoscale_view()
     axis.set_aspect(1 / _shrinking(places))
 
 
-def _parts(shape: Any) -> Any:
-    return shapely.get_parts(shape)
-
-
 def _shrinking(places: Places) -> float:
     """How much shorter a degree is from west to east than from south to north, in the middle of the map."""
-    from math import cos, radians
-
-    return cos(radians(float(places.y.mean()))) if places.geographic else 1.0
+    return math.cos(math.radians(float(places.y.mean()))) if places.geographic else 1.0
 
 
 def _fills(places: Places, blocks: Blocks, number: Mapping[str, int]) -> list[str]:

@@ -120,7 +120,7 @@ def _readings() -> Section:
         "How we read the paper",
         [
             "How many samples must pass: the paper's 45,845 (σ = 0.99) and 5,866,617 (0.999) come from Hoeffding's "
-            "two-sided bound. Since every sample must pass, the exact bound gives the same promise from 760 and 10,228.",
+            "two-sided bound. All samples must pass, so the exact bound gives the same promise from 760 and 10,228.",
             "Samples are drawn uniformly and independently by rejection; the paper's Markov chain comes near to that.",
             "A release counts only when fresh samples, drawn after the last blocks were joined, have all passed.",
             "Its text and the captions of its Figure 3 give different numbers for m = 5 (350 and 296 blocks at σ = "
