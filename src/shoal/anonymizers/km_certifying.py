@@ -43,7 +43,7 @@ class Certifier:
 
     def _count(self, size: int) -> SizeCertificate:
         k = self._settings.k[size - 1]
-        if self._search.counting().violations(size, k, 0).total:
+        if not self._search.count_again(size):
             if not self._may_join:
                 raise NotCertified(f"size {size}: itemsets were found that somebody, but fewer than {k} people have")
             self._search.settle_counted(size, "certify")

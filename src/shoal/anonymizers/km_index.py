@@ -13,8 +13,10 @@ from shoal.kernels.set_support import MOST, Index, join_lists, set_bits, support
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-_BITS_FROM: Final = 32
-"""A block that one in so many sets has gets a row of bits: it takes no more room than the list."""
+_BITS_FROM: Final = 512
+"""A block that one in so many sets has gets a row of bits: to look at a bit is quicker than to search a list."""
+_BITS_ROOM: Final = 1 << 30
+"""Bytes of memory for bits."""
 
 
 class BlockIndex:
@@ -37,10 +39,11 @@ class BlockIndex:
         slots = np.full(len(counts), -1, np.int32)
         common = np.flatnonzero(counts * _BITS_FROM >= max(rows, 1))
         # Joining never makes lists longer in all, so there are never more common blocks than this.
-        most = min(len(counts), _BITS_FROM * len(items) // max(rows, 1) + 1)
-        bits = np.zeros((most, (rows >> 6) + 1), np.uint64)
+        words = (rows >> 6) + 1
+        most = min(len(counts), _BITS_FROM * len(items) // max(rows, 1) + 1, _BITS_ROOM // (8 * words))
+        bits = np.zeros((most, words), np.uint64)
         made = cls(Index(lists, ends[:-1].copy(), counts.copy(), slots, bits), rows, len(items), list(range(most)))
-        for block in common.tolist():
+        for block in common[np.argsort(-counts[common], kind="stable")].tolist():
             made._give_bits(block)
         return made
 
@@ -99,9 +102,12 @@ class BlockIndex:
             set_bits(index.lists, index.starts[gone], index.lengths[gone], index.bits, old)
         elif length * _BITS_FROM >= self._rows:
             self._give_bits(kept)
-            set_bits(index.lists, index.starts[gone], index.lengths[gone], index.bits, index.slots[kept])
+            if index.slots[kept] >= 0:
+                set_bits(index.lists, index.starts[gone], index.lengths[gone], index.bits, index.slots[kept])
 
     def _give_bits(self, block: int) -> None:
+        if not self._free_slots:
+            return
         slot = self._free_slots.pop()
         self.arrays.slots[block] = slot
         self.arrays.bits[slot] = 0

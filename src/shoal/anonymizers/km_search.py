@@ -64,6 +64,9 @@ class Search:
         self.index = index
         self._settings = settings
         self._progress = progress
+        self._settled: dict[int, int] = {}
+        """By how many blocks: of how many people every such set is sure, since joining never makes them fewer."""
+        self._counted_again: dict[int, int] = {}
         self._scratches = [make_scratch() for _ in range(os.cpu_count() or 1)]
 
     @classmethod
@@ -77,7 +80,9 @@ class Search:
 
     def copy(self) -> Search:
         """One that goes on from here by itself."""
-        return Search(self.data, self.partition.copy(), self._settings, self.index.copy(), self._progress)
+        other = Search(self.data, self.partition.copy(), self._settings, self.index.copy(), self._progress)
+        other._settled = self._settled.copy()
+        return other
 
     # ---- joining
 
@@ -103,15 +108,36 @@ class Search:
         return Counting(self.index, len(self.data))
 
     def settle_counted(self, size: int, *purpose: str | int) -> None:
-        """Join until every set of so many blocks that anybody has, k people have."""
+        """Join until every itemset of a size that anybody has, k people have.
+
+        Items of one block are published as one: the image of an itemset can be smaller than it is, and must still
+        have the crowd of its own size.
+        """
         k = self._settings.k[size - 1]
+        for blocks in range(1, size + 1):
+            if self._settled.get(blocks, 0) < k:
+                self._settle_blocks(blocks, k, size, *purpose)
+                self._settled[blocks] = k
+
+    def _settle_blocks(self, count: int, k: int, *purpose: str | int) -> None:
+        """Join until every set of so many blocks that anybody has, k people have."""
         for turn in range(2**31):
-            self._tell("counting", size)
-            key = coin_key(self._settings.seed, self.data.fingerprint, "count", size, turn, *purpose)
-            found = self.counting().violations(size, k, int(key[0]))
+            self._tell("counting", count)
+            key = coin_key(self._settings.seed, self.data.fingerprint, "count", count, turn, *purpose)
+            found = self.counting().violations(count, k, int(key[0]))
             if not found.total:
                 return
             self._mend_all(found.sets, k)
+
+    def count_again(self, size: int) -> bool:
+        """Whether every itemset of a size that anybody has, k people have, as things stand now."""
+        counting, k = self.counting(), self._settings.k[size - 1]
+        for blocks in range(1, size + 1):
+            if self._counted_again.get(blocks, 0) < k:
+                if counting.violations(blocks, k).total:
+                    return False
+                self._counted_again[blocks] = k
+        return True
 
     def _mend_all(self, sets: npt.NDArray[np.int32], k: int) -> None:
         at = 0

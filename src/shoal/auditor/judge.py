@@ -9,6 +9,8 @@ from shoal.auditor.evidence import Evidence
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
+from shoal.auditor.sets import audit_sets
+from shoal.auditor.sets_promise import METHODS as SET_METHODS
 from shoal.auditor.tuples import audit_tuples
 from shoal.auditor.tuples_promise import METHODS as TUPLE_METHODS
 from shoal.auditor.z import audit_z
@@ -28,7 +30,8 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     release, truth, trace
         A path (a file, a pattern, or a folder of part files in name order; CSV, JSON lines, Parquet or Arrow,
         plain, gzip or zstd), an Arrow table or batch, a data frame, an object with ``.rows`` and ``.trace``,
-        or a list of these. ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor.
+        or a list of these; for releases of sets also lists of sets and text with a record a line.
+        ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor.
         Without them less can be checked, and the report says what.
     policy
         The path of the policy file, or its content as a dict. It says what was promised.
@@ -49,9 +52,12 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     ['below-z']
     """
     written = read_policy(policy)
-    judge = FAMILIES.get(str(written.section("anonymize").get("method")))
+    method = str(written.section("anonymize").get("method"))
+    if method in SET_METHODS:  # sets come in forms of their own, so their judge reads them itself
+        return audit_sets(written, release, truth, trace)
+    judge = FAMILIES.get(method)
     if judge is None:
-        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(FAMILIES)}")
+        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
     source, sink = Format.of(written.section("source")), Format.of(written.section("sink"))
     return judge(
         Evidence(

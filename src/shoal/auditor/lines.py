@@ -184,6 +184,22 @@ def read_jsonl(data: bytes) -> Part:
     return columns, np.fromiter((row is None for row in rows), np.bool_, len(rows))
 
 
+def read_lines(data: bytes, column: str) -> Part:
+    """Read plain text, a record a line; an empty line is an empty record, and one that is no UTF-8 a broken one."""
+    lines = data.removeprefix(_BOM).split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    texts = [_line(line.removesuffix(b"\r")) for line in lines]
+    return {column: pa.array(texts, TEXT)}, np.fromiter((text is None for text in texts), np.bool_, len(texts))
+
+
+def _line(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         text = line.decode()

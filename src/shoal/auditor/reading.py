@@ -15,11 +15,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole
-from shoal.auditor.lines import Part, read_csv, read_jsonl
+from shoal.auditor.lines import Part, read_csv, read_jsonl, read_lines
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet")
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
@@ -30,6 +31,8 @@ class Format:
     kind: str | None = None
     delimiter: str | None = None
     header: list[str] | None = None
+    line_column: str | None = None
+    """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
@@ -140,7 +143,7 @@ def _files(what: str | Path, name: str) -> list[Path]:
 
 
 def _is_part(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith((".dead.jsonl", ".tmp"))
+    return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith(_BESIDE)
 
 
 def _read_file(path: Path, expected: Format) -> Part:
@@ -175,6 +178,8 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     kind = _kind(path, data, expected)
     if kind == "jsonl":
         return read_jsonl(data)
+    if kind == "lines" and expected.line_column is not None:
+        return read_lines(data, expected.line_column)
     if kind not in {"csv", "tsv"}:
         raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
     delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
@@ -184,8 +189,11 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
 def _kind(path: Path, data: bytes, expected: Format) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in {".gz", ".zst", ".zstd"}]
     told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if expected.kind == "lines":
+        return "lines"
     if told or expected.kind in {"csv", "jsonl"}:
         return told or str(expected.kind)
     if b"\x00" in data[:4096]:
         return "unknown"
-    return "jsonl" if data.lstrip()[:1] == b"{" else "csv"
+    otherwise = "csv" if expected.line_column is None else "lines"
+    return "jsonl" if data.lstrip()[:1] == b"{" else otherwise

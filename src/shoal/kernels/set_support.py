@@ -95,9 +95,40 @@ def has_rest(index, blocks, count, cursors, row):
 
 
 @piece
+def have_bits(index, blocks, count):
+    """Whether all these blocks have bits, and looking at all words of them is less than at the rarest block's list."""
+    if index.lengths[blocks[0]] < index.bits.shape[1]:
+        return False
+    for m in range(count):
+        if index.slots[blocks[m]] < 0:
+            return False
+    return True
+
+
+@piece
+def count_bits(index, blocks, count, wanted):
+    """How many sets have all these blocks, by their bits, counted up to `wanted`."""
+    found = 0
+    for at in range(index.bits.shape[1]):
+        word = index.bits[index.slots[blocks[0]], at]
+        for m in range(1, count):
+            if word == np.uint64(0):
+                break
+            word &= index.bits[index.slots[blocks[m]], at]
+        while word != np.uint64(0):
+            word &= word - np.uint64(1)
+            found += 1
+        if found >= wanted:
+            return wanted
+    return found
+
+
+@piece
 def support(index, blocks, count, cursors, wanted):
     """How many sets have all these blocks, counted up to `wanted`. Puts the blocks in another order."""
     begin_lists(index, blocks, count, cursors)
+    if have_bits(index, blocks, count):
+        return count_bits(index, blocks, count, wanted)
     found = 0
     begin = cursors[0]
     for at in range(begin, begin + index.lengths[blocks[0]]):

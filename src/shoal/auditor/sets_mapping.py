@@ -1,0 +1,115 @@
+"""Find out which label stands for which item: from the hierarchy, the blocks file, the trace, or the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.hierarchy import Ladder
+from shoal.auditor.report import Notes
+from shoal.auditor.sets_records import Sets
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """For every item of the truth the number of its label; -1 where it is not known."""
+
+    label_of: Ints
+    labels: tuple[str, ...]
+    """The release's labels first, with their numbers; then labels that should have been released but were not."""
+
+
+def check_antichain(release: Sets, ladder: Ladder, notes: Notes) -> None:
+    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways."""
+    there = set(release.labels)
+    unknown = np.array([not ladder.path(label) for label in release.labels], np.bool_)
+    nested = np.array([not there.isdisjoint(ladder.path(label)[1:]) for label in release.labels], np.bool_)
+    notes.violation(
+        "unknown-label",
+        f"The release has {int(unknown.sum())} labels that are not in the hierarchy.",
+        rows=_holding(release, unknown),
+    )
+    notes.violation(
+        "not-an-antichain",
+        f"The release has {int(nested.sum())} labels beside a label that stands above them.",
+        rows=_holding(release, nested),
+    )
+
+
+def from_ladder(truth: Sets, release: Sets, ladder: Ladder, notes: Notes) -> Partition:
+    """Every item leaves as the label at or above it; of several the highest: lower ones are the leaks."""
+    number = {label: place for place, label in enumerate(release.labels)}
+    found = [[number[step] for step in ladder.path(item) if step in number] for item in truth.labels]
+    label_of = np.array([steps[-1] if steps else -1 for steps in found], np.int64)
+    known = np.array([bool(ladder.path(item)) for item in truth.labels], np.bool_)
+    _note_unknown(truth, ~known, notes)
+    return _closed(truth, release, np.where(known & (label_of < 0), len(release.labels), label_of), ("",), notes)
+
+
+def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], notes: Notes) -> Partition:
+    """Every item leaves as the label of the block it is listed in."""
+    labels = tuple(release.labels)
+    number = {label: place for place, label in enumerate((*labels, *(name for name in blocks if name not in labels)))}
+    block_of: dict[str, int] = {}
+    twice = 0
+    for label, items in blocks.items():
+        for item in items:
+            twice += block_of.setdefault(item, number[label]) != number[label]
+    notes.violation("item-in-two-blocks", "The blocks file lists items in two blocks.", count=twice)
+    foreign = np.array([label not in blocks for label in labels], np.bool_)
+    notes.violation(
+        "unknown-label",
+        f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
+        rows=_holding(release, foreign),
+    )
+    label_of = np.array([block_of.get(item, -1) for item in truth.labels], np.int64)
+    _note_unknown(truth, label_of < 0, notes)
+    return _closed(truth, release, label_of, tuple(number)[len(labels) :], notes)
+
+
+def from_names(truth: Sets, release: Sets) -> Partition | None:
+    """Where every label is an item, nothing was joined; None where some label is not."""
+    number = {label: place for place, label in enumerate(release.labels)}
+    if not set(number) <= set(truth.labels):
+        return None
+    beyond = len(number)
+    return Partition(np.array([number.get(item, beyond) for item in truth.labels], np.int64), (*release.labels, ""))
+
+
+def _closed(truth: Sets, release: Sets, label_of: Ints, beyond: tuple[str, ...], notes: Notes) -> Partition:
+    """Note what does not fit: items that left under no label, labels that stand for no item."""
+    used = np.bincount(truth.items, minlength=len(truth.labels)) > 0
+    lost = used & (label_of >= len(release.labels))
+    notes.violation("item-without-label", "Items of the truth stand under no released label.", count=int(lost.sum()))
+    meant = np.zeros(len(release.labels) + len(beyond) + 1, np.bool_)
+    meant[label_of[used]] = True
+    note_labels_of_no_item(release, ~meant[: len(release.labels)], notes)
+    return Partition(label_of, (*release.labels, *beyond))
+
+
+def note_labels_of_no_item(release: Sets, idle: Bools, notes: Notes) -> None:
+    """Note labels that were released although no item of the truth leaves under them."""
+    notes.violation(
+        "label-of-no-item",
+        f"The release has {int(idle.sum())} labels that stand for no item of the truth.",
+        rows=_holding(release, idle),
+    )
+
+
+def _note_unknown(truth: Sets, unknown: Bools, notes: Notes) -> None:
+    used = np.bincount(truth.items, minlength=len(truth.labels)) > 0
+    notes.warning(
+        "unknown-item",
+        "Items of the truth are in no block and no hierarchy; their records may have been put away or cut.",
+        count=int((unknown & used).sum()),
+    )
+
+
+def _holding(sets: Sets, marked: Bools) -> Bools:
+    """Mark the records that hold a marked label."""
+    held = np.zeros(len(sets), np.bool_)
+    held[sets.owners[marked[sets.items]]] = True
+    return held

@@ -1,0 +1,89 @@
+"""What a policy for sets (k^m-anonymity) promises, read from the raw TOML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shoal.auditor.hierarchy import Ladder, read_hierarchy
+from shoal.auditor.promise import Policy
+from shoal.errors import PolicyError
+
+METHODS: Final = ("k^m", "k^m-apriori")
+RELEASED_COLUMN: Final = "items"
+_ADVERSARIES: Final = {"itemset": ("itemset",), "person": ("person",), "both": ("itemset", "person")}
+
+
+@dataclass(frozen=True, slots=True)
+class SetPromise:
+    """The promise: of the itemsets of size l, at least sigma[l] share their image with k[l] records, for l up to m."""
+
+    method: str
+    person: str | None
+    item: str
+    k: tuple[int, ...]
+    """One number for every size, from size 1 on; so is ``sigma``."""
+    sigma: tuple[float, ...]
+    adversaries: tuple[str, ...]
+    """Over whom the share is taken: different itemsets alike, or persons alike and then their subsets."""
+    ladder: Ladder | None
+    """What stands above an item; None where blocks come from places or from a graph."""
+
+    @property
+    def m(self) -> int:
+        """How many items the adversary may know."""
+        return len(self.k)
+
+
+def read_set_promise(policy: Policy) -> SetPromise:
+    """Read what a method for sets promises."""
+    rules = policy.section("anonymize")
+    m = rules.get("m")
+    if isinstance(m, bool) or not isinstance(m, int) or m < 1:
+        raise PolicyError("[anonymize] m: must be a whole number from 1")
+    if rules.get("adversary", "itemset") not in _ADVERSARIES:
+        raise PolicyError(f"[anonymize] adversary: is one of {', '.join(_ADVERSARIES)}")
+    person = policy.section("stream").get("person")
+    return SetPromise(
+        method=str(rules.get("method")),
+        person=person if isinstance(person, str) else None,
+        item=_item(rules.get("item", RELEASED_COLUMN)),
+        k=tuple(_people(value) for value in _per_size(rules, "k", m)),
+        sigma=tuple(_share(value) for value in _per_size(rules, "sigma", m, 1)),
+        adversaries=_ADVERSARIES[str(rules.get("adversary", "itemset"))],
+        ladder=_ladder(rules.get("generalize"), policy),
+    )
+
+
+def _item(name: Any) -> str:
+    if not isinstance(name, str):
+        raise PolicyError("[anonymize] item: name the column")
+    return name
+
+
+def _per_size(rules: Mapping[str, Any], key: str, m: int, default: Any = None) -> list[Any]:
+    given = rules.get(key, default)
+    values = list(given) if isinstance(given, list | tuple) else [given] * m
+    if len(values) != m:
+        raise PolicyError(f"[anonymize] {key}: give one value, or one for every size from 1 to m")
+    return values
+
+
+def _people(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PolicyError("[anonymize] k: must be a whole number from 1, or one for every size")
+    return value
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:
+        raise PolicyError("[anonymize] sigma: must be a number above 0 and up to 1, or one for every size")
+    return float(value)
+
+
+def _ladder(given: Any, policy: Policy) -> Ladder | None:
+    if not isinstance(given, Mapping) or "hierarchy" not in given:
+        return None
+    return read_hierarchy(given["hierarchy"], folder=policy.folder, name="hierarchy of generalize")

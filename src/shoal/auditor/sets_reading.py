@@ -1,0 +1,208 @@
+"""Read a release or a truth of sets: list columns, joined labels, plain lines, or a row for every (person, item)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from shoal.auditor.columns import TEXT, Ints, as_text
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.facts import is_someone
+from shoal.auditor.promise import Policy
+from shoal.auditor.reading import Format, Rows, read
+from shoal.auditor.sets_promise import RELEASED_COLUMN, SetPromise
+from shoal.auditor.sets_records import Sets, collect
+from shoal.errors import InputError, PolicyError
+
+_LISTS = pa.large_list(TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Every label of every row: whose row it is in, and its number (-1: no label)."""
+
+    owner: Ints
+    label: Ints
+    labels: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The original records, in the order in which their persons first appear."""
+
+    sets: Sets
+    unusable: int
+    """How many rows have no person or cannot be read."""
+
+
+def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
+    """Read from wherever it is; sets in memory become rows too."""
+    table = _in_memory(what, column, person)
+    expected = replace(Format.of(policy.section(section)), line_column=column)
+    return read(what if table is None else table, name=name, expected=expected)
+
+
+def _in_memory(what: Any, column: str, person: str | None) -> Any:
+    if isinstance(getattr(what, "blocks", None), Mapping):  # a result: its records in memory
+        what = list(what.records)
+    if isinstance(what, pa.Array | pa.ChunkedArray):
+        return pa.table({column: what})
+    if not isinstance(what, list | tuple) or not what:
+        return None
+    if all(isinstance(record, set | frozenset | list) for record in what):
+        return pa.table({column: _from_python(what)})
+    if all(isinstance(row, tuple) and len(row) == 2 for row in what):
+        persons, items = zip(*what, strict=True)
+        return pa.table({person or "person": as_text(list(persons)), column: as_text(list(items))})
+    return None
+
+
+def separator_of(policy: Policy, section: str) -> str | None:
+    """Return what stands between the labels of a text; None: a tab where the text has one, else blanks."""
+    found = policy.section(section).get("separator")
+    if found is not None and (not isinstance(found, str) or not found):
+        raise PolicyError(f"[{section}] separator: must be text of at least one character")
+    return found
+
+
+def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
+    """Read the original records; all rows of one person are one record."""
+    rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
+    if len(rows):
+        rows.require(promise.item)
+    separator = separator_of(policy, "source")
+    is_by_person = promise.person in rows.columns
+    if promise.person and not is_by_person and len(rows) and not _speaks_for_itself(rows, promise.item):
+        rows.require(promise.person)
+    entries = read_entries(rows, promise.item, separator, one_item=is_by_person and separator is None)
+    if promise.person and is_by_person:
+        return _by_person(rows, promise.person, entries)
+    has_label = entries.label >= 0
+    return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(rows.broken.sum()))
+
+
+def _speaks_for_itself(rows: Rows, item: str) -> bool:
+    """Tell whether every row is a whole record: a list, or the only column there is."""
+    return rows.columns == [item] or all(_is_listed(piece) for piece in rows.pieces(item))
+
+
+def _is_listed(piece: Any) -> bool:
+    if isinstance(piece, list):
+        return all(value is None or isinstance(value, list) for value in piece)
+    return _is_list_type(piece.type)
+
+
+def _is_list_type(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _by_person(rows: Rows, person: str, entries: Entries) -> Truth:
+    names, (code,) = shared_codes(rows.text(person))
+    usable = is_someone(code, names) & ~rows.broken
+    # Codes are given in order of first appearance; persons of whom no row is usable leave no gap.
+    present = np.zeros(len(names), np.bool_)
+    present[code[usable]] = True
+    number = np.cumsum(present) - 1
+    keep = usable[entries.owner] & (entries.label >= 0)
+    owner = number[code[entries.owner[keep]]]
+    return Truth(collect(owner, entries.label[keep], int(present.sum()), entries.labels), int((~usable).sum()))
+
+
+def read_entries(rows: Rows, column: str, separator: str | None, *, one_item: bool = False) -> Entries:
+    """Take a column apart: a list of labels a row, a text to split, or (``one_item``) a single label.
+
+    Null is an empty record: CSV cannot tell them apart.
+    """
+    owners, values, start = [], [], 0
+    for piece in rows.pieces(column):
+        lists = _as_lists(piece, separator, one_item=one_item)
+        owners.append(np.asarray(pc.list_parent_indices(lists).to_numpy(), np.int64) + start)
+        values.append(pa.chunked_array([pc.list_flatten(lists)], TEXT))
+        start += len(lists)
+    if not owners:
+        nothing = np.zeros(0, np.int64)
+        return Entries(nothing, nothing, [])
+    labels, codes = shared_codes(*values)
+    label = np.concatenate(codes)
+    if "" in labels:
+        label = np.where(label == labels.index(""), -1, label)
+    return Entries(np.concatenate(owners), label, labels)
+
+
+def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
+    if isinstance(piece, list):
+        if any(isinstance(value, list) for value in piece):
+            return _from_python(piece)
+        piece = as_text(piece)
+    whole = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
+    if isinstance(whole, pa.ChunkedArray):  # no chunk at all
+        whole = pa.array([], whole.type)
+    if _is_list_type(whole.type):
+        return _texts_in_lists(whole)
+    texts = as_text(whole)
+    if one_item:
+        return pa.LargeListArray.from_arrays(np.arange(len(texts) + 1), texts)
+    return _split(texts, separator)
+
+
+def _from_python(records: Iterable[Any]) -> Any:
+    """Turn collections of labels into Arrow lists; what is no collection holds nothing."""
+    held = [list(record) if isinstance(record, list | tuple | set | frozenset) else [] for record in records]
+    offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in held], dtype=np.int64)])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(list(chain.from_iterable(held))))
+
+
+def _texts_in_lists(lists: Any) -> Any:
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    mask = lists.is_null() if lists.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(lists.flatten()), mask=mask)
+
+
+def _split(texts: Any, separator: str | None) -> Any:
+    if separator is None and pc.any(pc.match_substring(texts, "\t")).as_py():
+        separator = "\t"
+    parts = pc.utf8_split_whitespace(texts) if separator is None else pc.split_pattern(texts, separator)
+    lists = parts.cast(_LISTS)
+    # Nothing between two separators is no label.
+    filled = pc.not_equal(pc.list_flatten(lists), "")
+    kept = np.asarray(pc.list_parent_indices(lists).filter(filled).to_numpy(), np.int64)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(kept, minlength=len(lists)))])
+    mask = lists.is_null() if lists.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(filled), mask=mask)
+
+
+def read_blocks(release: Any) -> dict[str, list[str]] | None:
+    """Return which items every label stands for: a result says it, or a file beside the release."""
+    blocks = getattr(release, "blocks", None)
+    if isinstance(blocks, Mapping):
+        return {str(label): [str(item) for item in items] for label, items in blocks.items()}
+    if not isinstance(release, str | Path):
+        return None
+    beside = str(release).rstrip("/")
+    if Path(beside + ".blocks.json").is_file():
+        return _blocks_of_json(Path(beside + ".blocks.json"))
+    if Path(beside + ".blocks.parquet").is_file():
+        table = parquet.read_table(beside + ".blocks.parquet", columns=["label", RELEASED_COLUMN])
+        return dict(zip(table["label"].to_pylist(), table[RELEASED_COLUMN].to_pylist(), strict=True))
+    return None
+
+
+def _blocks_of_json(path: Path) -> dict[str, list[str]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(items, list) for items in found.values()):
+        raise InputError(f"{path}: give an object that lists the items of every label")
+    return {label: [str(item) for item in items] for label, items in found.items()}

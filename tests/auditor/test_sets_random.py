@@ -1,0 +1,91 @@
+"""The auditor's counts against plain loops, on small random data, for every k, m and partition."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.auditor import audit, sets_counting
+from tests.auditor.sets_naive import ITEMS, image, itemset_share, itemsets, person_share, policy, support
+
+SELF = {item: item for item in ITEMS}
+WEST = {**SELF, "la": "west", "sf": "west", "seattle": "west"}
+REGIONS = {**WEST, "ny": "east", "boston": "east", "miami": "east"}
+ALL = dict.fromkeys(ITEMS, "all")
+
+records = st.lists(st.frozensets(st.sampled_from(ITEMS), max_size=5), min_size=1, max_size=25)
+cuts = st.sampled_from([SELF, WEST, REGIONS, ALL])
+
+
+def shuffled(rows):
+    return random.Random(1).sample([set(row) for row in rows], len(rows))
+
+
+@settings(max_examples=150, deadline=None)
+@given(truth=records, label_of=cuts, k=st.integers(1, 6), m=st.integers(1, 4))
+def test_a_release_is_convicted_exactly_when_brute_force_finds_a_set_below_k(truth, label_of, k, m):
+    released = image(truth, label_of)
+    bad = {size: itemset_share(truth, released, label_of, size, k) for size in range(1, m + 1)}
+    of_labels = any(support(released, labels) < k for size in range(1, m + 1) for labels in itemsets(released, size))
+    report = audit(shuffled(released), [set(record) for record in truth], policy=policy(k, m))
+    assert report.ok == (not any(below for _, below in bad.values())) == (not of_labels)
+    assert {found.code for found in report.violations} <= {"below-k", "itemset-below-k"}
+    alone = audit(shuffled(released), policy=policy(k, m))
+    assert alone.ok == (not of_labels)
+    for size, (known, below) in bad.items():
+        metric = report.metrics[f"original_sets_of_{size}"]
+        if not known:
+            assert metric is None
+            continue
+        assert (metric["sets"], metric["below k"]) == (known, below)
+        assert metric["below k by person"] == pytest.approx(float(person_share(truth, released, label_of, size, k)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    truth=records,
+    label_of=cuts,
+    k=st.integers(1, 6),
+    m=st.integers(1, 3),
+    sigma=st.sampled_from([0.3, 0.5, 0.8, 0.9, 0.95]),
+    adversary=st.sampled_from(["itemset", "person", "both"]),
+)
+def test_below_one_sigma_decides_by_the_counted_share(truth, label_of, k, m, sigma, adversary):
+    released = image(truth, label_of)
+    broken = False
+    for size in range(1, m + 1):
+        known, below = itemset_share(truth, released, label_of, size, k)
+        by_person = person_share(truth, released, label_of, size, k)
+        if known and adversary != "person":
+            broken |= below / known > 1 - sigma + 1e-9
+        if known and adversary != "itemset":
+            broken |= float(by_person) > 1 - sigma + 1e-9
+    report = audit(
+        shuffled(released), [set(record) for record in truth], policy=policy(k, m, sigma=sigma, adversary=adversary)
+    )
+    assert report.ok == (not broken)
+    assert {found.code for found in report.violations} <= {"sigma-broken"}
+
+
+@settings(max_examples=50, deadline=None)
+@given(truth=records, label_of=cuts, size=st.integers(1, 4))
+def test_counting_in_a_table_and_by_sorting_agree(truth, label_of, size):
+    released = [set(row) for row in image(truth, label_of)]
+    with pytest.MonkeyPatch.context() as patch:
+        in_table = audit(released, policy=policy(3, size)).to_dict()
+        patch.setattr(sets_counting, "_AT_ONCE", 2)
+        sorted_up = audit(released, policy=policy(3, size)).to_dict()
+        patch.setattr(sets_counting, "SORTED_BUDGET", 0)
+        in_pieces = audit(released, policy=policy(3, size)).to_dict()
+    assert in_table == sorted_up == in_pieces
+
+
+@given(records=records, data=st.data())
+def test_sizes_have_their_own_k(records, data):
+    k = data.draw(st.lists(st.integers(1, 5), min_size=3, max_size=3))
+    rows = [set(record) for record in records]
+    bad = any(support(records, labels) < k[size - 1] for size in (1, 2, 3) for labels in itemsets(records, size))
+    assert audit(rows, policy=policy(k, 3)).ok == (not bad)
