@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import shutil
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -38,7 +40,8 @@ def test_generalize_hosts():
 
 
 def test_every_folder_is_tested():
-    assert {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"} == {"tuples"}
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {"sets", "tuples"}
 
 
 def test_tuples(tmp_path, monkeypatch):
@@ -60,3 +63,22 @@ def test_tuples(tmp_path, monkeypatch):
     assert all((row["lo"] - 17) % 5 == 0 and 17 <= row["lo"] <= row["hi"] <= 90 for row in ranges)
     alike = Counter(map(str, released.drop_columns(["work", "channel"]).to_pylist()))
     assert min(alike.values()) >= 20
+
+
+def test_sets(tmp_path, monkeypatch):
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    folder = Path(shutil.copytree(EXAMPLES / "sets", tmp_path / "sets"))
+    policy = folder / "policy.toml"
+    looked = shoal("doctor", policy)
+    assert looked.code == 0, looked.out
+    assert b"26 records with 12 different items" in looked.out
+    ended = shoal("run", policy, "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["records"], ended.summary["released"], ended.summary["dead"]) == (26, 26, 0)
+    assert ended.summary["blocks_after"] == 4
+    sets = [json.loads(line)["items"] for line in (folder / "released.jsonl").read_text().splitlines()]
+    known = Counter(pair for one in sets for size in (1, 2) for pair in combinations(sorted(one), size))
+    assert min(known.values()) >= 3
+    assert "counted" in json.loads((folder / "released.jsonl.certificate.json").read_text())["statement"]
+    blocks = json.loads((folder / "released.jsonl.blocks.json").read_text())
+    assert blocks["food"] == ["bakery", "cafe", "market"]

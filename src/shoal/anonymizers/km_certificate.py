@@ -79,5 +79,5 @@ class Certificate:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts."""
-        return asdict(self)
+        """Plain numbers and texts to publish: without the fingerprint, which would confirm a guess of the data."""
+        return {name: value for name, value in asdict(self).items() if name != "fingerprint"}

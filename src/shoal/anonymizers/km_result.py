@@ -16,7 +16,7 @@ from shoal.anonymizers.km_certifying import NotCertified
 from shoal.anonymizers.km_coins import coin_key
 from shoal.anonymizers.km_data import Codes, Ints, SetData
 from shoal.anonymizers.km_moves import Partition
-from shoal.kernels.set_records import gather_rows
+from shoal.kernels.set_records import fingerprint_rows, gather_rows
 
 if TYPE_CHECKING:
     from shoal.anonymizers.km_anonymity import KmAnonymity
@@ -103,14 +103,20 @@ class KmResult:
     # ---- publishing
 
     def published(self, column: str = "items") -> pa.Table:
-        """The rows to publish: one list of labels a record, shuffled by the seed. Needs a certificate."""
-        settings, seed_for = self._method.settings, self.certificate.fingerprint
-        key = coin_key(settings.seed, bytes.fromhex(seed_for), "shuffle")
-        order = np.random.Generator(np.random.PCG64(key.tolist())).permutation(len(self._data))
-        return self._table(order.astype(np.int64), column)
+        """The rows to publish: one list of labels a record, shuffled by the seed. Needs a certificate.
 
-    def _table(self, order: Ints, column: str) -> pa.Table:
-        starts, blocks = _gathered(*self._data.generalized(self._partition.block_of), order)
+        What is shuffled are the published sets in an order of their own: whoever knows the seed can undo it, and must
+        not find out how many items somebody had.
+        """
+        seed = self.certificate.seed
+        starts, blocks = self._data.generalized(self._partition.block_of)
+        first, second = np.empty(len(self), np.uint64), np.empty(len(self), np.uint64)
+        fingerprint_rows(starts, blocks, first, second)
+        coins = np.random.Generator(np.random.PCG64(coin_key(seed, b"", "shuffle").tolist()))
+        order = np.lexsort((second, first, np.diff(starts)))[coins.permutation(len(self))]
+        return self._table(*_gathered(starts, blocks, order.astype(np.int64)), column)
+
+    def _table(self, starts: Ints, blocks: Codes, column: str) -> pa.Table:
         numbers, codes = np.unique(blocks, return_inverse=True)
         labels = pa.array([self._partition.label(block) for block in numbers.tolist()], pa.string())
         values = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), labels).cast(pa.large_string())

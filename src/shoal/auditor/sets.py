@@ -15,7 +15,7 @@ from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
 from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names
-from shoal.auditor.sets_promise import RELEASED_COLUMN, SetPromise, read_set_promise
+from shoal.auditor.sets_promise import SetPromise, read_set_promise
 from shoal.auditor.sets_reading import read_blocks, read_entries, read_rows, read_truth, separator_of
 from shoal.auditor.sets_records import Sets, collect
 from shoal.auditor.sets_sampling import coins
@@ -28,8 +28,8 @@ _ROUNDING = 1e-12
 def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
     """Recount what a policy for sets promised."""
     promise, notes = read_set_promise(policy), Notes()
-    rows = read_rows(release, policy, name="release", section="sink", column=RELEASED_COLUMN)
-    column = promise.item if RELEASED_COLUMN not in rows.columns and promise.item in rows.columns else RELEASED_COLUMN
+    rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
+    column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
         judge = _Judge(policy, promise, _read_release(rows, column, policy, notes), notes)
         judge.judge_release()

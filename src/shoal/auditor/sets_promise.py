@@ -13,6 +13,8 @@ from shoal.errors import PolicyError
 
 METHODS: Final = ("k^m", "k^m-apriori")
 RELEASED_COLUMN: Final = "items"
+_SIGMA: Final = {"k^m": 0.99}
+"""What is promised where a policy does not say; elsewhere every itemset is."""
 _ADVERSARIES: Final = {"itemset": ("itemset",), "person": ("person",), "both": ("itemset", "person")}
 
 
@@ -23,6 +25,8 @@ class SetPromise:
     method: str
     person: str | None
     item: str
+    column: str
+    """Where the released sets stand."""
     k: tuple[int, ...]
     """One number for every size, from size 1 on; so is ``sigma``."""
     sigma: tuple[float, ...]
@@ -49,17 +53,19 @@ def read_set_promise(policy: Policy) -> SetPromise:
     return SetPromise(
         method=str(rules.get("method")),
         person=person if isinstance(person, str) else None,
-        item=_item(rules.get("item", RELEASED_COLUMN)),
+        item=_name(rules, "item"),
+        column=_name(rules, "column"),
         k=tuple(_people(value) for value in _per_size(rules, "k", m)),
-        sigma=tuple(_share(value) for value in _per_size(rules, "sigma", m, 1)),
+        sigma=tuple(_share(value) for value in _per_size(rules, "sigma", m, _SIGMA.get(str(rules.get("method")), 1))),
         adversaries=_ADVERSARIES[str(rules.get("adversary", "itemset"))],
         ladder=_ladder(rules.get("generalize"), policy),
     )
 
 
-def _item(name: Any) -> str:
+def _name(rules: Mapping[str, Any], key: str) -> str:
+    name = rules.get(key, RELEASED_COLUMN)
     if not isinstance(name, str):
-        raise PolicyError("[anonymize] item: name the column")
+        raise PolicyError(f"[anonymize] {key}: name the column")
     return name
 
 

@@ -68,10 +68,14 @@ def _in_memory(what: Any, column: str, person: str | None) -> Any:
 
 def separator_of(policy: Policy, section: str) -> str | None:
     """Return what stands between the labels of a text; None: a tab where the text has one, else blanks."""
-    found = policy.section(section).get("separator")
+    found = policy.section(section).get("separator", "|" if section == "sink" and _is_csv(policy) else None)
     if found is not None and (not isinstance(found, str) or not found):
         raise PolicyError(f"[{section}] separator: must be text of at least one character")
     return found
+
+
+def _is_csv(policy: Policy) -> bool:
+    return bool(policy.section("sink").get("kind") == "csv")
 
 
 def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:

@@ -19,7 +19,8 @@ def doctor(
 
     Nothing is written. Exit code 0 when the policy can run, 1 when it would fail, 2 when the policy itself is wrong.
     The method is tried on the sample: the doctor says how much would leave and, where whole rows are published, what
-    would be lost on average, and how many values are missing, outside their domain or unknown to their hierarchy.
+    would be lost on average, and how many values are missing, outside their domain or unknown to their hierarchy. Sets
+    are not tried; it says how many people stand out by some of their items as the data are.
 
     Examples:
 

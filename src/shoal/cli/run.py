@@ -22,7 +22,8 @@ def run(
 
     The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
     k-varp, iot-anonymization, castle or fads-varied for whole rows, of which every one leaves alike for k people within
-    a deadline. The summary then also tells the average loss, the delay, and the clusters formed and reused.
+    a deadline; k^m or k^m-apriori for one set of items a person, which is read whole, decided at once, and published
+    with a certificate beside it. The summary also tells what was lost.
 
     Examples:
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import orjson
 
+from shoal.cli.showing_sets import set_lines
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.observe.set_counts import SetSummary
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
 
@@ -28,6 +30,12 @@ class LineObserver(Observer):
         if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             print(f"shoal: {describe(summary)}", file=sys.stderr)
+
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            print(f"shoal: {describe_deciding(what, size, blocks)}", file=sys.stderr)
 
     def resumed(self, rows: int) -> None:
         if not self._quiet:
@@ -47,6 +55,9 @@ class LiveObserver(LineObserver):
     def progress(self, summary: RunSummary) -> None:
         self._status.update(describe(summary))
 
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        self._status.update(describe_deciding(what, size, blocks))
+
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Observer]:
@@ -62,10 +73,18 @@ def watch(*, quiet: bool) -> Iterator[Observer]:
 
 def describe(summary: RunSummary) -> str:
     """One line on how far a run has come."""
+    if isinstance(summary, SetSummary):
+        speed = f"{summary.rows_per_second:,.0f} rows/s"
+        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {speed}"
     return (
         f"{summary.rows_in:,} rows in, {summary.released:,} released, {summary.suppressed:,} suppressed, "
         f"{summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"
     )
+
+
+def describe_deciding(what: str, size: int, blocks: int) -> str:
+    """One line on how far the search for blocks has come."""
+    return f"{what} itemsets of size {size}, {blocks:,} blocks left"
 
 
 def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None:
@@ -84,6 +103,8 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if summary.finished_before:
         counts = f"{summary.rows_in:,} rows, {summary.released:,} released"
         return [f"this run was finished before; nothing was changed ({counts})"]
+    if isinstance(summary, SetSummary):
+        return set_lines(summary)
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",

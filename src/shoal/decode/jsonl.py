@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class JsonlDecoder(Decoder):
     assumed
         Types of columns that the first records must have, but cannot tell the type of: numbers that happen to be
         whole, or null, so far.
+    lists
+        Columns that may hold lists: one of the first records with a list makes it a column of lists of texts.
     """
 
     def __init__(
@@ -53,11 +55,13 @@ class JsonlDecoder(Decoder):
         columns: Sequence[str],
         types: Mapping[str, pa.DataType] | None = None,
         assumed: Mapping[str, pa.DataType] | None = None,
+        lists: Collection[str] = (),
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         super().__init__(file, columns=columns, types=types)
         self._assumed = dict(assumed or {})
+        self._lists = frozenset(lists)
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
         self._schema: pa.Schema | None = None
@@ -105,8 +109,13 @@ class JsonlDecoder(Decoder):
         missing = [name for name in self._columns if name not in self._declared]
         records, _ = self._parse(window.sample()) if missing else ([], [])
         self._require_keys(missing, [record for record in records if record])
-        found = {name: self._assumed.get(name) or infer([record.get(name) for record in records]) for name in missing}
+        found = {name: self._assumed.get(name) or self._guess(name, records) for name in missing}
         return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
+
+    def _guess(self, name: str, records: list[dict[str, Any]]) -> pa.DataType:
+        values = [record.get(name) for record in records]
+        has_lists = name in self._lists and any(isinstance(value, list) for value in values)
+        return pa.list_(pa.string()) if has_lists else infer(values)
 
     def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
         """A key that no record has is a misspelt one, not a rare one."""

@@ -15,6 +15,9 @@ class Observer:
     def progress(self, summary: RunSummary) -> None:
         """Another batch is done."""
 
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        """All is read; what is done about itemsets of which size, and how many blocks are left."""
+
     def resumed(self, rows: int) -> None:
         """The run goes on after this many rows."""
         _LOG.info("going on after row %d", rows)

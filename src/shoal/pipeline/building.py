@@ -52,7 +52,7 @@ def make_decoder(
         options = {"delimiter": source.delimiter, "header": source.header}
         declared = {**assumed, **declared}
     if source.kind == "jsonl":
-        options = {"assumed": assumed}
+        options = {"assumed": assumed, "lists": policy.anonymize.list_columns()}
     if source.max_record_bytes is not None:
         options["max_record_bytes"] = source.max_record_bytes
     return decoder_for(source.kind)(file, columns=columns, types=types or declared, **options)

@@ -37,6 +37,10 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
     remarks += [*_key_remarks(policy), *_place_remarks(policy)]
     try:
+        if not policy.anonymize.IS_STREAM:
+            from shoal.pipeline.set_remarks import set_remarks  # only such policies need it
+
+            return [*remarks, *set_remarks(policy, rows)]
         anonymizer = make_anonymizer(policy, new_secret())
         sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:

@@ -50,6 +50,10 @@ class Pipeline:
 
     def run(self, observer: Observer | None = None) -> RunSummary:
         """Run to the end of the input, or go on where an earlier run of the same policy was stopped."""
+        if not self.policy.anonymize.IS_STREAM:
+            from shoal.pipeline.sets import SetRun  # only such runs need it
+
+            return SetRun(self.policy, observer or Observer()).execute()
         return _Run(self.policy, observer or Observer()).execute()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.policy.fields import STANDARD, Location, locate
-from shoal.policy.method_base import MethodSection
+from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import METHODS
 from shoal.policy.overlaps import Use, overlap_problems
 from shoal.policy.sentences import key_path
@@ -18,6 +18,7 @@ _SECRET_WORDS: Final = (
     r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
 )
 _TIME: Final = "[stream] time"
+_NO_PERSON: Final = "is missing; name the column that says who"
 _KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
 _KEYED_BY_LABEL: Final = ("tree", "reference")
 
@@ -75,12 +76,21 @@ def column_problems(table: Table) -> list[str]:
 
 
 def stream_problems(table: Table) -> list[str]:
-    """What [stream] lacks for the method chosen."""
+    """What [stream], [source] and [sink] lack for the method chosen."""
     method, stream = _method(table), table.get("stream")
-    if method is None or not isinstance(stream, Mapping):
-        return []
-    found = method.stream_problems(part(table, "anonymize"), stream)
+    found: list[tuple[str, KeyPath, str]] = []
+    if isinstance(stream, Mapping) and "person" not in stream and (method is None or method.NEEDS_PERSON):
+        found.append(("stream", ("person",), _NO_PERSON))
+    if method is not None and isinstance(stream, Mapping):
+        found += method.stream_problems(part(table, "anonymize"), stream)
+        found += method.file_problems(part(table, "source"), part(table, "sink"), has_person="person" in stream)
     return [f"{key_path(section, steps)}: {text}" for section, steps, text in found]
+
+
+def with_stream(table: Table) -> dict[str, Any]:
+    """The policy with an empty [stream] where the method can do without one."""
+    method = _method(table)
+    return {"stream": {}, **table} if method is not None and not method.NEEDS_PERSON else dict(table)
 
 
 def _method(table: Table) -> type[MethodSection] | None:
@@ -107,6 +117,11 @@ def resume_problems(table: Table) -> list[str]:
     """Standard input and output cannot go back to a checkpoint."""
     if "checkpoint" not in table:
         return []
+    method = _method(table)
+    if method is not None and not method.IS_STREAM:
+        return [
+            f"[checkpoint]: {method.METHOD} decides everything at once: there is nothing to go on from; leave it out"
+        ]
     found = []
     if STANDARD in _texts(part(table, "source").get("path")):
         found.append(
@@ -124,7 +139,7 @@ def resume_problems(table: Table) -> list[str]:
 def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str]:
     """Files with two uses."""
     inputs = [Use("[source] path", place) for place in _places(part(table, "source"), folder)]
-    inputs += _hierarchy_uses(table, folder)
+    inputs += _method_uses(table, folder)
     if file is not None:
         inputs.append(Use("the policy", Location(str(file), file)))
     sinks = [Use("[sink] path", place) for place in _places(part(table, "sink"), folder)[:1]]
@@ -136,6 +151,10 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
     if sinks and "path" not in part(table, "dead_letters"):
         place = default_dead_letters(sinks[0].place)
         private.append(Use(f"[dead_letters] path (by default {place.text})", place))
+    method = _method(table)
+    for ending in method.beside_sink() if sinks and method and not sinks[0].place.is_standard else ():
+        place = beside(sinks[0].place, ending)
+        private.append(Use(f"[sink] path ({place.text} is written beside it)", place))
     return overlap_problems(inputs, sinks[0] if sinks else None, private)
 
 
@@ -143,19 +162,30 @@ def default_dead_letters(sink: Location) -> Location:
     """Beside the sink; in the current folder when the sink is standard output."""
     if sink.is_standard:
         return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
-    text = sink.text.rstrip("/") + ".dead.jsonl"
-    return Location(text, sink.path.with_name(sink.path.name + ".dead.jsonl"))
+    return beside(sink, ".dead.jsonl")
 
 
-def _hierarchy_uses(table: Table, folder: Path) -> list[Use]:
+def beside(sink: Location, ending: str) -> Location:
+    """The file beside the sink whose name ends so."""
+    return Location(sink.text.rstrip("/") + ending, sink.path.with_name(sink.path.name + ending))
+
+
+def _method_uses(table: Table, folder: Path) -> list[Use]:
+    """Hierarchies and other files that the method reads."""
     anonymize = part(table, "anonymize")
     method = _method(table)
-    tables = method.hierarchy_tables(anonymize) if method else {}
-    return [
-        Use(key_path("anonymize", (*steps, "path")), place)
-        for steps, described in tables.items()
+    if method is None:
+        return []
+    files = {
+        (*steps, "path"): described.get("path")
+        for steps, described in method.hierarchy_tables(anonymize).items()
         if isinstance(described, Mapping)
-        for place in _places(described, folder)
+    }
+    files |= method.input_files(anonymize)
+    return [
+        Use(key_path("anonymize", steps), locate(text, folder))
+        for steps, path in files.items()
+        for text in _texts(path)
     ]
 
 

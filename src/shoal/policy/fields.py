@@ -167,9 +167,16 @@ def _delimiter(text: str) -> str:
     return text
 
 
+def _separator(text: str) -> str:
+    if not text or any(character in text for character in '"\r\n\0'):
+        raise ValueError("must be text of at least one character, without quotes and ends of lines")
+    return text
+
+
 Name = Annotated[str, AfterValidator(_filled)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
+Separator = Annotated[str, AfterValidator(_separator)]
 AnyDuration = Annotated[Duration, PlainValidator(_duration)]
 PositiveDuration = Annotated[Duration, PlainValidator(_duration), AfterValidator(_positive)]
 Interval = Annotated[Duration | int, PlainValidator(_interval)]

@@ -21,6 +21,7 @@ from shoal.policy.crosschecks import (
     place_problems,
     resume_problems,
     stream_problems,
+    with_stream,
     without_secrets,
 )
 from shoal.policy.fields import Section
@@ -81,6 +82,7 @@ def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, fil
     base = Path(folder).absolute() if folder is not None else Path.cwd()
     clean, problems = without_secrets(table)
     problems += _unknown_sections(clean)
+    clean = with_stream(clean)
     sections = {name: _section(name, rule, clean, base, problems) for name, rule in _RULES.items()}
     hierarchies = _hierarchies(clean, base, problems)
     problems += stream_problems(clean)

@@ -28,6 +28,10 @@ class MethodSection(Section):
     """Whether the time column leaves by itself, so that it can have no other role."""
     SORTS_ROWS: ClassVar[bool] = False
     """Whether rows may wait to be sorted by time before they are judged."""
+    NEEDS_PERSON: ClassVar[bool] = True
+    """Whether a column must say who; otherwise a row may stand for a person by itself."""
+    IS_STREAM: ClassVar[bool] = True
+    """Whether rows are decided as they come, so that a run can go on from a checkpoint."""
 
     @classmethod
     @abstractmethod
@@ -43,6 +47,26 @@ class MethodSection(Section):
     @abstractmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         """What does not go together with [stream], as (section, path of the key, sentence)."""
+
+    @classmethod
+    def file_problems(cls, source: Table, sink: Table, *, has_person: bool) -> list[tuple[str, KeyPath, str]]:
+        """What does not go together with [source] and [sink], as (section, path of the key, sentence)."""
+        written = {"source": source, "sink": sink}
+        return [
+            (name, ("separator",), "is only for methods on sets; leave it out")
+            for name, section in written.items()
+            if "separator" in section
+        ]
+
+    @classmethod
+    def input_files(cls, table: Table) -> dict[KeyPath, Any]:
+        """Files the method reads besides its hierarchies, by the path of their key."""
+        return {}
+
+    @classmethod
+    def beside_sink(cls) -> tuple[str, ...]:
+        """Endings of the files that are written beside the sink, with the release."""
+        return ()
 
     @abstractmethod
     def hierarchy_keys(self) -> dict[str, KeyPath]:
@@ -65,6 +89,10 @@ class MethodSection(Section):
     def delay_unit(self) -> str:
         """What delays are counted in."""
         return "seconds" if self.runs_on_time else "arrivals"
+
+    def list_columns(self) -> tuple[str, ...]:
+        """Columns that may hold lists."""
+        return ()
 
     def column_types(self) -> dict[str, ColumnType]:
         """Types of columns in text files where [source] types does not name them and text would not do."""

@@ -12,6 +12,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
+from shoal.policy.sets import SET_SECTIONS
 from shoal.policy.stream import StreamSection
 from shoal.policy.tuples import TUPLE_SECTIONS
 
@@ -212,5 +213,5 @@ def _effective(table: Table, own: Table, key: str) -> object:
     return own.get(key, table.get(key))
 
 
-_SECTIONS: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *TUPLE_SECTIONS)
+_SECTIONS: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *TUPLE_SECTIONS, *SET_SECTIONS)
 METHODS: Final = {section.METHOD: section for section in _SECTIONS}

@@ -23,6 +23,7 @@ from shoal.policy.fields import (
     Place,
     Places,
     Section,
+    Separator,
 )
 from shoal.policy.method_base import ColumnType, MethodSection
 from shoal.policy.stream import StreamSection
@@ -46,6 +47,7 @@ class FileSource(Section):
     header: Names | None = None
     max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     types: dict[str, ColumnType] = Field(default_factory=dict)
+    separator: Separator | None = None
 
     @classmethod
     def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
@@ -59,6 +61,7 @@ class FileSink(Section):
     path: Place = Field(description='name a file, a folder (ending in "/"), or "-"')
     compression: Literal["none", "gzip", "zstd"] = "none"
     delimiter: Delimiter = ","
+    separator: Separator | None = None
 
     @model_validator(mode="before")
     @classmethod

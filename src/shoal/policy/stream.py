@@ -8,8 +8,8 @@ from shoal.policy.fields import Name, Names, Section
 
 
 class StreamSection(Section):
-    """Who, when, and what is passed on unchanged. Not every method needs to know when."""
+    """Who, when, and what is passed on unchanged. Not every method needs to know who or when."""
 
-    person: Name = Field(description="name the column that says who")
+    person: Name | None = Field(default=None, description="name the column that says who")
     time: Name | None = Field(default=None, description="name the column that says when")
     carry: Names = ()

@@ -113,6 +113,7 @@ class TupleSection(MethodSection):
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+        assert stream.person is not None, "every tuple method needs it"
         schema = Schema(
             person=stream.person, time=stream.time, carry=stream.carry, sensitive=self.sensitive,
             quasi=[own.role(name, hierarchies.get(name)) for name, own in self.quasi.items()],
