@@ -14,10 +14,12 @@ pytestmark = pytest.mark.compiled
 
 PICTURES = {
     "fast": {f"fast_figure_{number}.png" for number in range(3, 9)},
+    "km": {f"km_figure_{number}.png" for number in range(2, 7)} | {"km_figure_2_map.png"},
     "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png"},
 }
 TABLES = {
     "fast": {"parameters", "pool", "published", "time", "rounds", "claims"},
+    "km": {"runs", "uniqueness", "city", "claims"},
     "kvarp": {"runs", "units", "claims"},
 }
 
@@ -63,7 +65,7 @@ class Page(HTMLParser):
             self._row[-1] += data
 
 
-@pytest.fixture(scope="module", params=["fast", "kvarp"])
+@pytest.fixture(scope="module", params=["fast", "km", "kvarp"])
 def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A quick run on the imitation."""
     out = tmp_path_factory.mktemp(request.param) / "made" / "here"
@@ -77,6 +79,12 @@ def read_csv(path: Path) -> list[list[str]]:
     """All lines of a table."""
     with path.open(newline="") as file:
         return list(csv.reader(file))
+
+
+def read_records(path: Path) -> list[dict[str, str]]:
+    """The lines of a table by the names of its columns."""
+    header, *lines = read_csv(path)
+    return [dict(zip(header, line, strict=True)) for line in lines]
 
 
 def test_files_are_written(study: tuple[str, Path]) -> None:
@@ -108,10 +116,9 @@ def test_the_page_says_what_the_tables_say(study: tuple[str, Path]) -> None:
 
 def test_the_numbers_make_sense(study: tuple[str, Path]) -> None:
     paper, out = study
-    name = "fast_parameters" if paper == "fast" else "kvarp_runs"
-    header, *lines = read_csv(out / f"{name}.csv")
-    records = [dict(zip(header, line, strict=True)) for line in lines]
-    assert all(0 < float(record["loss"]) <= 1 for record in records)
+    records = read_records(out / ("fast_parameters.csv" if paper == "fast" else f"{paper}_runs.csv"))
+    if paper != "km":
+        assert all(0 < float(record["loss"]) <= 1 for record in records)
     if paper == "kvarp":
         strict = [record for record in records if "strict" in record["method"]]
         assert all(float(record["rows_below_k"]) == 0 and record["promise_kept"] == "yes" for record in strict)
@@ -123,6 +130,34 @@ def test_the_numbers_make_sense(study: tuple[str, Path]) -> None:
         assert len(none_missing) == 1, "with nothing missing the papers' methods are one"
     claims = read_csv(out / f"{paper}_claims.csv")[1:]
     assert all(line[2] in ("yes", "no", "") and line[3] for line in claims)
+
+
+def test_blocks_of_the_city(study: tuple[str, Path]) -> None:
+    paper, out = study
+    if paper != "km":
+        pytest.skip("of the city alone")
+    runs = {(one["k"], one["sigma"], one["m"]): one for one in read_records(out / "km_runs.csv")}
+    assert set(runs) >= {
+        (k, sigma, m) for k in ("10", "20") for sigma in ("0.9900", "0.9990") for m in ("5", "8", "11")
+    }
+    assert all(1 <= int(one["blocks"]) < 1303 and float(one["error_m"]) > 0 for one in runs.values())
+    assert {one["samples_a_size"] for key, one in runs.items() if key[1] == "0.9900"} == {"760"}
+    for key in (("20", "0.9900"), ("20", "0.9990")):
+        areas = [float(runs[*key, m]["block_km2"]) for m in ("5", "8", "11")]
+        assert areas == sorted(areas), "whoever knows more is hidden by larger blocks"
+    shares = {(one["when"], one["m"]): float(one["unique"]) for one in read_records(out / "km_uniqueness.csv")}
+    assert shares["before", "5"] > 0.5
+    assert shares["after", "5"] < 0.02
+
+
+def test_the_page_says_where_it_differs(study: tuple[str, Path]) -> None:
+    paper, out = study
+    text = (out / "index.html").read_text()
+    assert "How we read the paper" in text
+    if paper == "km":
+        assert "1,000 people, where the paper has 4,427,486" in text
+        claims = read_records(out / "km_claims.csv")
+        assert any(one["agrees"] == "no" and "5,866,617" in one["the_paper"] for one in claims)
 
 
 def test_from_a_folder_of_downloads(tmp_path: Path) -> None:
@@ -141,6 +176,8 @@ def test_from_a_folder_of_downloads(tmp_path: Path) -> None:
         (("kvarp", "--data", "."), "lacks adult.data"),
         (("fast", "--data", "nowhere"), "there is no such folder"),
         (("fast", "--rows", "10"), "rows: take at least 400"),
+        (("km", "--people", "10"), "people: take at least 400"),
+        (("km", "--trials", "0"), "trials: must be at least 1"),
         (("fast", "--quick", "--out", "taken"), "taken: cannot be made a folder"),
     ],
 )
@@ -155,7 +192,10 @@ def test_what_cannot_be_done_is_said(
     assert "Traceback" not in ended.err
 
 
-def test_help_has_examples() -> None:
-    ended = shoal("reproduce", "kvarp", "--help")
+@pytest.mark.parametrize(
+    "example", ["kvarp --data downloads --unit milliseconds", "km --people 200000 --trials 3", "fast --quick --out try"]
+)
+def test_help_has_examples(example: str) -> None:
+    ended = shoal("reproduce", example.partition(" ")[0], "--help")
     assert ended.code == 0
-    assert b"shoal reproduce kvarp --data downloads --unit milliseconds" in ended.out
+    assert f"shoal reproduce {example}".encode() in ended.out

@@ -28,6 +28,8 @@ _FEWEST_ROWS: Final = 400
 _QUICK_ROWS: Final = 1200
 _ALL_ADULT: Final = 30_162
 _KVARP_ROWS: Final = 30_000
+_KM_PEOPLE: Final = 20_000
+_QUICK_PEOPLE: Final = 1_000
 
 Tell = Callable[[int, int, str], None]
 
@@ -70,7 +72,7 @@ def fast(
     from shoal.studies.fast_page import write_fast_page
     from shoal.studies.fast_study import QUICK, FastPlan, run_fast_study
 
-    wanted = _rows(rows, _QUICK_ROWS if quick else _ALL_ADULT)
+    wanted = _at_least("rows", rows, _QUICK_ROWS if quick else _ALL_ADULT)
     require_matplotlib()
     people = imitate_adult(wanted, seed=seed) if data is None else read_adult(data).head(wanted)
     stream, plan = fast_stream(people, seed=seed), QUICK if quick else FastPlan()
@@ -125,7 +127,7 @@ def kvarp(
     from shoal.studies.pm25 import read_pm25
     from shoal.studies.pm25_imitation import imitate_pm25
 
-    wanted = _rows(rows, _QUICK_ROWS if quick else _KVARP_ROWS)
+    wanted = _at_least("rows", rows, _QUICK_ROWS if quick else _KVARP_ROWS)
     require_matplotlib()
     if data is None:
         streams = [imitate_adult(wanted, seed=seed), imitate_pm25(wanted, seed=seed)]
@@ -137,6 +139,56 @@ def kvarp(
     with _progress() as tell:
         tables = run_kvarp_study(streams, plan, tell)
     return _finish(write_kvarp_page(folder, streams, plan, tables))
+
+
+@reproduce.command
+def km(
+    *,
+    people: int | None = None,
+    out: Path = Path("reproduce-km"),
+    trials: int = 1,
+    seed: int = 1,
+    quick: bool = False,
+) -> int:
+    """Figures 2 to 6 of the paper on probabilistic k^m-anonymity: an invented city, its map before and after.
+
+    Examples:
+
+        shoal reproduce km
+
+        shoal reproduce km --people 200000 --trials 3
+
+        shoal reproduce km --quick --out try
+
+    Parameters
+    ----------
+    people
+        How many people the city has; 20,000 by default, which takes some minutes. The paper has 4,427,486.
+    out
+        Folder for the page, pictures and tables.
+    trials
+        Searches, of which the least error is taken; the paper takes 10.
+    seed
+        For the city and for what is sampled.
+    quick
+        Fewer people and points, to see what comes out.
+    """
+    from shoal.figures.lines import require_matplotlib
+    from shoal.studies.city import make_city
+    from shoal.studies.km import QUICK, KmPlan, run_km_study
+    from shoal.studies.km_page import write_km_page
+
+    wanted = _at_least("people", people, _QUICK_PEOPLE if quick else _KM_PEOPLE)
+    if trials < 1:
+        raise PolicyError("trials: must be at least 1")
+    require_matplotlib()
+    plan = replace(QUICK if quick else KmPlan(), trials=trials, seed=seed)
+    folder = _folder(out)
+    city = make_city(wanted, seed=seed)
+    print(f"invented city: {len(city):,} people, {len(city.places):,} towers", flush=True)
+    with _progress() as tell:
+        findings = run_km_study(city, plan, tell)
+    return _finish(write_km_page(folder, city, plan, findings))
 
 
 def _read_all(folder: Path, *readers: Callable[[Path], Stream]) -> list[Stream]:
@@ -152,11 +204,11 @@ def _read_all(folder: Path, *readers: Callable[[Path], Stream]) -> list[Stream]:
     return streams
 
 
-def _rows(given: int | None, default: int) -> int:
+def _at_least(name: str, given: int | None, default: int) -> int:
     if given is None:
         return default
     if given < _FEWEST_ROWS:
-        raise PolicyError(f"rows: take at least {_FEWEST_ROWS}; with fewer nothing can be compared")
+        raise PolicyError(f"{name}: take at least {_FEWEST_ROWS}; with fewer nothing can be compared")
     return given
 
 

@@ -1,0 +1,119 @@
+"""Is the promise kept? Releases certified by 760 samples (exact) and by 45,845 (hoeffding2), on samples of their own.
+
+python -m benchmarks.sets_promise [--people 3000] [--seeds 10] [--fresh 20000] [--sigma 0.99] [-k 10] [-m 5]
+
+Fresh itemsets are drawn and judged here with whole numbers as sets of people, by no code of the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from bisect import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import comb
+from typing import Any
+
+from shoal.anonymizers.km_anonymity import KmAnonymity
+from shoal.models.km_bounds import BOUNDS, promise
+from shoal.models.proportions import clopper_pearson
+from shoal.studies.city import make_city
+
+COUNTED = 2
+
+
+@dataclass
+class Found:
+    """What the releases certified by one bound showed."""
+
+    shares: list[float] = field(default_factory=list)
+    """Of violating itemsets, one for every release and sampled size."""
+    violating: int = 0
+    drawn: int = 0
+    blocks: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+
+
+def bits_of(records: list[list[str]]) -> dict[str, int]:
+    """Who has an item: bit number u is set for person u."""
+    found: dict[str, bytearray] = {}
+    for person, record in enumerate(records):
+        for item in record:
+            found.setdefault(item, bytearray(len(records) // 8 + 1))[person >> 3] |= 1 << (person & 7)
+    return {item: int.from_bytes(bits, "little") for item, bits in found.items()}
+
+
+def draw(records: list[list[str]], people: dict[str, int], size: int, coins: random.Random) -> Iterator[list[str]]:
+    """Itemsets of a size, all that occur equally likely, without end."""
+    upto = list(accumulate(comb(len(record), size) for record in records))
+    while True:
+        record = records[bisect(upto, coins.randrange(upto[-1]))]
+        itemset = coins.sample(record, size)
+        if coins.random() * together(itemset, people) < 1:
+            yield itemset
+
+
+def together(names: Any, people: dict[str, int]) -> int:
+    """How many people have all of these."""
+    common = -1
+    for name in names:
+        common &= people[name]
+    return common.bit_count()
+
+
+def check(records: list[list[str]], people: dict[str, int], settings: dict[str, Any], fresh: int, found: Found) -> None:
+    """Certify one release and count the fresh itemsets that fewer than k people have in it."""
+    result = KmAnonymity(counted=COUNTED, trials=1, **settings).anonymize(records)
+    found.blocks.append(len(result.blocks))
+    found.errors.append(result.error)
+    block_of = {item: label for label, items in result.blocks.items() for item in items}
+    crowds = bits_of([list({block_of[item] for item in record}) for record in records])
+    for size in range(COUNTED + 1, settings["m"] + 1):
+        draws = draw(records, people, size, random.Random(f"{settings['seed']} {size} fresh"))
+        images = ({block_of[item] for item in next(draws)} for _ in range(fresh))
+        violating = sum(together(image, crowds) < settings["k"] for image in images)
+        found.shares.append(violating / fresh)
+        found.violating += violating
+        found.drawn += fresh
+
+
+def show(bound: Any, sigma: float, found: Found) -> None:
+    """Print what one bound promised and how it was kept."""
+    asked = promise(sigma, bound)
+    above = sum(share > asked.epsilon for share in found.shares)
+    low, high = clopper_pearson(found.violating, found.drawn, 0.99)
+    releases = len(found.blocks)
+    print(f"{bound}: {asked.samples:,} samples; ε = {asked.epsilon:.5f}, δ = {asked.delta:.5f} a size")
+    blocks, error = sum(found.blocks) / releases, sum(found.errors) / releases
+    print(f"  {releases} releases, {blocks:.1f} blocks and error {error:.0f} m on average")
+    print(f"  violating on average {found.violating / found.drawn:.6f} ({low:.6f} to {high:.6f})")
+    print(f"  worst release and size {max(found.shares):.6f}; above ε: {above} of {len(found.shares)}", flush=True)
+
+
+def main() -> None:
+    """Compare the bounds, side by side on the same cities."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, default=3000)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--fresh", type=int, default=20_000)
+    parser.add_argument("--sigma", type=float, default=0.99)
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("-m", type=int, default=5)
+    parser.add_argument("--bounds", nargs="+", choices=BOUNDS, default=["exact", "hoeffding2"])
+    given = parser.parse_args()
+    found = {bound: Found() for bound in given.bounds}
+    for seed in range(given.seeds):
+        city = make_city(given.people, seed=seed)
+        records = city.records.to_pylist()
+        people = bits_of(records)
+        for bound in given.bounds:
+            settings = {"k": given.k, "m": given.m, "sigma": given.sigma, "generalize": city.places, "seed": seed}
+            check(records, people, {**settings, "bound": bound}, given.fresh, found[bound])
+    for bound in given.bounds:
+        show(bound, given.sigma, found[bound])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Figures 2 to 6 of the paper on probabilistic k^m-anonymity: maps of blocks, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Final
+
+import shapely
+
+from shoal.figures.lines import Panel, Record, draw_panels, lines_by, make_figure, save, values_of
+from shoal.hierarchies.places import Places
+
+Blocks = Mapping[str, Sequence[str]]
+PAPER: Final = "the paper"
+_FILLS: Final = ("#cfe3f3", "#fbe3c4", "#d5eee3", "#f3dbe8", "#fbf5c8", "#e3e3e3", "#e5d9f2")
+_INK: Final = "#444444"
+_MANY: Final = 600
+"""Blocks; with more of them borders are thin."""
+
+
+def draw_maps(path: str | PathLike[str], places: Places, maps: Mapping[str, Blocks], *, title: str) -> None:
+    """A map of blocks a panel; blocks side by side have different colours."""
+    figure = make_figure([Panel(name, "", "", {}) for name in maps])
+    for axis, (name, blocks) in zip(figure.axes, maps.items(), strict=False):
+        _draw_map(axis, places, blocks)
+        axis.set_title(name, loc="left", fontsize=10)
+    for axis in figure.axes:
+        axis.set_axis_off()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    save(figure, path)
+
+
+def draw_uniqueness(path: str | PathLike[str], records: Sequence[Record], paper: Mapping[int, float]) -> None:
+    """Figure 2, right: the share of itemsets that single somebody out."""
+    lines = lines_by(records, "when", x="m", y="unique")
+    lines |= {
+        f"{name}, a person picked first": line
+        for name, line in lines_by(records, "when", x="m", y="unique_by_person").items()
+    }
+    lines[PAPER] = (list(paper), list(paper.values()))
+    panel = Panel("", "items known (m)", "share unique", lines, is_share=True)
+    draw_panels(path, [panel], title="Figure 2: uniqueness of itemsets", names=list(lines))
+
+
+def draw_by_m(
+    path: str | PathLike[str], records: Sequence[Record], paper: Mapping[float, Mapping[int, float]], *, measure: str,
+    says: str, title: str,
+) -> None:  # fmt: skip
+    """A measure against m, a panel a σ; what the paper says of it beside."""
+    panels, names = [], [f"k = {k}" for k in values_of(records, "k")]
+    for sigma in values_of(records, "sigma"):
+        if sigma == 1:
+            continue
+        chosen = [{**one, "line": f"k = {one['k']}"} for one in records if one["sigma"] in (sigma, 1)]
+        lines = lines_by(chosen, "line", x="m", y=measure)
+        lines[PAPER] = (list(paper[sigma]), list(paper[sigma].values()))
+        panels.append(Panel(f"σ = {sigma}", "items known (m)", says, lines))
+    draw_panels(path, panels, title=title, names=[*names, PAPER])
+
+
+def _draw_map(axis: Any, places: Places, blocks: Blocks) -> None:
+    from matplotlib.collections import PolyCollection
+
+    number = {name: place for place, name in enumerate(places.names)}
+    cells = [[places.cells[places.site_of[number[item]]] for item in items] for items in blocks.values()]
+    shapes = [shapely.union_all(of_block) for of_block in cells]
+    fills = _fills(places, blocks, number)
+    parts = [(part, fill) for shape, fill in zip(shapes, fills, strict=True) for part in shapely.get_parts(shape)]
+    parts.sort(key=lambda one: -one[0].area)  # what lies within another comes later, on top of it
+    corners = [part.exterior.coords for part, _ in parts]
+    width = 0.3 if len(blocks) > _MANY else 0.6
+    axis.add_collection(
+        PolyCollection(corners, facecolors=[fill for _, fill in parts], edgecolors=_INK, linewidths=width)
+    )
+    axis.autoscale_view()
+    axis.set_aspect(1 / _shrinking(places))
+
+
+def _shrinking(places: Places) -> float:
+    """How much shorter a degree is from west to east than from south to north, in the middle of the map."""
+    return math.cos(math.radians(float(places.y.mean()))) if places.geographic else 1.0
+
+
+def _fills(places: Places, blocks: Blocks, number: Mapping[str, int]) -> list[str]:
+    """A colour a block, greedily the first that no neighbour has; where all are taken, the last."""
+    block_at = {
+        int(places.site_of[number[item]]): block for block, items in enumerate(blocks.values()) for item in items
+    }
+    beside: list[set[int]] = [set() for _ in blocks]
+    for one, other in places.edges.tolist():
+        first, second = block_at[one], block_at[other]
+        if first != second:
+            beside[first].add(second)
+            beside[second].add(first)
+    chosen: list[int] = []
+    for block in range(len(blocks)):
+        taken = {chosen[other] for other in beside[block] if other < block}
+        chosen.append(next((fill for fill in range(len(_FILLS)) if fill not in taken), len(_FILLS) - 1))
+    return [_FILLS[fill] for fill in chosen]
