@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +27,18 @@ from shoal.times import column_ns, now_ns
 _CHUNK: Final = 16_384
 _BITS: Final = 63
 Reasons = npt.NDArray[np.int16]
+_Made = TypeVar("_Made")
 
 
 def masks_of(values: Floats) -> Ints:
     """Which attributes each tuple carries, as bits."""
     wide, count = values.shape
-    masks = np.zeros((count, (wide + _BITS - 1) // _BITS), dtype=np.int64)
+    words = [(1 << min(wide - first, _BITS)) - 1 for first in range(0, wide, _BITS)]
+    masks = np.tile(np.array(words, dtype=np.int64), (count, 1))
     for a in range(wide):
-        masks[:, a // _BITS] |= (values[a] == values[a]).astype(np.int64) << (a % _BITS)
+        is_missing = np.isnan(values[a])
+        if is_missing.any():
+            masks[:, a // _BITS] ^= is_missing.astype(np.int64) << (a % _BITS)
     return masks
 
 
@@ -59,29 +64,42 @@ class TupleBatches(TupleStream):
 
     def _push_rows(self, batch: pa.RecordBatch) -> Release:
         batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
-        raws, reasons = self._read(batch)
-        persons = Texts.of(batch.column(self._settings.schema.person)).keys(self._person_key)
+        people = Texts.of(batch.column(self._settings.schema.person))
+        raws, values, reasons = self._read(batch, people)
+        persons = people.keys(self._person_key)
         times = self._move_time(batch, persons, reasons)
         usable = reasons == NO_REASON
         codes = self._read_sensitive(batch, usable)  # may refuse the batch: nothing has changed yet
         self._number(batch, usable, reasons)
-        return self._take_in(batch, usable, reasons, (raws, persons, times, codes))
+        if usable.all():
+            return self._take_in(batch, reasons, (raws, values, persons, times), codes)
+        kept = (np.ascontiguousarray(raws[:, usable]), np.ascontiguousarray(values[:, usable]))
+        return self._take_in(batch, reasons, (*kept, persons[usable], times[usable]), codes)
 
-    def _read(self, batch: pa.RecordBatch) -> tuple[Floats, Reasons]:
-        """Numbers of all quasi-identifiers, and why rows cannot be used."""
-        schema = self._settings.schema
+    def _read(self, batch: pa.RecordBatch, people: Texts) -> tuple[Floats, Floats, Reasons]:
+        """Numbers of all quasi-identifiers, the same as the kernels measure them, and why rows cannot be used."""
         raws = np.empty((len(self._readers), batch.num_rows))
+        values = np.empty_like(raws)
         reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int16)
-        for number, reader in reversed(list(enumerate(self._readers))):  # the first column refused is named
-            raws[number], refused = reader.read(batch.column(reader.name))
+
+        def read(a: int) -> Bools:
+            raws[a], refused = self._readers[a].read(batch.column(self._readers[a].name))
+            values[a] = self._readers[a].scaled(raws[a])
+            return refused
+
+        for number, refused in reversed(list(enumerate(self._each(read)))):  # the first column refused is named
             reasons[refused] = FIRST_REFUSED + number
         if self._settings.is_timed:
-            column = batch.column(schema.time)
+            column = batch.column(self._settings.schema.time)
             _, timely = column_ns(column)
             missing = ~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
             reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
-        reasons[~Texts.of(batch.column(schema.person)).filled] = NULL_PERSON
-        return raws, reasons
+        reasons[~people.filled] = NULL_PERSON
+        return raws, values, reasons
+
+    def _each(self, work: Callable[[int], _Made]) -> list[_Made]:
+        """Do something for every quasi-identifier; a method that has threads shares it out."""
+        return [work(a) for a in range(len(self._readers))]
 
     def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
         """The stream's time at each row; refuses rows too far ahead. The clock itself moves with the batch taken in."""
@@ -122,17 +140,17 @@ class TupleBatches(TupleStream):
             self._clock = self._next_clock
 
     def _take_in(
-        self, batch: pa.RecordBatch, usable: Bools, reasons: Reasons, read: tuple[Floats, Ints, Ints, Ints]
+        self, batch: pa.RecordBatch, reasons: Reasons, read: tuple[Floats, Floats, Ints, Ints], codes: Ints
     ) -> Release:
-        raws, persons, times, codes = read
-        first, dead = self._seen - batch.num_rows, np.flatnonzero(~usable)
-        rows = first + np.flatnonzero(usable)
-        raws = np.ascontiguousarray(raws[:, usable])
-        values = np.array([reader.scaled(raw) for reader, raw in zip(self._readers, raws, strict=True)])
+        """Take in the rows that can be used; all that was read is of these alone."""
+        raws, values, persons, times = read
+        usable, first = reasons == NO_REASON, self._seen - batch.num_rows
+        rows, dead = first + np.flatnonzero(usable), np.flatnonzero(~usable)
         if self._kept:
-            self._kept.add(rows, batch.select(self._kept.schema.names).filter(pa.array(usable)))
+            kept = batch.select(self._kept.schema.names)
+            self._kept.add(rows, kept.filter(pa.array(usable)) if len(dead) else kept)
         lanes = np.zeros(len(rows), dtype=np.int64)
-        arrivals = t.Arrivals(values, raws, masks_of(values), persons[usable], rows, times[usable], lanes, codes)
+        arrivals = t.Arrivals(values, raws, masks_of(values), persons, rows, times, lanes, codes)
         return self._close(self._state.take(arrivals), first + dead, reasons[dead])
 
     def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
@@ -147,30 +165,28 @@ class TupleBatches(TupleStream):
 
     def _rows(self, decided: Decided) -> pa.RecordBatch:
         leaves = decided.verdicts == t.IS_RELEASED
-        if self._settings.suppressed == "root":
-            leaves[:] = True
-        chosen = np.flatnonzero(leaves)
-        groups = decided.groups[chosen]
-        kinds = self._output_schema.types
-        columns = [self._column(a, decided, chosen, groups, kinds[a]) for a in range(len(self._readers))]
+        if self._settings.suppressed == "root" or leaves.all():
+            groups, rows, masks = decided.groups, decided.rows, decided.masks
+        else:
+            groups, rows, masks = decided.groups[leaves], decided.rows[leaves], decided.masks[leaves]
+        places = np.where(groups < 0, len(decided.numbers), groups)
+        columns = self._each(lambda a: self._column(a, decided, places, masks))
         if self._kept:
-            columns += self._kept.take(decided.rows[chosen]).columns
+            columns += self._kept.take(rows).columns
         return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
 
-    def _column(self, a: int, decided: Decided, chosen: Ints, groups: Ints, kind: pa.DataType) -> pa.Array:
-        reader, at_root = self._readers[a], groups < 0
-        places = np.where(at_root, 0, groups)
+    def _column(self, a: int, decided: Decided, places: Ints, masks: Ints) -> pa.Array:
+        """What leaves is made once a cluster, and the whole domain after them; rows take theirs by its place."""
+        reader = self._readers[a]
         low, high, node = reader.root()
-        if not len(decided.numbers):
-            nothing = np.zeros(len(chosen))
-            return reader.publish(nothing + low, nothing + high, nothing.astype(np.int64) + node, at_root & False, kind)
-        hidden = decided.shown[places, a] == 0
-        if self._settings.nulls == "paper" and self._hides_own:
-            hidden |= (decided.masks[chosen, a // _BITS] >> (a % _BITS)) & 1 == 0
-        return reader.publish(
-            np.where(at_root, low, decided.low[places, a]), np.where(at_root, high, decided.high[places, a]),
-            np.where(at_root, node, decided.node[places, a]), hidden & ~at_root, kind,
+        made = reader.publish(
+            np.append(decided.low[:, a], low), np.append(decided.high[:, a], high), np.append(decided.node[:, a], node),
+            np.append(decided.shown[:, a] == 0, False), self._output_schema.types[a],
         )  # fmt: skip
+        if self._settings.nulls != "paper" or not self._hides_own:
+            return made.take(pa.array(places))
+        lacks = (masks[:, a // _BITS] >> (a % _BITS)) & 1 == 0
+        return made.take(pa.array(places, mask=lacks & (places < len(decided.numbers))))
 
     _hides_own = True
     """Whether in the papers' mode a row shows only what it carries itself."""

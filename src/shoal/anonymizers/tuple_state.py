@@ -74,6 +74,11 @@ class Decided:
         own = ("rows", "verdicts", "groups", "delays", "at", "masks")
         return replace(self, **{name: getattr(self, name)[order] for name in own})
 
+    def widened(self, values: int) -> Self:
+        """The same with room for this many sensitive values in what clusters were held against."""
+        more = values - self.reference.shape[2]
+        return replace(self, reference=np.pad(self.reference, ((0, 0), (0, 0), (0, more))))
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """One after another."""
@@ -85,10 +90,7 @@ class Decided:
             groups += len(part.numbers)
         names = [field.name for field in fields(cls)]
         widest = max(part.reference.shape[2] for part in parts)
-        moved = [
-            replace(part, reference=np.pad(part.reference, ((0, 0), (0, 0), (0, widest - part.reference.shape[2]))))
-            for part in moved
-        ]
+        moved = [part if part.reference.shape[2] == widest else part.widened(widest) for part in moved]
         return cls(*(np.concatenate([getattr(part, name) for part in moved]) for name in names))
 
 
