@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack, cast
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.anonymizers.lane_threads import share_out
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_lanes import Lanes
 from shoal.anonymizers.tuple_method import Common, TupleMethod
@@ -19,6 +20,9 @@ from shoal.schema import Schema
 
 _ROUNDS = 4
 _TIMED_ROUND = 256
+_FEW = 2048
+"""Cells that are read or written sooner than another thread wakes up."""
+_Made = TypeVar("_Made")
 
 
 class Fast(TupleMethod):
@@ -81,3 +85,9 @@ class Fast(TupleMethod):
         threads = self._settings.options["threads"]
         lanes = Lanes(lambda: make(shape), Dealing(threads, shape), lanes=threads, round_rows=self._round)
         return cast(TupleState, lanes)  # it answers the same questions
+
+    def _each(self, work: Callable[[int], _Made], rows: int) -> list[_Made]:
+        threads = min(self._settings.options["threads"], len(self._readers))
+        if threads == 1 or rows * len(self._readers) <= _FEW:
+            return super()._each(work, rows)
+        return share_out(work, len(self._readers), threads)

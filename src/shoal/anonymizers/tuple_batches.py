@@ -87,7 +87,7 @@ class TupleBatches(TupleStream):
             values[a] = self._readers[a].scaled(raws[a])
             return refused
 
-        for number, refused in reversed(list(enumerate(self._each(read)))):  # the first column refused is named
+        for number, refused in reversed(list(enumerate(self._each(read, batch.num_rows)))):  # the first column refused is named
             reasons[refused] = FIRST_REFUSED + number
         if self._settings.is_timed:
             column = batch.column(self._settings.schema.time)
@@ -97,8 +97,8 @@ class TupleBatches(TupleStream):
         reasons[~people.filled] = NULL_PERSON
         return raws, values, reasons
 
-    def _each(self, work: Callable[[int], _Made]) -> list[_Made]:
-        """Do something for every quasi-identifier; a method that has threads shares it out."""
+    def _each(self, work: Callable[[int], _Made], rows: int) -> list[_Made]:
+        """Do something for every quasi-identifier of some rows; a method that has threads shares it out."""
         return [work(a) for a in range(len(self._readers))]
 
     def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
@@ -170,7 +170,7 @@ class TupleBatches(TupleStream):
         else:
             groups, rows, masks = decided.groups[leaves], decided.rows[leaves], decided.masks[leaves]
         places = np.where(groups < 0, len(decided.numbers), groups)
-        columns = self._each(lambda a: self._column(a, decided, places, masks))
+        columns = self._each(lambda a: self._column(a, decided, places, masks), len(rows))
         if self._kept:
             columns += self._kept.take(rows).columns
         return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)

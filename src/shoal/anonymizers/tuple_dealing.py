@@ -12,6 +12,7 @@ from shoal.kernels import tuples as t
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 _PAIRS: Final = 160
 _CUTS: Final = 5
@@ -57,39 +58,30 @@ class Dealing:
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and the cut that leave tuples nearest to each other; by number where none divides well."""
-        best, found = np.inf, (_NONE, 0.0)
-        for attribute in range(values.shape[0]):
-            known = values[attribute][~np.isnan(values[attribute])]
-            if not len(known):
-                continue
-            for cut in np.unique(np.quantile(known, np.linspace(0.1, 0.9, _CUTS), method="lower")).tolist():
-                is_above = values[attribute] > cut
-                share = np.count_nonzero(is_above) / values.shape[1]
-                if min(share, 1 - share) < _SMALLEST:
-                    continue
-                spread = share * self._spread(values[:, is_above]) + (1 - share) * self._spread(values[:, ~is_above])
-                if spread < best:
-                    best, found = spread, (attribute, cut)
-        return found
+        cuts = [(a, cut) for a in range(values.shape[0]) for cut in _fair_cuts(values[a])]
+        if not cuts:
+            return _NONE, 0.0
+        parts = [is_in for a, cut in cuts for is_in in (values[a] > cut, ~(values[a] > cut))]
+        spreads = self._spreads(values, parts).reshape(-1, 2)
+        above = np.array([np.count_nonzero(is_in) for is_in in parts[::2]]) / values.shape[1]
+        return cuts[int(np.argmin(above * spreads[:, 0] + (1 - above) * spreads[:, 1]))]
 
-    def _spread(self, values: Floats) -> float:
-        """The average distance of pairs of tuples, spread evenly over all."""
-        count = values.shape[1]
-        left = np.arange(_PAIRS) % count
-        right = (left + 1 + np.arange(_PAIRS) * 7919 % max(count - 1, 1)) % count
-        return float(np.mean(self._distances(values, left, right)))
+    def _spreads(self, values: Floats, parts: list[Bools]) -> Floats:
+        """Of each part the average distance of pairs of its tuples, spread evenly over all; all in one go."""
+        pairs = [_pairs(np.flatnonzero(is_in)) for is_in in parts]
+        left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        means: Floats = self._distances(values[:, left], values[:, right]).reshape(len(parts), _PAIRS).mean(axis=1)
+        return means
 
-    def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
-        total, mass = np.zeros(len(left)), np.zeros(len(left))
-        shape = self._shape
-        for a in range(values.shape[0]):
-            one, other = values[a][left], values[a][right]
-            both = ~np.isnan(one) & ~np.isnan(other)
-            found = np.abs(one - other)
-            if shape.attr_i[t.KIND, a] == t.CATEGORICAL:
-                found = self._tree_distances(a, np.where(both, one, 0), np.where(both, other, 0))
-            total += np.where(both, found, 0.0) * shape.attr_f[t.WEIGHT, a]
-            mass += np.where(both, shape.attr_f[t.WEIGHT, a], 0.0)
+    def _distances(self, one: Floats, other: Floats) -> Floats:
+        """The distance of each pair: the average over the attributes that both carry."""
+        weights = self._shape.attr_f[t.WEIGHT][:, None]
+        found = np.abs(one - other)
+        both = ~np.isnan(found)
+        for a in np.flatnonzero(self._shape.attr_i[t.KIND] == t.CATEGORICAL).tolist():
+            found[a] = self._tree_distances(a, np.where(both[a], one[a], 0), np.where(both[a], other[a], 0))
+        total = (np.where(both, found, 0.0) * weights).sum(axis=0)
+        mass = np.where(both, weights, 0.0).sum(axis=0)
         return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
 
     def _tree_distances(self, a: int, one: Floats, other: Floats) -> Floats:
@@ -106,3 +98,21 @@ class Dealing:
     def load(self, cuts: Floats) -> None:
         """Take over cuts."""
         self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]
+
+
+def _fair_cuts(values: Floats) -> list[float]:
+    """Quantiles of one attribute that leave both parts large enough."""
+    known = np.sort(values[~np.isnan(values)])
+    if not len(known):
+        return []
+    cuts = np.unique(known[(np.linspace(0.1, 0.9, _CUTS) * (len(known) - 1)).astype(np.int64)])
+    shares = (len(known) - np.searchsorted(known, cuts, side="right")) / len(values)
+    return cuts[np.minimum(shares, 1 - shares) >= _SMALLEST].tolist()  # type: ignore[no-any-return]
+
+
+def _pairs(chosen: Ints) -> tuple[Ints, Ints]:
+    """Pairs of the chosen, spread evenly."""
+    count = len(chosen)
+    left = np.arange(_PAIRS) % count
+    right = (left + 1 + np.arange(_PAIRS) * 7919 % max(count - 1, 1)) % count
+    return chosen[left], chosen[right]

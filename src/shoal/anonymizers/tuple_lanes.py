@@ -8,14 +8,14 @@ forms meanwhile, so what comes out depends on the input and the number of lanes,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.anonymizers.lane_threads import run_all
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_sensitive import SensitiveCodes
 from shoal.anonymizers.tuple_state import Arrays, Decided, TupleState
@@ -23,11 +23,6 @@ from shoal.kernels import tuples as t
 
 Ints = npt.NDArray[np.int64]
 _UNDER_WAY: Final = [t.PASSING, t.UNTIL, t.SLACK, t.ENDING]
-
-
-@cache
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="shoal-lane")
 
 
 class Lanes:
@@ -150,7 +145,7 @@ class Lanes:
         self, now: int, *, slack: int, run: tuple[t.Arrivals, int, int] | None = None, ending: bool = False
     ) -> None:
         """Let every lane decide what cannot wait until now + slack."""
-        self._share([], now)
+        self._forget_old(now)
         groups = int(self.lanes[0].tally[t.GROUPS])
         for lane in self.lanes:
             lane.tally[_UNDER_WAY] = 1, now, slack, ending
@@ -159,17 +154,14 @@ class Lanes:
             lane.tally[_UNDER_WAY] = 0
         if self._is_diverse:
             self._tell_counts()
-        self._number_groups(groups, now)
+        self._number_groups(groups)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         if self._is_diverse:
             self._run_in_turn(arrivals, start, end)
             return
-        helpers = _helpers(max(len(self.lanes) - 1, 1))
-        under_way = [helpers.submit(lane.work, arrivals, start, end) for lane in self.lanes[1:]]
-        self.lanes[0].work(arrivals, start, end)
-        for one in under_way:
-            one.result()
+        largest_first = sorted(self.lanes, key=lambda lane: -lane.held)
+        run_all([partial(lane.work, arrivals, start, end) for lane in largest_first])
 
     def _run_in_turn(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         """Two lanes may reuse one cluster: what the first adds to it must count for the second's diversity."""
@@ -185,7 +177,7 @@ class Lanes:
         for lane in self.lanes[:-1]:
             lane.stream.class_f[:known, :, :, : last.shape[3]] = last[:known, :, :, : lane.stream.class_f.shape[3]]
 
-    def _number_groups(self, first: int, now: int) -> None:
+    def _number_groups(self, first: int) -> None:
         """Number new clusters lane by lane, share them, and note what each lane decided."""
         fresh, ahead = [], 0
         for number, lane in enumerate(self.lanes):
@@ -199,7 +191,7 @@ class Lanes:
         for lane in self.lanes:
             lane.tally[t.GROUPS] = first + ahead
         if fresh:
-            self._share(fresh, now)
+            self._share(fresh)
 
     def _decided(self) -> Decided:
         """What was decided since last asked: turn by turn, in each lane after lane."""
@@ -217,17 +209,17 @@ class Lanes:
         parts = [replace(part, numbers=own) for part, own in zip(decided, numbers, strict=True)]
         return Decided.joined(parts).in_order(np.concatenate(order))
 
-    def _share(self, fresh: list[Arrays], now: int) -> None:
-        """Let all lanes know the same clusters: those still young, then the new ones."""
-        last = self.lanes[-1]  # where lanes take turns it has counted everything
-        known = last.visible_clusters()
-        young = now - known["pool_i"][:, t.CREATED] <= self._reuse
-        if not fresh and young.all() and all(int(lane.tally[t.POOL_HEAD]) == 0 for lane in self.lanes):
-            return
-        kept = {name: array[young] for name, array in known.items()}
-        whole = {name: np.concatenate([kept[name], *(part[name] for part in fresh)]) for name in kept}
+    def _forget_old(self, now: int) -> None:
+        """Let all lanes forget the clusters that may not be reused any more; all know the same."""
+        is_young = now - self.lanes[0].clusters_created() <= self._reuse
+        for lane in self.lanes if not is_young.all() else ():
+            lane.keep_clusters(is_young)
+
+    def _share(self, fresh: list[Arrays]) -> None:
+        """Let all lanes know the new clusters, in the same order."""
+        whole = {name: np.concatenate([part[name] for part in fresh]) for name in fresh[0]}
         for lane in self.lanes:
-            lane.set_clusters(whole)
+            lane.add_clusters(whole)
 
     def pass_time(self, now: int) -> Decided:
         """Decide what is due by now."""
