@@ -23,6 +23,9 @@ from shoal.kernels import tuples as t
 
 Ints = npt.NDArray[np.int64]
 _UNDER_WAY: Final = [t.PASSING, t.UNTIL, t.SLACK, t.ENDING]
+_NONE: Final = np.zeros(0, dtype=np.bool_)
+_Noted = tuple[int, int, int]
+"""Of a lane after a round: decisions, generalizations and, by its own count, clusters so far."""
 
 
 class Lanes:
@@ -37,6 +40,8 @@ class Lanes:
         plan = self.lanes[0].stream.plan
         self._is_timed, self._deadline, self._reuse = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.REUSE])
         self._is_diverse = bool(plan[t.IS_DIVERSE])
+        self._are_apart = not self._is_timed and not self._is_diverse and self._reuse < round_rows
+        """Whether no cluster outlives a round: then no lane needs to wait for another."""
         self._round_began: int | None = None
         self._turns: list[tuple[int, int, int, int]] = []
         """Lane, decisions and generalizations noted by then, and how far its new numbers are ahead."""
@@ -85,6 +90,10 @@ class Lanes:
             self._round_began = int(arrivals.times[0])
         dealt = self._deal(arrivals)
         while start < count:
+            if ends := self._rounds_apart(start, count):
+                self._run_apart(dealt, start, ends)
+                start = ends[-1]
+                continue
             end = min(start + self._round - self._number % self._round, count)
             end, due = self._until_due(arrivals.times, start, end)
             if due is not None:
@@ -102,6 +111,12 @@ class Lanes:
     @property
     def _number(self) -> int:
         return int(self.lanes[0].tally[t.NUMBER])
+
+    def _rounds_apart(self, start: int, count: int) -> list[int]:
+        """Where rounds end that every lane can go through on its own."""
+        if not self._are_apart or not self._dealing.is_chosen:
+            return []
+        return list(range(start + self._round - self._number % self._round, count + 1, self._round))
 
     def _until_due(self, times: Ints, start: int, end: int) -> tuple[int, int | None]:
         """How far arrivals go before a held tuple is due by time, and when it is."""
@@ -154,7 +169,24 @@ class Lanes:
             lane.tally[_UNDER_WAY] = 0
         if self._is_diverse:
             self._tell_counts()
-        self._number_groups(groups)
+        self._number_groups(groups, [[_noted(lane)] for lane in self.lanes])
+
+    def _run_apart(self, arrivals: t.Arrivals, start: int, ends: list[int]) -> None:
+        """Let every lane go through these rounds on its own; what they share in the end is of the last one."""
+        groups, now = int(self.lanes[0].tally[t.GROUPS]), self._number - start - 1
+        noted: list[list[_Noted]] = [[] for _ in self.lanes]
+
+        def go(lane: TupleState, notes: list[_Noted]) -> None:
+            for first, end in zip((start, *ends), ends, strict=False):
+                lane.keep_clusters(_NONE)
+                lane.tally[_UNDER_WAY] = 1, now + end, self._round, 0
+                lane.work(arrivals, first, end)
+                notes.append(_noted(lane))
+            lane.tally[_UNDER_WAY] = 0
+
+        lanes = sorted(zip(self.lanes, noted, strict=True), key=lambda pair: -pair[0].held)
+        run_all([partial(go, lane, notes) for lane, notes in lanes])
+        self._number_groups(groups, noted)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         if self._is_diverse:
@@ -177,20 +209,19 @@ class Lanes:
         for lane in self.lanes[:-1]:
             lane.stream.class_f[:known, :, :, : last.shape[3]] = last[:known, :, :, : lane.stream.class_f.shape[3]]
 
-    def _number_groups(self, first: int) -> None:
-        """Number new clusters lane by lane, share them, and note what each lane decided."""
-        fresh, ahead = [], 0
-        for number, lane in enumerate(self.lanes):
-            formed = int(lane.tally[t.GROUPS]) - first
-            self._turns.append((number, lane.decided_rows, lane.decided_groups, ahead))
-            if formed:
-                clusters = lane.new_clusters()
-                clusters["pool_i"][:, t.GROUP] += ahead
-                fresh.append(clusters)
-            ahead += formed
-        for lane in self.lanes:
-            lane.tally[t.GROUPS] = first + ahead
-        if fresh:
+    def _number_groups(self, first: int, noted: list[list[_Noted]]) -> None:
+        """Number new clusters round by round, in each lane by lane, and share those of the last round."""
+        number, own, ahead = first, [first] * len(self.lanes), [0] * len(self.lanes)
+        for turn in zip(*noted, strict=True):
+            for lane, (rows, groups, formed) in enumerate(turn):
+                ahead[lane] = number - own[lane]
+                self._turns.append((lane, rows, groups, ahead[lane]))
+                number, own[lane] = number + formed - own[lane], formed
+        fresh = [lane.new_clusters() for lane in self.lanes]
+        for lane, clusters, more in zip(self.lanes, fresh, ahead, strict=True):
+            clusters["pool_i"][:, t.GROUP] += more
+            lane.tally[t.GROUPS] = number
+        if number > first:
             self._share(fresh)
 
     def _decided(self) -> Decided:
@@ -253,3 +284,7 @@ class Lanes:
             lane.load({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
         self._dealing.load(arrays["dealing"])
         self._round_began = int(arrays["began"][0]) if len(arrays["began"]) else None
+
+
+def _noted(lane: TupleState) -> _Noted:
+    return lane.decided_rows, lane.decided_groups, int(lane.tally[t.GROUPS])
