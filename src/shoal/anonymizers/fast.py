@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, cast
 import numpy as np
 import numpy.typing as npt
 
-from shoal.anonymizers.lane_threads import share_out
+from shoal.anonymizers.lane_threads import Chore, Chores
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_lanes import Lanes
 from shoal.anonymizers.tuple_method import Common, TupleMethod
@@ -20,8 +20,6 @@ from shoal.schema import Schema
 
 _ROUNDS = 4
 _TIMED_ROUND = 256
-_FEW = 2048
-"""Cells that are read or written sooner than another thread wakes up."""
 _Made = TypeVar("_Made")
 
 
@@ -83,11 +81,18 @@ class Fast(TupleMethod):
     def _make_state(self, shape: Shape) -> TupleState:
         make = super()._make_state
         threads = self._settings.options["threads"]
-        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), lanes=threads, round_rows=self._round)
+        self._chores = Chores()
+        lanes = Lanes(
+            lambda: make(shape), Dealing(threads, shape), self._chores, lanes=threads, round_rows=self._round
+        )
         return cast(TupleState, lanes)  # it answers the same questions
 
-    def _each(self, work: Callable[[int], _Made], rows: int) -> list[_Made]:
-        threads = min(self._settings.options["threads"], len(self._readers))
-        if threads == 1 or rows * len(self._readers) <= _FEW:
-            return super()._each(work, rows)
-        return share_out(work, len(self._readers), threads)
+    def _piece_rows(self) -> int:
+        return max(1, super()._piece_rows() // 2)  # so that lanes soon have work, and soon something is to publish
+
+    def _soon(self, work: Callable[[int], _Made]) -> Callable[[], list[_Made]]:
+        if self._settings.options["threads"] == 1:
+            return super()._soon(work)
+        chore = Chore(work, len(self._readers))
+        self._chores.add(chore)
+        return chore.result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -14,6 +14,7 @@ from shoal.anonymizers.base import VERDICTS, Release
 from shoal.anonymizers.exposures import Texts
 from shoal.anonymizers.intake import plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
+from shoal.anonymizers.tuple_pieces import Piece
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.anonymizers.tuple_sensitive import Coded, readable
@@ -51,10 +52,14 @@ class TupleBatches(TupleStream):
         batches = [piece.select(fields.names) for piece in pieces]
         if any(piece.num_rows for piece in batches) or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)
-        pieces = [piece.slice(start, _CHUNK) for piece in batches for start in range(0, piece.num_rows, _CHUNK)]
+        most = self._piece_rows()
+        pieces = [piece.slice(start, most) for piece in batches for start in range(0, piece.num_rows, most)]
         self._check_room(pieces)
-        releases = [self._push_rows(piece) for piece in pieces]
-        return releases[0] if len(releases) == 1 else self._joined(releases)
+        releases = [self._push_piece(piece) for piece in self._begun(pieces)]
+        return releases[0].made() if len(releases) == 1 else self._joined(releases)
+
+    def _piece_rows(self) -> int:
+        return _CHUNK
 
     def _check_room(self, pieces: list[pa.RecordBatch]) -> None:
         """Refuse too many sensitive values before any piece is taken in."""
@@ -62,44 +67,45 @@ class TupleBatches(TupleStream):
             whole = pa.chunked_array([plain(piece.column(column.name)) for piece in pieces])
             column.check_room(readable(whole.unique(), column.name))
 
-    def _push_rows(self, batch: pa.RecordBatch) -> Release:
-        batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
-        people = Texts.of(batch.column(self._settings.schema.person))
-        raws, values, reasons = self._read(batch, people)
+    def _begun(self, batches: list[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces; reading the next has begun when one is handed over."""
+        waiting: Piece | None = None
+        for batch in batches:
+            piece = Piece(batch, self._readers)
+            piece.refused = self._soon(piece.read)
+            if waiting is not None:
+                yield waiting
+            waiting = piece
+        if waiting is not None:
+            yield waiting
+
+    def _soon(self, work: Callable[[int], _Made]) -> Callable[[], list[_Made]]:
+        """Do something for every quasi-identifier; a method that has threads does it until the result is asked for."""
+        made = [work(a) for a in range(len(self._readers))]
+        return lambda: made
+
+    def _push_piece(self, piece: Piece) -> Release:
+        people = Texts.of(piece.batch.column(self._settings.schema.person))
+        reasons = self._reasons_of(piece, people)
         persons = people.keys(self._person_key)
-        times = self._move_time(batch, persons, reasons)
+        times = self._move_time(piece.batch, persons, reasons)
         usable = reasons == NO_REASON
-        codes = self._read_sensitive(batch, usable)  # may refuse the batch: nothing has changed yet
-        self._number(batch, usable, reasons)
-        if usable.all():
-            return self._take_in(batch, reasons, (raws, values, persons, times), codes)
-        kept = (np.ascontiguousarray(raws[:, usable]), np.ascontiguousarray(values[:, usable]))
-        return self._take_in(batch, reasons, (*kept, persons[usable], times[usable]), codes)
+        codes = self._read_sensitive(piece.batch, usable)  # may refuse the batch: nothing has changed yet
+        self._number(piece.batch, usable, reasons)
+        return self._take_in(piece, reasons, (persons[usable], times[usable], codes))
 
-    def _read(self, batch: pa.RecordBatch, people: Texts) -> tuple[Floats, Floats, Reasons]:
-        """Numbers of all quasi-identifiers, the same as the kernels measure them, and why rows cannot be used."""
-        raws = np.empty((len(self._readers), batch.num_rows))
-        values = np.empty_like(raws)
-        reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int16)
-
-        def read(a: int) -> Bools:
-            raws[a], refused = self._readers[a].read(batch.column(self._readers[a].name))
-            values[a] = self._readers[a].scaled(raws[a])
-            return refused
-
-        for number, refused in reversed(list(enumerate(self._each(read, batch.num_rows)))):  # the first column refused is named
+    def _reasons_of(self, piece: Piece, people: Texts) -> Reasons:
+        """Why rows cannot be used."""
+        reasons = np.full(len(piece), NO_REASON, dtype=np.int16)
+        for number, refused in reversed(list(enumerate(piece.refused()))):  # the first column refused is named
             reasons[refused] = FIRST_REFUSED + number
         if self._settings.is_timed:
-            column = batch.column(self._settings.schema.time)
+            column = piece.batch.column(self._settings.schema.time)
             _, timely = column_ns(column)
             missing = ~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
             reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
         reasons[~people.filled] = NULL_PERSON
-        return raws, values, reasons
-
-    def _each(self, work: Callable[[int], _Made], rows: int) -> list[_Made]:
-        """Do something for every quasi-identifier of some rows; a method that has threads shares it out."""
-        return [work(a) for a in range(len(self._readers))]
+        return reasons
 
     def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
         """The stream's time at each row; refuses rows too far ahead. The clock itself moves with the batch taken in."""
@@ -139,18 +145,16 @@ class TupleBatches(TupleStream):
         if self._settings.is_timed:
             self._clock = self._next_clock
 
-    def _take_in(
-        self, batch: pa.RecordBatch, reasons: Reasons, read: tuple[Floats, Floats, Ints, Ints], codes: Ints
-    ) -> Release:
-        """Take in the rows that can be used; all that was read is of these alone."""
-        raws, values, persons, times = read
-        usable, first = reasons == NO_REASON, self._seen - batch.num_rows
+    def _take_in(self, piece: Piece, reasons: Reasons, read: tuple[Ints, Ints, Ints]) -> Release:
+        persons, times, codes = read
+        usable, first = reasons == NO_REASON, self._seen - len(piece)
         rows, dead = first + np.flatnonzero(usable), np.flatnonzero(~usable)
+        piece.keep_only(usable)
         if self._kept:
-            kept = batch.select(self._kept.schema.names)
+            kept = piece.batch.select(self._kept.schema.names)
             self._kept.add(rows, kept.filter(pa.array(usable)) if len(dead) else kept)
         lanes = np.zeros(len(rows), dtype=np.int64)
-        arrivals = t.Arrivals(values, raws, masks_of(values), persons, rows, times, lanes, codes)
+        arrivals = t.Arrivals(piece.values, piece.raws, masks_of(piece.values), persons, rows, times, lanes, codes)
         return self._close(self._state.take(arrivals), first + dead, reasons[dead])
 
     def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
@@ -163,17 +167,15 @@ class TupleBatches(TupleStream):
 
     # ---- rows
 
-    def _rows(self, decided: Decided) -> pa.RecordBatch:
+    def _rows(self, decided: Decided) -> Callable[[], pa.RecordBatch]:
         leaves = decided.verdicts == t.IS_RELEASED
-        if self._settings.suppressed == "root" or leaves.all():
-            groups, rows, masks = decided.groups, decided.rows, decided.masks
-        else:
-            groups, rows, masks = decided.groups[leaves], decided.rows[leaves], decided.masks[leaves]
+        if self._settings.suppressed == "root":
+            leaves[:] = True
+        groups, masks = decided.groups[leaves], decided.masks[leaves]
+        kept = self._kept.take(decided.rows[leaves]).columns if self._kept else []
         places = np.where(groups < 0, len(decided.numbers), groups)
-        columns = self._each(lambda a: self._column(a, decided, places, masks), len(rows))
-        if self._kept:
-            columns += self._kept.take(rows).columns
-        return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
+        shown = self._soon(lambda a: self._column(a, decided, places, masks))
+        return lambda: pa.RecordBatch.from_arrays([*shown(), *kept], schema=self._output_schema)
 
     def _column(self, a: int, decided: Decided, places: Ints, masks: Ints) -> pa.Array:
         """What leaves is made once a cluster, and the whole domain after them; rows take theirs by its place."""
@@ -181,7 +183,7 @@ class TupleBatches(TupleStream):
         low, high, node = reader.root()
         made = reader.publish(
             np.append(decided.low[:, a], low), np.append(decided.high[:, a], high), np.append(decided.node[:, a], node),
-            np.append(decided.shown[:, a] == 0, False), self._output_schema.types[a],
+            np.append(decided.shown[:, a] == 0, False), self._output_schema.field(a).type,
         )  # fmt: skip
         if self._settings.nulls != "paper" or not self._hides_own:
             return made.take(pa.array(places))
@@ -265,12 +267,12 @@ class TupleBatches(TupleStream):
         if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
             clock[clock_kernel.NEWEST] = time
             clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
-        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST])))
+        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST]))).made()
 
     def flush(self) -> Release:
         if self._clock[clock_kernel.STARTED]:
             self._clock[clock_kernel.CONFIRMED] = 1  # what leaves now left by this clock
-        return self._close(self._state.finish())
+        return self._close(self._state.finish()).made()
 
 
 def _lists(rows: npt.NDArray[np.int32]) -> pa.ListArray:

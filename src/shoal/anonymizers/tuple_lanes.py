@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.anonymizers.lane_threads import run_all
+from shoal.anonymizers.lane_threads import Chores, run_all
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_sensitive import SensitiveCodes
 from shoal.anonymizers.tuple_state import Arrays, Decided, TupleState
@@ -31,11 +31,13 @@ _Noted = tuple[int, int, int]
 class Lanes:
     """The state of a stream that is decided in lanes; from outside it looks like one state."""
 
-    def __init__(self, make: Callable[[], TupleState], dealing: Dealing, *, lanes: int, round_rows: int) -> None:
+    def __init__(
+        self, make: Callable[[], TupleState], dealing: Dealing, chores: Chores, *, lanes: int, round_rows: int
+    ) -> None:
         self.lanes = [make() for _ in range(lanes)]
         for number, lane in enumerate(self.lanes):
             lane.tally[t.LANE] = number
-        self._dealing = dealing
+        self._dealing, self._chores = dealing, chores
         self._round = round_rows
         plan = self.lanes[0].stream.plan
         self._is_timed, self._deadline, self._reuse = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.REUSE])
@@ -185,7 +187,7 @@ class Lanes:
             lane.tally[_UNDER_WAY] = 0
 
         lanes = sorted(zip(self.lanes, noted, strict=True), key=lambda pair: -pair[0].held)
-        run_all([partial(go, lane, notes) for lane, notes in lanes])
+        run_all([partial(go, lane, notes) for lane, notes in lanes], self._chores)
         self._number_groups(groups, noted)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
@@ -193,7 +195,7 @@ class Lanes:
             self._run_in_turn(arrivals, start, end)
             return
         largest_first = sorted(self.lanes, key=lambda lane: -lane.held)
-        run_all([partial(lane.work, arrivals, start, end) for lane in largest_first])
+        run_all([partial(lane.work, arrivals, start, end) for lane in largest_first], self._chores)
 
     def _run_in_turn(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         """Two lanes may reuse one cluster: what the first adds to it must count for the second's diversity."""
