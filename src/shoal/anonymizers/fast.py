@@ -82,17 +82,15 @@ class Fast(TupleMethod):
         make = super()._make_state
         threads = self._settings.options["threads"]
         self._chores = Chores()
-        lanes = Lanes(
-            lambda: make(shape), Dealing(threads, shape), self._chores, lanes=threads, round_rows=self._round
-        )
+        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), self._chores, lanes=threads, round_rows=self._round)
         return cast(TupleState, lanes)  # it answers the same questions
 
     def _piece_rows(self) -> int:
         return max(1, super()._piece_rows() // 2)  # so that lanes soon have work, and soon something is to publish
 
-    def _soon(self, work: Callable[[int], _Made]) -> Callable[[], list[_Made]]:
+    def _soon(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
         if self._settings.options["threads"] == 1:
-            return super()._soon(work)
-        chore = Chore(work, len(self._readers))
+            return super()._soon(work, count)
+        chore = Chore(work, count)
         self._chores.add(chore)
         return chore.result

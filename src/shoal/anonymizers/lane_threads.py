@@ -64,7 +64,7 @@ class Chores:
             try:
                 if first.help():
                     return True
-            except Exception:  # noqa: BLE001 - who needs it will do it again, and meet the error
+            except Exception:  # who needs it will do it again, and meet the error
                 return True
             if self._waiting and self._waiting[0] is first:
                 self._waiting.popleft()

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.anonymizers.base import VERDICTS, Release
-from shoal.anonymizers.exposures import Texts
 from shoal.anonymizers.intake import plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.anonymizers.tuple_pieces import Piece
+from shoal.anonymizers.tuple_publishing import Shown
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.anonymizers.tuple_sensitive import Coded, readable
@@ -71,40 +71,39 @@ class TupleBatches(TupleStream):
         """The pieces; reading the next has begun when one is handed over."""
         waiting: Piece | None = None
         for batch in batches:
-            piece = Piece(batch, self._readers)
-            piece.refused = self._soon(piece.read)
+            piece = Piece(batch, self._settings.schema.person, self._person_key, self._readers)
+            piece.read_all = self._soon(piece.read, piece.parts)
             if waiting is not None:
                 yield waiting
             waiting = piece
         if waiting is not None:
             yield waiting
 
-    def _soon(self, work: Callable[[int], _Made]) -> Callable[[], list[_Made]]:
-        """Do something for every quasi-identifier; a method that has threads does it until the result is asked for."""
-        made = [work(a) for a in range(len(self._readers))]
+    def _soon(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
+        """What work makes of 0, 1, 2, …; where there are threads, it is made by the time it is asked for."""
+        made = [work(number) for number in range(count)]
         return lambda: made
 
     def _push_piece(self, piece: Piece) -> Release:
-        people = Texts.of(piece.batch.column(self._settings.schema.person))
-        reasons = self._reasons_of(piece, people)
-        persons = people.keys(self._person_key)
-        times = self._move_time(piece.batch, persons, reasons)
+        reasons = self._reasons_of(piece)
+        times = self._move_time(piece.batch, piece.persons, reasons)
         usable = reasons == NO_REASON
         codes = self._read_sensitive(piece.batch, usable)  # may refuse the batch: nothing has changed yet
         self._number(piece.batch, usable, reasons)
-        return self._take_in(piece, reasons, (persons[usable], times[usable], codes))
+        return self._take_in(piece, reasons, times[usable], codes)
 
-    def _reasons_of(self, piece: Piece, people: Texts) -> Reasons:
+    def _reasons_of(self, piece: Piece) -> Reasons:
         """Why rows cannot be used."""
         reasons = np.full(len(piece), NO_REASON, dtype=np.int16)
-        for number, refused in reversed(list(enumerate(piece.refused()))):  # the first column refused is named
+        nameless, *of_readers = piece.read_all()
+        for number, refused in reversed(list(enumerate(of_readers))):  # the first column refused is named
             reasons[refused] = FIRST_REFUSED + number
         if self._settings.is_timed:
             column = piece.batch.column(self._settings.schema.time)
             _, timely = column_ns(column)
             missing = ~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
             reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
-        reasons[~people.filled] = NULL_PERSON
+        reasons[nameless] = NULL_PERSON
         return reasons
 
     def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
@@ -145,8 +144,7 @@ class TupleBatches(TupleStream):
         if self._settings.is_timed:
             self._clock = self._next_clock
 
-    def _take_in(self, piece: Piece, reasons: Reasons, read: tuple[Ints, Ints, Ints]) -> Release:
-        persons, times, codes = read
+    def _take_in(self, piece: Piece, reasons: Reasons, times: Ints, codes: Ints) -> Release:
         usable, first = reasons == NO_REASON, self._seen - len(piece)
         rows, dead = first + np.flatnonzero(usable), np.flatnonzero(~usable)
         piece.keep_only(usable)
@@ -154,7 +152,8 @@ class TupleBatches(TupleStream):
             kept = piece.batch.select(self._kept.schema.names)
             self._kept.add(rows, kept.filter(pa.array(usable)) if len(dead) else kept)
         lanes = np.zeros(len(rows), dtype=np.int64)
-        arrivals = t.Arrivals(piece.values, piece.raws, masks_of(piece.values), persons, rows, times, lanes, codes)
+        masks = masks_of(piece.values)
+        arrivals = t.Arrivals(piece.values, piece.raws, masks, piece.persons, rows, times, lanes, codes)
         return self._close(self._state.take(arrivals), first + dead, reasons[dead])
 
     def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
@@ -173,22 +172,15 @@ class TupleBatches(TupleStream):
             leaves[:] = True
         groups, masks = decided.groups[leaves], decided.masks[leaves]
         kept = self._kept.take(decided.rows[leaves]).columns if self._kept else []
-        places = np.where(groups < 0, len(decided.numbers), groups)
-        shown = self._soon(lambda a: self._column(a, decided, places, masks))
-        return lambda: pa.RecordBatch.from_arrays([*shown(), *kept], schema=self._output_schema)
+        shown = Shown(decided, self._readers, groups)
+        columns = self._soon(lambda a: self._column(a, shown, masks), len(self._readers))
+        return lambda: pa.RecordBatch.from_arrays([*columns(), *kept], schema=self._output_schema)
 
-    def _column(self, a: int, decided: Decided, places: Ints, masks: Ints) -> pa.Array:
-        """What leaves is made once a cluster, and the whole domain after them; rows take theirs by its place."""
-        reader = self._readers[a]
-        low, high, node = reader.root()
-        made = reader.publish(
-            np.append(decided.low[:, a], low), np.append(decided.high[:, a], high), np.append(decided.node[:, a], node),
-            np.append(decided.shown[:, a] == 0, False), self._output_schema.field(a).type,
-        )  # fmt: skip
+    def _column(self, a: int, shown: Shown, masks: Ints) -> pa.Array:
+        kind = self._output_schema.field(a).type
         if self._settings.nulls != "paper" or not self._hides_own:
-            return made.take(pa.array(places))
-        lacks = (masks[:, a // _BITS] >> (a % _BITS)) & 1 == 0
-        return made.take(pa.array(places, mask=lacks & (places < len(decided.numbers))))
+            return shown.column(a, kind)
+        return shown.column(a, kind, (masks[:, a // _BITS] >> (a % _BITS)) & 1 == 0)
 
     _hides_own = True
     """Whether in the papers' mode a row shows only what it carries itself."""

@@ -215,10 +215,10 @@ class Lanes:
         """Number new clusters round by round, in each lane by lane, and share those of the last round."""
         number, own, ahead = first, [first] * len(self.lanes), [0] * len(self.lanes)
         for turn in zip(*noted, strict=True):
-            for lane, (rows, groups, formed) in enumerate(turn):
-                ahead[lane] = number - own[lane]
-                self._turns.append((lane, rows, groups, ahead[lane]))
-                number, own[lane] = number + formed - own[lane], formed
+            for at, (rows, groups, formed) in enumerate(turn):
+                ahead[at] = number - own[at]
+                self._turns.append((at, rows, groups, ahead[at]))
+                number, own[at] = number + formed - own[at], formed
         fresh = [lane.new_clusters() for lane in self.lanes]
         for lane, clusters, more in zip(self.lanes, fresh, ahead, strict=True):
             clusters["pool_i"][:, t.GROUP] += more

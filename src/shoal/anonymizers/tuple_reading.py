@@ -185,8 +185,7 @@ class CategoricalReader(Reader):
         return pa.string()
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
-        indices = pa.array(node.astype(np.int32), mask=hidden)
-        return pa.DictionaryArray.from_arrays(indices, self._labels).dictionary_decode()
+        return self._labels.take(pa.array(node, mask=hidden))
 
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
         assert self.leaves is not None
