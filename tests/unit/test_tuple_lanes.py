@@ -32,7 +32,7 @@ def outcome(**settings):
 
 
 def sharing_every_round():
-    return mock.patch("shoal.anonymizers.tuple_lanes.Lanes._rounds_apart", lambda *_: [])
+    return mock.patch("shoal.anonymizers.tuple_lanes.Lanes._rounds_apart", return_value=[])
 
 
 @pytest.mark.parametrize("settings", [{}, {"threads": 1}, {"threads": 3}, {"reuse": 19}, {"round": 80, "reuse": 79}])
@@ -94,9 +94,8 @@ def test_distances_of_pairs():
     values[:, 20:][chance.random((3, 20)) < 0.5] = np.nan
     left, right = chance.integers(0, 40, 200), chance.integers(0, 40, 200)
     found = dealing()._distances(values, left, right)
-    assert found.tolist() == pytest.approx(
-        [naive_distance(values[:, i], values[:, j]) for i, j in zip(left, right, strict=True)]
-    )
+    expected = [naive_distance(values[:, i], values[:, j]) for i, j in zip(left, right, strict=True)]
+    assert found.tolist() == pytest.approx(expected)
 
 
 def test_the_cut_leaves_like_with_like():
