@@ -135,12 +135,20 @@ class LeastLossTwin(TupleTwin):
         for one in start:
             members.append(one)
             self.give_up(members, given_up, wanted)
+        added = {one.number: [0.0] * len(self.attributes) for one in pool}
+        scores = {one.number: -self.price(one, self.moment) for one in pool}
         while len(members) < wanted:
             taken = people(members)
             running = [one for one in pool[1:] if one.person not in taken]
             if not running:
                 break
-            best = min(running, key=lambda one: (self.score(one, members, given_up, wanted, floor), one.number))
+            for one in running:  # a running sum: what an attribute adds now takes the place of what it added before
+                for at, before in enumerate(added[one.number]):
+                    now = self.added(at, one, members, at in given_up, floor)
+                    scores[one.number] += now - before
+                    added[one.number][at] = now
+            penalties = self.penalties(members, given_up, wanted)
+            best = min(running, key=lambda one: (scores[one.number] + self.penalty(one, penalties), one.number))
             members.append(best)
             self.give_up(members, given_up, wanted)
         return members
@@ -153,18 +161,21 @@ class LeastLossTwin(TupleTwin):
     def places(self, at: int, members: Sequence[Held]) -> list[float]:
         return [place for one in members if (place := self.place(at, one)) is not None]
 
-    def score(self, one: Held, members: Sequence[Held], given_up: set[int], wanted: int, floor: float) -> float:
-        total = -self.price(one, self.moment)
-        for at in range(len(self.attributes)):
-            total += self.added(at, one, members, at in given_up, floor)
-        if all(len(held.carried) == len(self.attributes) for held in self.held.values()):
-            return total
+    def penalties(self, members: Sequence[Held], given_up: set[int], wanted: int) -> list[float]:
+        """How much worse a candidate scores for lacking each attribute."""
+        worse = [0.0] * len(self.attributes)
         for at, attribute in enumerate(self.attributes):
             lacking = self.needed(wanted) - len(self.places(at, members))
-            if lacking <= 0 or at in given_up:
-                continue
-            share = lacking / (wanted - len(members))
-            worse = LACK * self.typical * attribute.weight * (1.0 - self.lost(at, members)) * share * share
+            if lacking > 0 and at not in given_up:
+                share = lacking / (wanted - len(members))
+                hopes = 1.0 - self.lost(at, members)
+                worse[at] = LACK * self.typical * attribute.weight * hopes * share * share
+        return worse
+
+    @staticmethod
+    def penalty(one: Held, penalties: Sequence[float]) -> float:
+        total = 0.0
+        for at, worse in enumerate(penalties):
             if one.values[at] is None:
                 total += worse
         return total

@@ -54,7 +54,7 @@ def add_numeric_gaps(column, value, weight, first, last, distance, mass):
 def add_pairs(column, pairs, at, weight, first, last, distance):
     """Add one categorical attribute that all carry, by a table of what a leaf loses with each other."""
     for i in range(np.uint64(first), np.uint64(last)):
-        distance[i] += weight * pairs[np.uint64(at) + np.uint64(column[i])]
+        distance[i] += weight * pairs[np.uint64(at) + np.uint64(np.int64(column[i]))]
 
 
 @piece
@@ -63,7 +63,7 @@ def add_pairs_gaps(column, pairs, at, weight, first, last, distance, mass):
     for i in range(np.uint64(first), np.uint64(last)):
         found = column[i]
         if found == found:
-            distance[i] += weight * pairs[np.uint64(at) + np.uint64(found)]
+            distance[i] += weight * pairs[np.uint64(at) + np.uint64(np.int64(found))]
             mass[i] += weight
 
 
