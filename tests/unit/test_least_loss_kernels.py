@@ -77,6 +77,7 @@ def test_candidates_stand_behind_the_one_that_leaves():
     assert count == 3
     assert s.held_i[t.CHAIN, :3].tolist() == [0, 1, 2]
     s = held([(0.5,), (0.9,), (0.6,), (0.55,)], CANDIDATES=2)
+    assert least.list_candidates(s, 0) == 3
     assert least.pack_candidates(s, 0) == 3
     assert s.held_i[t.CHAIN, :3].tolist() == [0, 2, 3]
     assert s.held_f[least.packed(s), :3].tolist() == [0.5, 0.6, 0.55]
@@ -186,7 +187,6 @@ def test_the_least_is_found_wherever_it_is(place):
     scores = np.full(160, 2.0)
     scores[[place, 159]] = 1.0
     assert least.least_score(scores, 160) == place
-    assert least.least_between(scores, place, place + 1) == 1.0
     assert least.least_score(np.full(9, np.inf), 9) == -1
 
 
@@ -259,6 +259,25 @@ def test_exchanging_keeps_what_is_better():
     s.held_i[t.MEMBER, :3] = 0, 1, 2
     least.exchange(s, 3, count, 0.0)
     assert sorted(s.held_i[t.MEMBER, :3].tolist()) == [0, 2, 3]
+
+
+def test_only_the_best_are_tried_again(monkeypatch):
+    monkeypatch.setattr(least, "TRIED", 1)
+    s, count = packed([(0.5,), (0.1,), (0.6,), (0.9,), (0.55,), (0.58,)])
+    s.held_i[t.MEMBER, 0] = 0
+    assert least.grow(s, t.MEMBER, 1, count, 2, 0.0, 0.0) == 2
+    assert s.held_i[t.MEMBER, :2].tolist() == [0, 4]
+    assert least.narrow(s, 2, count) == 4
+    assert s.held_i[t.CHAIN, :4].tolist() == [0, 2, 4, 5]
+    assert s.held_f[least.packed(s), :4].tolist() == [0.5, 0.6, 0.55, 0.58]
+    assert s.held_i[t.MEMBER, :2].tolist() == [0, 2]
+    assert least.narrow(s, 2, 4) == 4
+
+
+def test_what_is_picked_moves_to_the_front():
+    row = np.array([3.0, 1.0, 4.0, 1.5])
+    least.move_up(row, np.array([0, 2, 3]), 3)
+    assert row[:3].tolist() == [3.0, 4.0, 1.5]
 
 
 @pytest.mark.parametrize(("nulls", "needed"), [(t.SHOW_ALL, 2), (t.SHOW_COMMON, 3), (t.SHOW_OWN, 1)])

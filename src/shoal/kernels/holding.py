@@ -119,7 +119,7 @@ def let_go(s, at):
     """A held tuple leaves."""
     s.held_i[ALIVE, at] = 0
     s.tally[LIVE] -= 1
-    if not is_complete(s, at):
+    if s.tally[INCOMPLETE] > 0 and not is_complete(s, at):
         s.tally[INCOMPLETE] -= 1
         for a in range(width(s)):  # a gap is looked at as if it were complete when all that is held is
             s.held_f[VALUES + a, at] = 0.0

@@ -23,7 +23,8 @@ from shoal.kernels.compiling import inlined, piece
 from shoal.kernels.diversity import diversify
 from shoal.kernels.hulls import draft, meet, settle, width
 from shoal.kernels.naming import how_many
-from shoal.kernels.nearest import choose_nearest, mark_all, measure
+from shoal.kernels.nearest import leave_out_own, mark_all, measure
+from shoal.kernels.selecting import bound_least, least_between, list_up_to
 from shoal.kernels.tuples import (
     AGE,
     ALIVE,
@@ -85,8 +86,10 @@ from shoal.kernels.tuples import (
 LACK = 3.0
 INSIDE = 0.3
 MOST_MET = 256
+MET_WHERE_EXCHANGED = 128
 FEWEST_MET = 32
 TRIES = 4
+TRIED = 4
 MOST_DROPPED = 0.7
 _LITTLE = 1e-9
 _STRETCH = 64
@@ -119,7 +122,9 @@ def widenings(s):
 @piece
 def first_met(s, at):
     """Where those begin that a new tuple meets: the latest of those that are held."""
-    left, first = MOST_MET if s.plan[CANDIDATES] == 0 else max(s.plan[CANDIDATES] // 4, FEWEST_MET), at
+    left, first = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at
+    if s.plan[CANDIDATES] > 0:
+        left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)
     while left > 0 and first > s.tally[HEAD]:
         first -= 1
         left -= s.held_i[ALIVE, first]
@@ -156,27 +161,36 @@ def meet_others(s, at):
 
 
 @piece
-def pack_candidates(s, t):
-    """List the candidates in order of arrival and put their values side by side; return how many there are.
+def list_candidates(s, t):
+    """List the candidates in order of arrival, all or the nearest; return how many there are.
 
     The tuple that must leave is the first, whatever its place.
     """
     first, last, limit = s.tally[HEAD], s.tally[TAIL], s.plan[CANDIDATES]
+    eligible, chain = s.held_i[ELIGIBLE], s.held_i[CHAIN]
     mark_all(s, ELIGIBLE, first, last)
+    chain[0] = t
     if 0 < limit < s.tally[LIVE] - 1:
         measure(s, t, first, last)
-        chosen = choose_nearest(s, t, first, last, limit + 1)
-        for i in range(first, last):
-            s.held_i[ELIGIBLE, i] = 0
-        for m in range(1, chosen):
-            s.held_i[ELIGIBLE, s.held_i[MEMBER, m]] = 1
-    s.held_i[ELIGIBLE, t] = 0
-    s.held_i[CHAIN, 0] = t
+        leave_out_own(s, t, first, last)
+        distance = s.held_f[DISTANCE]
+        for i in range(np.uint64(first), np.uint64(last)):
+            distance[i] = distance[i] if eligible[i] else np.inf
+        bound, shared, spare = bound_least(distance, first, last, limit)
+        return list_up_to(distance, first, last, bound, shared, spare, chain, 1)
+    eligible[t] = 0
     count = 1
     for i in range(first, last):
-        if s.held_i[ELIGIBLE, i]:
-            s.held_i[CHAIN, count] = i
+        if eligible[i]:
+            chain[count] = i
             count += 1
+    return count
+
+
+@piece
+def pack_candidates(s, t):
+    """List the candidates and put their values side by side; return how many there are."""
+    count = list_candidates(s, t)
     for a in range(width(s)):
         source, target = s.held_f[VALUES + a], s.held_f[packed(s) + a]
         for c in range(np.uint64(count)):
@@ -398,21 +412,6 @@ def retire(s, c, count):
 
 
 @piece
-def least_between(scores, first, last):
-    """The least score in a stretch; four at a time, because each comparison waits for the one before."""
-    least = second = third = fourth = np.inf
-    whole = first + (last - first) // 4 * 4
-    for c in range(np.uint64(first), np.uint64(whole), np.uint64(4)):
-        least = min(least, scores[c])
-        second = min(second, scores[c + np.uint64(1)])
-        third = min(third, scores[c + np.uint64(2)])
-        fourth = min(fourth, scores[c + np.uint64(3)])
-    for c in range(np.uint64(whole), np.uint64(last)):
-        least = min(least, scores[c])
-    return min(min(least, second), min(third, fourth))
-
-
-@piece
 def least_score(scores, count):
     """The candidate still in the running with the least score, the earliest of equals; -1 if there is none."""
     begin, least = -1, np.inf
@@ -597,8 +596,41 @@ def keep_inside(s, cut, members):
 
 
 @piece
+def narrow(s, members, count):
+    """Leave only the members and those that scored best in the running; return how many there are.
+
+    A cluster grows back many times, and hardly ever by one that scored badly before.
+    """
+    if count <= members + TRIED * members:
+        return count
+    scores, picked, places = s.held_f[SPARE], s.held_i[ALLOWED], s.held_i[HEAP_AT]
+    bound, shared, spare = bound_least(scores, 0, count, TRIED * members)
+    for m in range(members):
+        scores[s.held_i[MEMBER, m]] = -np.inf
+    count = list_up_to(scores, 0, count, bound, shared, spare, picked, 0)
+    for c in range(count):
+        places[picked[c]] = c
+        s.held_i[CHAIN, c] = s.held_i[CHAIN, picked[c]]  # never before its own place
+    for m in range(members):
+        s.held_i[MEMBER, m] = places[s.held_i[MEMBER, m]]
+    move_up(s.held_f[COST_OF], picked, count)
+    move_up(s.held_f[MASS], picked, count)
+    for row in range(packed(s), widenings(s)):
+        move_up(s.held_f[row], picked, count)
+    return count
+
+
+@piece
+def move_up(row, picked, count):
+    """Put what was picked of a row at its front, in order."""
+    for c in range(np.uint64(count)):
+        row[c] = row[np.uint64(picked[c])]
+
+
+@piece
 def exchange(s, members, count, own):
     """Drop all members beyond a bound at once and grow back, as long as the whole gets better."""
+    count = narrow(s, members, count)
     value = worth(s, MEMBER, members)
     for _ in range(s.plan[EXCHANGES]):
         cuts, is_better = find_cuts(s, members), False

@@ -176,6 +176,15 @@ def keep_one_a_person(s, t, first, last):
 
 
 @piece
+def leave_out_own(s, t, first, last):
+    """Let t not be eligible itself, nor what else there is of its person, nor more than one tuple of any other."""
+    if s.tally[LIVE] == how_many(s, PEOPLE):  # nobody is held twice
+        s.held_i[ELIGIBLE, t] = False
+    else:
+        keep_one_a_person(s, t, first, last)
+
+
+@piece
 def nearest(s, first, last, wanted):
     """Let the nearest eligible tuples be members from the second on, in no order; return how many there are."""
     key, at = s.held_f[HEAP_KEY], s.held_i[HEAP_AT]
@@ -210,8 +219,5 @@ def mark_all(s, row, first, last):
 def choose_nearest(s, t, first, last, wanted):
     """Choose t and the nearest eligible tuples of different people; return how many were chosen, t included."""
     s.held_i[MEMBER, 0] = t
-    if s.tally[LIVE] == how_many(s, PEOPLE):  # nobody is held twice
-        s.held_i[ELIGIBLE, t] = False
-    else:
-        keep_one_a_person(s, t, first, last)
+    leave_out_own(s, t, first, last)
     return 1 + nearest(s, first, last, wanted - 1)
