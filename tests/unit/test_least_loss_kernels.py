@@ -56,10 +56,19 @@ def test_a_new_tuple_meets_the_latest():
     assert least.first_met(s, 5) == 1
 
 
+@pytest.mark.parametrize(("plan", "met"), [({"CANDIDATES": 160}, 40), ({"EXCHANGES": 1}, 128), ({}, 256)])
+def test_how_many_it_meets_and_gaps_do_not_count(plan, met):
+    s = held([(0.1,)], **plan)
+    s = s._replace(held_i=np.ones((len(s.held_i), 400), dtype=np.int64))
+    assert least.first_met(s, 399) == 399 - met
+    s.held_i[t.ALIVE, 380:383] = 0
+    assert least.first_met(s, 399) == 399 - met - 3
+
+
 def test_the_least_distances_are_kept_in_order():
     s = held([(0.0,)])
     for distance in (0.5, 0.7, 0.2, 0.9):
-        least.note_met(s, 0, distance)
+        least.note_met(s.held_f[least.nears(s) : least.nears(s) + 2], 0, distance)
     assert s.held_f[least.nears(s) : least.nears(s) + 2, 0].tolist() == [0.2, 0.5]
 
 

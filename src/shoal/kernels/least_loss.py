@@ -93,6 +93,7 @@ TRIED = 4
 MOST_DROPPED = 0.7
 _LITTLE = 1e-9
 _STRETCH = 64
+_BLOCK = 16
 
 
 @inlined
@@ -122,42 +123,46 @@ def widenings(s):
 @piece
 def first_met(s, at):
     """Where those begin that a new tuple meets: the latest of those that are held."""
-    left, first = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at
+    left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.held_i[ALIVE]
     if s.plan[CANDIDATES] > 0:
         left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)
+    while left >= _BLOCK and first - _BLOCK >= s.tally[HEAD]:  # as many at once as cannot be too many
+        first -= _BLOCK
+        for i in range(np.uint64(first), np.uint64(first + _BLOCK)):
+            left -= alive[i]
     while left > 0 and first > s.tally[HEAD]:
         first -= 1
-        left -= s.held_i[ALIVE, first]
+        left -= alive[first]
     return first
 
 
 @piece
-def note_met(s, i, distance):
-    """Keep a distance if it is among the least that tuple i has met."""
-    row = nears(s) + s.plan[NEAR] - 1
-    if distance >= s.held_f[row, i]:
-        return
-    while row > nears(s) and s.held_f[row - 1, i] > distance:
-        s.held_f[row, i] = s.held_f[row - 1, i]
-        row -= 1
-    s.held_f[row, i] = distance
+def note_met(near, i, distance):
+    """Keep a distance if it is among the least that tuple i has met, which are in order: the greatest drops out."""
+    for row in range(np.uint64(near.shape[0])):
+        known = near[row, i]
+        near[row, i] = distance if distance < known else known
+        distance = known if distance < known else distance
 
 
 @piece
 def meet_others(s, at):
     """Let a new tuple and those it meets know how far apart they are."""
-    for row in range(nears(s), nears(s) + s.plan[NEAR]):
-        s.held_f[row, at] = 1.0
+    near = s.held_f[nears(s) : nears(s) + s.plan[NEAR]]
+    for row in range(near.shape[0]):
+        near[row, at] = 1.0
     first = first_met(s, at)
     measure(s, at, first, at)
-    distance, least = s.held_f[DISTANCE], s.held_f[nears(s) + s.plan[NEAR] - 1]
-    for i in range(first, at):
+    distance, furthest, alive, persons = s.held_f[DISTANCE], near[s.plan[NEAR] - 1], s.held_i[ALIVE], s.held_i[PERSON]
+    for i in range(np.uint64(first), np.uint64(at)):
         found = distance[i]
-        if not (found < least[i] or found < least[at]):  # most are not: look no further
+        if not (found < furthest[i] or found < furthest[at]):  # most are not: look no further
             continue
-        if s.held_i[ALIVE, i] and s.held_i[PERSON, i] != s.held_i[PERSON, at]:
-            note_met(s, i, found)
-            note_met(s, at, found)
+        if alive[i] and persons[i] != persons[at]:
+            if found < furthest[i]:
+                note_met(near, i, found)
+            if found < furthest[at]:
+                note_met(near, at, found)
 
 
 @piece
