@@ -283,12 +283,6 @@ def test_only_the_best_are_tried_again(monkeypatch):
     assert least.narrow(s, 2, 4) == 4
 
 
-def test_what_is_picked_moves_to_the_front():
-    row = np.array([3.0, 1.0, 4.0, 1.5])
-    least.move_up(row, np.array([0, 2, 3]), 3)
-    assert row[:3].tolist() == [3.0, 4.0, 1.5]
-
-
 @pytest.mark.parametrize(("nulls", "needed"), [(t.SHOW_ALL, 2), (t.SHOW_COMMON, 3), (t.SHOW_OWN, 1)])
 def test_carriers_that_are_needed(nulls, needed):
     s = held([(0.5,)], MIN_CARRIERS=2, NULLS=nulls)

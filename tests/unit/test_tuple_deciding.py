@@ -38,12 +38,13 @@ def test_a_tuple_moves_with_all_that_is_its_own():
     s.held_i[t.LATE, 1] = 1
     own = [*range(t.KEPT), *range(t.MASKS, s.held_i.shape[0])]
     before = s.held_i[own, 1].tolist(), s.held_f[t.VALUES :, 1].tolist()
-    plain.holding.move_tuple(s, 1, 0)
-    assert (s.held_i[own, 0].tolist(), s.held_f[t.VALUES :, 0].tolist()) == before
     s.held_i[t.ALIVE, 0] = 0
     plain.holding.close_gaps(s)
     assert (s.held_i[own, 0].tolist(), s.held_f[t.VALUES :, 0].tolist()) == before
     assert s.tally[t.TAIL] == 1
+    row = np.array([3.0, 1.0, 4.0, 1.5])
+    plain.holding.move_up(row, np.array([0, 2, 3]), 3)
+    assert row[:3].tolist() == [3.0, 4.0, 1.5]
 
 
 # ---- distances, attribute by attribute

@@ -21,6 +21,7 @@ import numpy as np
 
 from shoal.kernels.compiling import inlined, piece
 from shoal.kernels.diversity import diversify
+from shoal.kernels.holding import move_up
 from shoal.kernels.hulls import draft, meet, settle, width
 from shoal.kernels.naming import how_many
 from shoal.kernels.nearest import leave_out_own, mark_all, measure
@@ -623,13 +624,6 @@ def narrow(s, members, count):
     for row in range(packed(s), widenings(s)):
         move_up(s.held_f[row], picked, count)
     return count
-
-
-@piece
-def move_up(row, picked, count):
-    """Put what was picked of a row at its front, in order."""
-    for c in range(np.uint64(count)):
-        row[c] = row[np.uint64(picked[c])]
 
 
 @piece

@@ -83,7 +83,7 @@ def has_outlet(s):
 @piece
 def grown(rate, times):
     """What grows by a rate so many times has become; never so much that nothing times it would not be nothing."""
-    return min((1.0 + rate) ** times, MOST_GROWN)
+    return min((1.0 + rate) ** times, MOST_GROWN) if rate != 0.0 else 1.0
 
 
 @piece
