@@ -78,3 +78,12 @@ def test_diversity_is_measured_to_the_last_digits(kept, broken, code):
     for rules, expected in ((kept, []), (broken, [code])):
         given = policy(**rules, **(declared if "t" in rules else {}))
         assert [found.code for found in audit(release, policy=given).violations] == expected
+
+
+@pytest.mark.parametrize("row", [None, -1, 120])
+@pytest.mark.parametrize("truth", [True, False])
+def test_an_entry_of_the_trace_on_no_record(row, truth):
+    run = Run(records(120))
+    run.trace[3]["row"] = row
+    is_seen = truth or row != 120  # without the truth nobody knows how many there are
+    assert ("trace-row" in run.codes(truth=truth)) == is_seen
