@@ -89,6 +89,8 @@ class Anonymizer(ABC):
 
     method: ClassVar[str]
     """The name a policy uses."""
+    kernel: ClassVar[Any] = None
+    """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
 
     @property
     @abstractmethod
