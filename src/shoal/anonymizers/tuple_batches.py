@@ -150,7 +150,7 @@ class TupleBatches(TupleStream):
         piece.keep_only(usable)
         if self._kept:
             kept = piece.batch.select(self._kept.schema.names)
-            self._kept.add(rows, kept.filter(pa.array(usable)) if len(dead) else kept)
+            self._kept.add(rows, kept.filter(pa.array(usable)))  # always: it copies, and the buffers are the caller's
         lanes = np.zeros(len(rows), dtype=np.int64)
         masks = masks_of(piece.values)
         arrivals = t.Arrivals(piece.values, piece.raws, masks, piece.persons, rows, times, lanes, codes)
