@@ -95,14 +95,14 @@ def main() -> None:
     show("LeastLoss, strict", speed, loss)
 
     print("lanes")
-    for k in (5, 50):
-        SETTING["k"] = k
+    for k, deadline in ((5, 2000), (5, 8000), (50, 2000), (50, 8000)):
+        SETTING["k"], SETTING["deadline"] = k, deadline
         one, one_loss = rate(whole, Fads)
-        show(f"Fads, k={k}", one, one_loss)
+        show(f"Fads, k={k}, deadline {deadline}", one, one_loss)
         for threads in (1, 2):
             speed, loss = rate(whole, Fast, threads=threads)
             more = f"{speed / one:.2f} times Fads (asked for 2: 1.6), loss {loss / one_loss - 1:+.1%} (allowed: +5%)"
-            show(f"Fast, k={k}, {threads} threads", speed, loss, more)
+            show(f"Fast, k={k}, deadline {deadline}, {threads} threads", speed, loss, more)
 
 
 if __name__ == "__main__":

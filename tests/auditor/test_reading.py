@@ -141,3 +141,14 @@ def test_a_doubled_column_is_an_error():
     doubled = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["ts", "ts"])
     with pytest.raises(InputError, match="same name"):
         read(doubled, name="truth", expected=NOWHERE)
+
+
+@pytest.mark.parametrize("text", ["a,b\n?,x?\n NA ,NA\n", 'a,b\n"?",x?\n NA ,"NA"\n\n"\n'], ids=["tidy", "untidy"])
+def test_words_for_a_missing_value(tmp_path, text):
+    path = tmp_path / "truth.csv"
+    path.write_text(text)
+    rows = read(path, name="truth", expected=Format.of({"kind": "csv", "nulls": ["?", "NA"]}))
+    assert rows.text("a").to_pylist()[:2] == [None, None]
+    assert rows.text("b").to_pylist()[:2] == ["x?", None]
+    as_written = read(path, name="truth", expected=Format.of({"kind": "csv"}))
+    assert as_written.text("a").to_pylist()[:2] == ["?", " NA "]

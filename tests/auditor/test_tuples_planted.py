@@ -356,7 +356,7 @@ def test_late_by_event_time():
     run = Run(is_timed=True, deadline=2 * MINUTE, reuse=MINUTE)
     run.trace[5]["delay"] = 2 * MINUTE + 1
     found = run.audit()
-    assert [finding.code for finding in found.violations] == ["late"]
+    assert [finding.code for finding in found.violations] == ["split-cluster", "late"]
     assert "clock-unclear" in {finding.code for finding in found.warnings}
 
 

@@ -172,6 +172,53 @@ def test_values_outside_may_be_clamped(stage: Scene) -> None:
     assert all(17 <= low <= high <= 90 for low, high in ranges)
 
 
+WORDS = {"age": "?", "school": "NA", "work": " ? "}
+
+
+def with_words(stage: Scene, nulls: list[str]) -> None:
+    """Every fourth row says of a column that nothing is known, in a word."""
+    rows = [{**row, "age": row["age"] and str(row["age"])} for row in people(120)]
+    for number in range(0, 120, 4):
+        name = list(WORDS)[number // 4 % 3]
+        rows[number][name] = WORDS[name]
+    stage.write("in.csv", encode("csv", rows))
+    stage.sections["source"]["nulls"] = nulls
+
+
+def test_words_for_a_missing_value(stage: Scene) -> None:
+    with_words(stage, ["?", "NA"])
+    ended = stage.run("--json", "--quiet")
+    assert (ended.code, ended.summary["dead"]) == (0, 0), ended.err
+    assert {row["work"] for row in lines(stage)} == {"w0", "w1", "w2", None}
+    audited = shoal("audit", "out.jsonl", "--truth", "in.csv", "--trace", "trace.parquet", "--policy", stage.policy)
+    assert audited.code == 0, audited.out
+    with_words(stage, [])
+    assert stage.run("--json", "--quiet").summary["dead"] == 20
+
+
+def test_the_doctor_on_words_for_a_missing_value(stage: Scene) -> None:
+    with_words(stage, [])
+    stage.write_policy()
+    out = shoal("doctor", stage.policy).out.decode()
+    assert "column 'age': 10 values cannot be read as numbers; if they say that a value is missing" in out
+    assert (
+        "column 'school': some values look like words for a missing one; if they are, [source] nulls = [\"NA\"]" in out
+    )
+    assert "column 'work': some values look like words for a missing one; if they are, [source] nulls = [\"?\"]" in out
+    with_words(stage, ["?", "NA"])
+    stage.write_policy()
+    out = shoal("doctor", stage.policy).out.decode()
+    assert "nulls =" not in out
+    assert "column 'work': some" not in out
+
+
+def test_a_word_that_the_hierarchy_knows_is_a_value(stage: Scene) -> None:
+    stage.sections["anonymize"]["quasi"]["school"]["hierarchy"]["tree"] = {"any": [*LEAVES, "unknown"]}
+    stage.write("in.csv", encode("csv", [{**row, "school": "unknown"} for row in people(40)]))
+    stage.write_policy()
+    assert "nulls =" not in shoal("doctor", stage.policy).out.decode()
+
+
 def test_numbers_that_turn_out_to_have_a_fraction(stage: Scene) -> None:
     """The first thousand are whole; the next are read all the same."""
     for kind in ("csv", "jsonl"):

@@ -1,10 +1,11 @@
-"""One process that forks runs of the command line, shared by all tests of a worker."""
+"""Processes that fork runs of the command line, shared by all tests of a worker."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,22 @@ _ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def forker() -> Iterator[Forker]:
-    """Runs jobs in forked children."""
+    """Runs jobs of z-anonymity in forked children."""
+    with _forker("events") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def tuple_forker() -> Iterator[Forker]:
+    """Runs jobs of tuple methods in forked children."""
+    with _forker("tuples") as started:
+        yield started
+
+
+@contextmanager
+def _forker(methods: str) -> Iterator[Forker]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.forker"],
+        [sys.executable, "-m", "tests.faults.forker", methods],
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import signal
@@ -23,6 +24,9 @@ from shoal.decode.csv import CsvDecoder
 from shoal.decode.jsonl import JsonlDecoder
 from shoal.decode.tables import pieces
 from tests.faults.disk import Disk
+from tests.faults.scene import POLICY as POLICY_NAME
+from tests.faults.scene import SINKS
+from tests.faults.tuple_scene import METHODS, TupleScene
 
 _POLICY = """
 [stream]
@@ -52,15 +56,21 @@ def make_batches_small(block_bytes: int) -> None:
     pieces.__defaults__ = (3,)
 
 
-def warm_up() -> None:
-    """Load everything a child needs."""
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
+def warm_up_for_events() -> None:
+    """Load everything a child needs that runs z-anonymity."""
     with tempfile.TemporaryDirectory() as folder:
         for kind, lateness in (("csv", "0s"), ("parquet", "5s"), ("arrow", "0s"), ("jsonl", "0s")):
             Path(folder, "in.csv").write_text("ts,user,site\n1,a,x\n2,b,x\n,,\n")
             Path(folder, "p.toml").write_text(_POLICY.format(kind=kind, lateness=lateness))
             run({"folder": folder, "args": ["run", "p.toml", "--checkpoint", f"state-{kind}"]}, None)
+
+
+def warm_up_for_tuples() -> None:
+    """Load everything a child needs that runs a tuple method."""
+    for method, sink in itertools.product(METHODS, SINKS[::4]):
+        with tempfile.TemporaryDirectory() as folder:
+            scene = TupleScene.of(None, Path(folder), sink, method)  # type: ignore[arg-type]
+            run({"folder": folder, "args": ["run", POLICY_NAME], "env": scene.env}, None)
 
 
 def run(job: dict[str, Any], disk: Disk | None) -> int:
@@ -106,7 +116,9 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     make_batches_small(64)
     home = os.getcwd()
-    warm_up()
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    (warm_up_for_tuples if sys.argv[1:] == ["tuples"] else warm_up_for_events)()
     os.chdir(home)
     gc.collect()
     gc.freeze()

@@ -107,8 +107,12 @@ class Scene:
 
     def run(self, **fault: Any) -> dict[str, Any]:
         """The command, always the same."""
-        env = {"SHOAL_KEY_FILE": str(self.folder / "key.txt")} if self.is_key_given else {}
-        return self.forker.run(self.folder, "run", POLICY, "--checkpoint", STATE, "--json", env=env, **fault)
+        return self.forker.run(self.folder, "run", POLICY, "--checkpoint", STATE, "--json", env=self.env, **fault)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Where the key is, if one is given."""
+        return {"SHOAL_KEY_FILE": str(self.folder / "key.txt")} if self.is_key_given else {}
 
     def run_to_the_end(self) -> dict[str, Any]:
         """Start again, as a user would, and see it end well."""

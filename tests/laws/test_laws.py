@@ -97,6 +97,11 @@ def test_held_is_bounded(case):
     laws.held_is_bounded(case.make, case.stream)
 
 
+@every([case for case in CASES if case.steady])
+def test_inputs_are_left_alone_where_nothing_is_refused(case):
+    laws.inputs_are_left_alone(case.make, case.steady(0))
+
+
 @pytest.mark.compiled
 @every([case for case in CASES if case.steady])
 def test_memory_is_flat(case):

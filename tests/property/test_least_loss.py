@@ -112,7 +112,7 @@ def test_exchanging_happens():
     """Where labels weigh most and k is 20, members are exchanged."""
     draw = random.Random(5)
     rows = records(draw, 400, missing=0.0, people=10_000)
-    settings = {"timed": False, "labels": 6, "candidates": 0, "k": 20, "deadline": 120, "reuse": 10}
+    settings = {"timed": False, "labels": 6, "candidates": 0, "k": 20, "deadline": 150, "reuse": 10}
     _, got, twin, decisions = both(rows, **settings)
     assert twin.exchanges == 8
     assert got == expected(decisions)

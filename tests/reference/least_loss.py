@@ -10,7 +10,7 @@ from typing import Any
 from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people
 
 LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9
-MOST_MET, FEWEST_MET = 256, 32
+MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 4
 
 
 @dataclass
@@ -64,7 +64,9 @@ class LeastLossTwin(TupleTwin):
 
     def insert(self, one: Held) -> None:
         others = [other for other in self.held.values() if other is not one]
-        met = max(self.candidates_limit // 4, FEWEST_MET) if self.candidates_limit else MOST_MET
+        met = MET_WHERE_EXCHANGED if self.exchanges else MOST_MET
+        if self.candidates_limit:
+            met = max(self.candidates_limit // 4, FEWEST_MET)
         others = others[-met:]
         self.met[one.number] = [1.0] * self.near
         for other in others:
@@ -101,10 +103,10 @@ class LeastLossTwin(TupleTwin):
             return None
         pool = [first, *self.allowed(first, held)]
         wanted = count if self.is_ending and count < 2 * self.k else self.k
-        members = self.grow([first], pool, wanted, self.floor)
+        members, scores = self.grow([first], pool, wanted, self.floor)
         if len(members) < self.k:
             return None
-        members = self.exchange(members, pool)
+        members = self.exchange(members, self.narrow(pool, members, scores))
         others = (one for one in held if one is not first)
         ranked = sorted(others, key=lambda one: (distance(self.attributes, first, one), one.number))
         return self.diversify(members, ranked)
@@ -130,20 +132,39 @@ class LeastLossTwin(TupleTwin):
             return self.min_carriers if self.min_carriers is not None else (self.k + 1) // 2
         return wanted if self.nulls == "common" else 1
 
-    def grow(self, start: Sequence[Held], pool: Sequence[Held], wanted: int, floor: float) -> list[Held]:
+    def narrow(self, pool: Sequence[Held], members: Sequence[Held], scores: dict[int, float]) -> list[Held]:
+        taken, chosen = people(members), {one.number for one in members}
+        running = [one for one in pool if one.person not in taken]
+        best = sorted(running, key=lambda one: (scores[one.number], one.number))[: TRIED * len(members)]
+        if len(pool) > len(members) + TRIED * len(members):
+            chosen |= {one.number for one in best}
+            return [one for one in pool if one.number in chosen]
+        return list(pool)
+
+    def grow(
+        self, start: Sequence[Held], pool: Sequence[Held], wanted: int, floor: float
+    ) -> tuple[list[Held], dict[int, float]]:
         members, given_up = [], set()
         for one in start:
             members.append(one)
             self.give_up(members, given_up, wanted)
+        added = {one.number: [0.0] * len(self.attributes) for one in pool}
+        scores = {one.number: -self.price(one, self.moment) for one in pool}
         while len(members) < wanted:
             taken = people(members)
             running = [one for one in pool[1:] if one.person not in taken]
             if not running:
                 break
-            best = min(running, key=lambda one: (self.score(one, members, given_up, wanted, floor), one.number))
+            for one in running:  # a running sum: what an attribute adds now takes the place of what it added before
+                for at, before in enumerate(added[one.number]):
+                    now = self.added(at, one, members, at in given_up, floor)
+                    scores[one.number] += now - before
+                    added[one.number][at] = now
+            penalties = self.penalties(members, given_up, wanted)
+            best = min(running, key=lambda one: (scores[one.number] + self.penalty(one, penalties), one.number))
             members.append(best)
             self.give_up(members, given_up, wanted)
-        return members
+        return members, scores
 
     def give_up(self, members: Sequence[Held], given_up: set[int], wanted: int) -> None:
         for at in range(len(self.attributes)):
@@ -153,18 +174,21 @@ class LeastLossTwin(TupleTwin):
     def places(self, at: int, members: Sequence[Held]) -> list[float]:
         return [place for one in members if (place := self.place(at, one)) is not None]
 
-    def score(self, one: Held, members: Sequence[Held], given_up: set[int], wanted: int, floor: float) -> float:
-        total = -self.price(one, self.moment)
-        for at in range(len(self.attributes)):
-            total += self.added(at, one, members, at in given_up, floor)
-        if all(len(held.carried) == len(self.attributes) for held in self.held.values()):
-            return total
+    def penalties(self, members: Sequence[Held], given_up: set[int], wanted: int) -> list[float]:
+        """How much worse a candidate scores for lacking each attribute."""
+        worse = [0.0] * len(self.attributes)
         for at, attribute in enumerate(self.attributes):
             lacking = self.needed(wanted) - len(self.places(at, members))
-            if lacking <= 0 or at in given_up:
-                continue
-            share = lacking / (wanted - len(members))
-            worse = LACK * self.typical * attribute.weight * (1.0 - self.lost(at, members)) * share * share
+            if lacking > 0 and at not in given_up:
+                share = lacking / (wanted - len(members))
+                hopes = 1.0 - self.lost(at, members)
+                worse[at] = LACK * self.typical * attribute.weight * hopes * share * share
+        return worse
+
+    @staticmethod
+    def penalty(one: Held, penalties: Sequence[float]) -> float:
+        total = 0.0
+        for at, worse in enumerate(penalties):
             if one.values[at] is None:
                 total += worse
         return total
@@ -205,7 +229,7 @@ class LeastLossTwin(TupleTwin):
             cuts = sorted(self.cuts(members), key=lambda cut: -cut[3])[:TRIES]  # stable: the first of equals
             for at, low, high, _ in cuts:
                 kept = [one for one in members if (place := self.place(at, one)) is None or low <= place <= high]
-                trial = self.grow(kept, pool, len(members), 0.0)
+                trial, _ = self.grow(kept, pool, len(members), 0.0)
                 if len(trial) == len(members) and self.worth(trial) < self.worth(members) - LITTLE:
                     members = trial
                     break

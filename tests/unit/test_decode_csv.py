@@ -433,3 +433,16 @@ def test_same_fields_as_pythons_csv(data: str) -> None:
     if any("closed" in reason for _, _, reason in problems):
         return
     assert rows == [tuple(cell or None for cell in row) if len(row) == 2 else (None, None) for row in expected]
+
+
+# ---- words for a missing value
+
+
+def test_words_for_a_missing_value():
+    data = b'id,age,job\nNA,?, ? \na, NA ,"NA"\nb,31,NAB\nc,?x,na\n'
+    given = {"types": {"age": pa.int64()}, "nulls": ["?", "NA"]}
+    rows, problems, _ = decode(data, ["id", "age", "job"], **given)
+    assert rows == [(None, None, None), ("a", None, None), ("b", 31, "NAB"), (None, None, None)]
+    assert [problem[:2] for problem in problems] == [(3, "age")]
+    without = decode(data, ["id", "job"])[0]
+    assert without == [("NA", " ? "), ("a", "NA"), ("b", "NAB"), ("c", "na")]

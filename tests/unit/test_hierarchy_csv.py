@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 
 import pytest
 from hypothesis import given
@@ -128,9 +127,7 @@ def test_whatever_was_written_is_read(tmp_path_factory, lines, separator, pads):
     assert [hierarchy.path(line[0]) for line in lines] == [tuple(line) for line in lines]
 
 
-def test_a_hundred_thousand_lines_are_quick(write):
+def test_a_hundred_thousand_lines_are_taken(write):
     path = write("".join(f"s{t}-{s};t{t};u{t // 10};*\n" for t in range(1000) for s in range(100)))
-    begin = time.perf_counter()
     hierarchy = Hierarchy.from_csv(path)
-    assert time.perf_counter() - begin < 4  # about 0.6 s when the machine is idle
     assert len(hierarchy) == 101_101

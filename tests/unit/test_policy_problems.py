@@ -54,6 +54,10 @@ ONE_PROBLEM = [
     ("source/delimiter", '"', "[source] delimiter: must be one ASCII character"),
     ("source/header", ["ts", "user"], '[anonymize] attribute: the column "site" is not in [source] header'),
     ("source/header", ["ts", "user", "site", "ts"], "[source] header: names something twice"),
+    ("source/nulls", "NA", '[source] nulls: must be a list of texts, such as ["a", "b"]'),
+    ("source/nulls", ["NA", ""], "[source] nulls, entry 2: must not be empty"),
+    ("source/nulls", ["?", "?"], "[source] nulls: names something twice"),
+    ("source/nulls", [" ?"], "[source] nulls: has spaces around a word; leave them out"),
     ("source/max_record_bytes", 0, "[source] max_record_bytes: must be at least 1"),
     ("source/max_record_bytes", 2**40, "[source] max_record_bytes: must be at most"),
     ("source/types", {"a b": "int"}, '[source.types] "a b": must be one of "int64"'),
@@ -255,10 +259,11 @@ def test_standard_input_and_output_with_a_checkpoint(tmp_path):
 
 def test_keys_of_other_formats(tmp_path):
     table = base_table()
-    table["source"] |= {"kind": "parquet", "delimiter": ",", "header": ["a"], "max_record_bytes": 5}
+    table["source"] |= {"kind": "parquet", "delimiter": ",", "header": ["a"], "nulls": ["?"], "max_record_bytes": 5}
     text = "\n".join(problems_of(table, folder=tmp_path))
     assert "[source] delimiter: is only for csv" in text
     assert "[source] header: is only for csv" in text
+    assert "[source] nulls: is only for csv" in text
     assert "[source] max_record_bytes: is only for csv and jsonl" in text
 
 

@@ -138,6 +138,14 @@ def test_people_are_told_apart_by_text():
     assert [row["row"] for row in texts.trace.to_pylist()] == [0, 2]
 
 
+@pytest.mark.parametrize("ills", [pa.array([["gout"], ["flu"]]), pa.array([{"name": "gout"}, {"name": "flu"}])])
+def test_lists_and_structs_have_no_diversity(ills):
+    given = rows(("u", 20, "a"), ("v", 30, "b"), ill=ills)
+    with pytest.raises(InputError, match="column 'ill': lists and structs have no diversity; give plain values"):
+        make(l=2).push_batch(given)
+    make().bind(given.schema)  # without a promise about them they leave as they are
+
+
 # ---- single records
 
 RECORD = {"id": "u", "age": 20, "town": "a", "ill": "flu", "note": 1}

@@ -38,12 +38,13 @@ def test_a_tuple_moves_with_all_that_is_its_own():
     s.held_i[t.LATE, 1] = 1
     own = [*range(t.KEPT), *range(t.MASKS, s.held_i.shape[0])]
     before = s.held_i[own, 1].tolist(), s.held_f[t.VALUES :, 1].tolist()
-    plain.holding.move_tuple(s, 1, 0)
-    assert (s.held_i[own, 0].tolist(), s.held_f[t.VALUES :, 0].tolist()) == before
     s.held_i[t.ALIVE, 0] = 0
     plain.holding.close_gaps(s)
     assert (s.held_i[own, 0].tolist(), s.held_f[t.VALUES :, 0].tolist()) == before
     assert s.tally[t.TAIL] == 1
+    row = np.array([3.0, 1.0, 4.0, 1.5])
+    plain.holding.move_up(row, np.array([0, 2, 3]), 3)
+    assert row[:3].tolist() == [3.0, 4.0, 1.5]
 
 
 # ---- distances, attribute by attribute
@@ -68,8 +69,21 @@ def test_labels_of_a_large_tree_are_added_to_distances():
     s = make([Categorical("c", tree)])
     fill(s, [(0,), (2,), (5,), (NAN,), (0,)])
     distance, mass = np.zeros(5), np.zeros(5)
-    plain.nearest.add_meets(s, 0, 2, 10.0, 0, 5, distance, mass)
+    plain.nearest.add_meets(s, 0, 2, 10.0, 0, 5, distance)
+    plain.nearest.add_mass(s.held_f[t.VALUES], 10.0, 0, 5, mass)
     assert (distance.tolist(), mass.tolist()) == ([4.0, 0.0, 10.0, 0.0, 4.0], [10.0, 10.0, 10.0, 0.0, 10.0])
+
+
+def test_distances_are_the_same_whether_gaps_are_thought_of_or_not():
+    tree = Hierarchy.from_nested({"all": {"left": ["a", "b"], "right": [f"r{leaf}" for leaf in range(600)]}})
+    small = Hierarchy.from_nested({"all": {"left": ["a", "b"], "right": ["c"]}})
+    s = make([Numeric("x", low=0, high=1, weight=2), Categorical("c", tree), Categorical("d", small)])
+    fill(s, [(0.5, 0, 0), (0.25, 1, 2), (0.5, 400, 1)])
+    plain.nearest.measure_whole(s, 0, 0, 3)
+    assert s.held_f[t.DISTANCE, :3].tolist() == pytest.approx([0, (2 * 0.25 + 1 / 601 + 1) / 4, (1 + 0.5) / 4])
+    found = s.held_f[t.DISTANCE, :3].tolist()
+    plain.nearest.measure_gaps(s, 0, 0, 3)
+    assert s.held_f[t.DISTANCE, :3].tolist() == found
 
 
 def test_the_nearest_of_each_person_stays():

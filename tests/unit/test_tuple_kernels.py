@@ -259,6 +259,15 @@ def test_the_nearest_of_different_people(entries, wanted):
     assert sorted(s.held_i[t.MEMBER, 1:chosen].tolist()) == sorted(expected)
 
 
+@pytest.mark.parametrize(("people", "left"), [([1, 2, 3], [0, 1, 1]), ([1, 2, 2], [0, 0, 1]), ([1, 1, 2], [0, 0, 1])])
+def test_one_tuple_a_person_and_not_ones_own(people, left):
+    s = make()
+    fill(s, [(0,)] * 3, people)
+    s.held_f[t.DISTANCE, :3], s.held_i[t.ELIGIBLE, :3] = (0.0, 0.5, 0.4), 1
+    plain.nearest.leave_out_own(s, 0, 0, 3)
+    assert s.held_i[t.ELIGIBLE, :3].tolist() == left
+
+
 @given(st.lists(st.integers(0, 3), max_size=20))
 @tries(50)
 def test_the_heap_has_the_last_on_top(distances):

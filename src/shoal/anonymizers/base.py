@@ -48,6 +48,11 @@ class Release:
             self._trace = self._trace()
         return self._trace
 
+    def made(self) -> Self:
+        """The same, its rows made by now."""
+        self.rows  # noqa: B018 - asking makes them
+        return self
+
     def __repr__(self) -> str:
         return f"<Release of {self.rows.num_rows} rows>"
 
@@ -84,6 +89,8 @@ class Anonymizer(ABC):
 
     method: ClassVar[str]
     """The name a policy uses."""
+    kernel: ClassVar[Any] = None
+    """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
 
     @property
     @abstractmethod

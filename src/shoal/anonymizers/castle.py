@@ -105,6 +105,7 @@ class Castle(TupleMethod):
 
     method: ClassVar[str] = "castle"
     number: ClassVar[int] = t.CASTLE
+    kernel: ClassVar[Any] = staticmethod(run_castle)
 
     def __init__(self, schema: Schema, *, beta: int = 50, mu: int = 100, **given: Unpack[Common]) -> None:
         self._start(schema, given, beta=beta, mu=mu)

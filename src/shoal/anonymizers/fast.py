@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack, cast
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.anonymizers.lane_threads import Chore, Chores
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_lanes import Lanes
 from shoal.anonymizers.tuple_method import Common, TupleMethod
@@ -19,6 +20,7 @@ from shoal.schema import Schema
 
 _ROUNDS = 4
 _TIMED_ROUND = 256
+_Made = TypeVar("_Made")
 
 
 class Fast(TupleMethod):
@@ -79,5 +81,16 @@ class Fast(TupleMethod):
     def _make_state(self, shape: Shape) -> TupleState:
         make = super()._make_state
         threads = self._settings.options["threads"]
-        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), lanes=threads, round_rows=self._round)
+        self._chores = Chores()
+        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), self._chores, lanes=threads, round_rows=self._round)
         return cast(TupleState, lanes)  # it answers the same questions
+
+    def _piece_rows(self) -> int:
+        return max(1, super()._piece_rows() // 2)  # so that lanes soon have work, and soon something is to publish
+
+    def _soon(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
+        if self._settings.options["threads"] == 1:
+            return super()._soon(work, count)
+        chore = Chore(work, count)
+        self._chores.add(chore)
+        return chore.result

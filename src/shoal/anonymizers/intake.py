@@ -32,7 +32,7 @@ def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type a column leaves in: no dictionaries, no views."""
+    """The type a column leaves in: no dictionaries, no views, and whatever is inside may be null."""
     return plain_type(kind.value_type) if pa.types.is_dictionary(kind) else _viewless_type(kind)
 
 
@@ -42,7 +42,7 @@ def _viewless_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_binary_view(kind):
         return pa.binary()
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_viewless_type(field.type)) for field in kind])
+        return pa.struct([field.with_type(_viewless_type(field.type)).with_nullable(nullable=True) for field in kind])
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_viewless_field(kind), kind.list_size)
     if pa.types.is_large_list(kind):
@@ -51,7 +51,7 @@ def _viewless_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _viewless_field(kind: pa.DataType) -> pa.Field:
-    return kind.value_field.with_type(_viewless_type(kind.value_type))
+    return kind.value_field.with_type(_viewless_type(kind.value_type)).with_nullable(nullable=True)
 
 
 def without_views(column: pa.Array) -> pa.Array:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.anonymizers.base import VERDICTS, Release
-from shoal.anonymizers.exposures import Texts
 from shoal.anonymizers.intake import plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
+from shoal.anonymizers.tuple_pieces import Piece
+from shoal.anonymizers.tuple_publishing import Shown
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.anonymizers.tuple_sensitive import Coded, readable
@@ -26,14 +28,18 @@ from shoal.times import column_ns, now_ns
 _CHUNK: Final = 16_384
 _BITS: Final = 63
 Reasons = npt.NDArray[np.int16]
+_Made = TypeVar("_Made")
 
 
 def masks_of(values: Floats) -> Ints:
     """Which attributes each tuple carries, as bits."""
     wide, count = values.shape
-    masks = np.zeros((count, (wide + _BITS - 1) // _BITS), dtype=np.int64)
+    words = [(1 << min(wide - first, _BITS)) - 1 for first in range(0, wide, _BITS)]
+    masks = np.tile(np.array(words, dtype=np.int64), (count, 1))
     for a in range(wide):
-        masks[:, a // _BITS] |= (values[a] == values[a]).astype(np.int64) << (a % _BITS)
+        is_missing = np.isnan(values[a])
+        if is_missing.any():
+            masks[:, a // _BITS] ^= is_missing.astype(np.int64) << (a % _BITS)
     return masks
 
 
@@ -46,10 +52,14 @@ class TupleBatches(TupleStream):
         batches = [piece.select(fields.names) for piece in pieces]
         if any(piece.num_rows for piece in batches) or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)
-        pieces = [piece.slice(start, _CHUNK) for piece in batches for start in range(0, piece.num_rows, _CHUNK)]
+        most = self._piece_rows()
+        pieces = [piece.slice(start, most) for piece in batches for start in range(0, piece.num_rows, most)]
         self._check_room(pieces)
-        releases = [self._push_rows(piece) for piece in pieces]
-        return releases[0] if len(releases) == 1 else self._joined(releases)
+        releases = [self._push_piece(piece) for piece in self._begun(pieces)]
+        return releases[0].made() if len(releases) == 1 else self._joined(releases)
+
+    def _piece_rows(self) -> int:
+        return _CHUNK
 
     def _check_room(self, pieces: list[pa.RecordBatch]) -> None:
         """Refuse too many sensitive values before any piece is taken in."""
@@ -57,31 +67,44 @@ class TupleBatches(TupleStream):
             whole = pa.chunked_array([plain(piece.column(column.name)) for piece in pieces])
             column.check_room(readable(whole.unique(), column.name))
 
-    def _push_rows(self, batch: pa.RecordBatch) -> Release:
-        batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
-        raws, reasons = self._read(batch)
-        persons = Texts.of(batch.column(self._settings.schema.person)).keys(self._person_key)
-        times = self._move_time(batch, persons, reasons)
-        usable = reasons == NO_REASON
-        codes = self._read_sensitive(batch, usable)  # may refuse the batch: nothing has changed yet
-        self._number(batch, usable, reasons)
-        return self._take_in(batch, usable, reasons, (raws, persons, times, codes))
+    def _begun(self, batches: list[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces; reading the next has begun when one is handed over."""
+        waiting: Piece | None = None
+        for batch in batches:
+            piece = Piece(batch, self._settings.schema.person, self._person_key, self._readers)
+            piece.read_all = self._soon(piece.read, piece.parts)
+            if waiting is not None:
+                yield waiting
+            waiting = piece
+        if waiting is not None:
+            yield waiting
 
-    def _read(self, batch: pa.RecordBatch) -> tuple[Floats, Reasons]:
-        """Numbers of all quasi-identifiers, and why rows cannot be used."""
-        schema = self._settings.schema
-        raws = np.empty((len(self._readers), batch.num_rows))
-        reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int16)
-        for number, reader in reversed(list(enumerate(self._readers))):  # the first column refused is named
-            raws[number], refused = reader.read(batch.column(reader.name))
+    def _soon(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
+        """What work makes of 0, 1, 2, …; where there are threads, it is made by the time it is asked for."""
+        made = [work(number) for number in range(count)]
+        return lambda: made
+
+    def _push_piece(self, piece: Piece) -> Release:
+        reasons = self._reasons_of(piece)
+        times = self._move_time(piece.batch, piece.persons, reasons)
+        usable = reasons == NO_REASON
+        codes = self._read_sensitive(piece.batch, usable)  # may refuse the batch: nothing has changed yet
+        self._number(piece.batch, usable, reasons)
+        return self._take_in(piece, reasons, times[usable], codes)
+
+    def _reasons_of(self, piece: Piece) -> Reasons:
+        """Why rows cannot be used."""
+        reasons = np.full(len(piece), NO_REASON, dtype=np.int16)
+        nameless, *of_readers = piece.read_all()
+        for number, refused in reversed(list(enumerate(of_readers))):  # the first column refused is named
             reasons[refused] = FIRST_REFUSED + number
         if self._settings.is_timed:
-            column = batch.column(schema.time)
+            column = piece.batch.column(self._settings.schema.time)
             _, timely = column_ns(column)
             missing = ~np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
             reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
-        reasons[~Texts.of(batch.column(schema.person)).filled] = NULL_PERSON
-        return raws, reasons
+        reasons[nameless] = NULL_PERSON
+        return reasons
 
     def _move_time(self, batch: pa.RecordBatch, persons: Ints, reasons: Reasons) -> Ints:
         """The stream's time at each row; refuses rows too far ahead. The clock itself moves with the batch taken in."""
@@ -121,18 +144,16 @@ class TupleBatches(TupleStream):
         if self._settings.is_timed:
             self._clock = self._next_clock
 
-    def _take_in(
-        self, batch: pa.RecordBatch, usable: Bools, reasons: Reasons, read: tuple[Floats, Ints, Ints, Ints]
-    ) -> Release:
-        raws, persons, times, codes = read
-        first, dead = self._seen - batch.num_rows, np.flatnonzero(~usable)
-        rows = first + np.flatnonzero(usable)
-        raws = np.ascontiguousarray(raws[:, usable])
-        values = np.array([reader.scaled(raw) for reader, raw in zip(self._readers, raws, strict=True)])
+    def _take_in(self, piece: Piece, reasons: Reasons, times: Ints, codes: Ints) -> Release:
+        usable, first = reasons == NO_REASON, self._seen - len(piece)
+        rows, dead = first + np.flatnonzero(usable), np.flatnonzero(~usable)
+        piece.keep_only(usable)
         if self._kept:
-            self._kept.add(rows, batch.select(self._kept.schema.names).filter(pa.array(usable)))
+            kept = piece.batch.select(self._kept.schema.names)
+            self._kept.add(rows, kept.filter(pa.array(usable)))  # always: it copies, and the buffers are the caller's
         lanes = np.zeros(len(rows), dtype=np.int64)
-        arrivals = t.Arrivals(values, raws, masks_of(values), persons[usable], rows, times[usable], lanes, codes)
+        masks = masks_of(piece.values)
+        arrivals = t.Arrivals(piece.values, piece.raws, masks, piece.persons, rows, times, lanes, codes)
         return self._close(self._state.take(arrivals), first + dead, reasons[dead])
 
     def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
@@ -145,32 +166,21 @@ class TupleBatches(TupleStream):
 
     # ---- rows
 
-    def _rows(self, decided: Decided) -> pa.RecordBatch:
+    def _rows(self, decided: Decided) -> Callable[[], pa.RecordBatch]:
         leaves = decided.verdicts == t.IS_RELEASED
         if self._settings.suppressed == "root":
             leaves[:] = True
-        chosen = np.flatnonzero(leaves)
-        groups = decided.groups[chosen]
-        kinds = self._output_schema.types
-        columns = [self._column(a, decided, chosen, groups, kinds[a]) for a in range(len(self._readers))]
-        if self._kept:
-            columns += self._kept.take(decided.rows[chosen]).columns
-        return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
+        groups, masks = decided.groups[leaves], decided.masks[leaves]
+        kept = self._kept.take(decided.rows[leaves]).columns if self._kept else []
+        shown = Shown(decided, self._readers, groups)
+        columns = self._soon(lambda a: self._column(a, shown, masks), len(self._readers))
+        return lambda: pa.RecordBatch.from_arrays([*columns(), *kept], schema=self._output_schema)
 
-    def _column(self, a: int, decided: Decided, chosen: Ints, groups: Ints, kind: pa.DataType) -> pa.Array:
-        reader, at_root = self._readers[a], groups < 0
-        places = np.where(at_root, 0, groups)
-        low, high, node = reader.root()
-        if not len(decided.numbers):
-            nothing = np.zeros(len(chosen))
-            return reader.publish(nothing + low, nothing + high, nothing.astype(np.int64) + node, at_root & False, kind)
-        hidden = decided.shown[places, a] == 0
-        if self._settings.nulls == "paper" and self._hides_own:
-            hidden |= (decided.masks[chosen, a // _BITS] >> (a % _BITS)) & 1 == 0
-        return reader.publish(
-            np.where(at_root, low, decided.low[places, a]), np.where(at_root, high, decided.high[places, a]),
-            np.where(at_root, node, decided.node[places, a]), hidden & ~at_root, kind,
-        )  # fmt: skip
+    def _column(self, a: int, shown: Shown, masks: Ints) -> pa.Array:
+        kind = self._output_schema.field(a).type
+        if self._settings.nulls != "paper" or not self._hides_own:
+            return shown.column(a, kind)
+        return shown.column(a, kind, (masks[:, a // _BITS] >> (a % _BITS)) & 1 == 0)
 
     _hides_own = True
     """Whether in the papers' mode a row shows only what it carries itself."""
@@ -249,12 +259,12 @@ class TupleBatches(TupleStream):
         if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
             clock[clock_kernel.NEWEST] = time
             clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
-        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST])))
+        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST]))).made()
 
     def flush(self) -> Release:
         if self._clock[clock_kernel.STARTED]:
             self._clock[clock_kernel.CONFIRMED] = 1  # what leaves now left by this clock
-        return self._close(self._state.finish())
+        return self._close(self._state.finish()).made()
 
 
 def _lists(rows: npt.NDArray[np.int32]) -> pa.ListArray:

@@ -12,8 +12,10 @@ from shoal.kernels import tuples as t
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 _PAIRS: Final = 160
+_EACH: Final = np.arange(_PAIRS)
 _CUTS: Final = 5
 _SMALLEST: Final = 0.3
 """Of what is divided in two, the smaller part is at least this share."""
@@ -57,46 +59,45 @@ class Dealing:
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and the cut that leave tuples nearest to each other; by number where none divides well."""
-        best, found = np.inf, (_NONE, 0.0)
-        for attribute in range(values.shape[0]):
-            known = values[attribute][~np.isnan(values[attribute])]
-            if not len(known):
-                continue
-            for cut in np.unique(np.quantile(known, np.linspace(0.1, 0.9, _CUTS), method="lower")).tolist():
-                is_above = values[attribute] > cut
-                share = np.count_nonzero(is_above) / values.shape[1]
-                if min(share, 1 - share) < _SMALLEST:
-                    continue
-                spread = share * self._spread(values[:, is_above]) + (1 - share) * self._spread(values[:, ~is_above])
-                if spread < best:
-                    best, found = spread, (attribute, cut)
-        return found
+        cuts = _fair_cuts(values)
+        if not cuts:
+            return _NONE, 0.0
+        above = [values[a] > cut for a, cut in cuts]
+        shares = np.array([np.count_nonzero(is_above) for is_above in above]) / values.shape[1]
+        spreads = self._spreads(values, [part for is_above in above for part in (is_above, ~is_above)]).reshape(-1, 2)
+        return cuts[int(np.argmin(shares * spreads[:, 0] + (1 - shares) * spreads[:, 1]))]
 
-    def _spread(self, values: Floats) -> float:
-        """The average distance of pairs of tuples, spread evenly over all."""
-        count = values.shape[1]
-        left = np.arange(_PAIRS) % count
-        right = (left + 1 + np.arange(_PAIRS) * 7919 % max(count - 1, 1)) % count
-        return float(np.mean(self._distances(values, left, right)))
+    def _spreads(self, values: Floats, parts: list[Bools]) -> Floats:
+        """Of each part the average distance of pairs of its tuples, spread evenly over all; all in one go."""
+        pairs = [_pairs(np.flatnonzero(is_in)) for is_in in parts]
+        left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        means: Floats = self._distances(values, left, right).reshape(len(parts), _PAIRS).mean(axis=1)
+        return means
 
     def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
+        """The distance of each pair: the average over the attributes that both carry."""
         total, mass = np.zeros(len(left)), np.zeros(len(left))
-        shape = self._shape
-        for a in range(values.shape[0]):
-            one, other = values[a][left], values[a][right]
-            both = ~np.isnan(one) & ~np.isnan(other)
-            found = np.abs(one - other)
-            if shape.attr_i[t.KIND, a] == t.CATEGORICAL:
-                found = self._tree_distances(a, np.where(both, one, 0), np.where(both, other, 0))
-            total += np.where(both, found, 0.0) * shape.attr_f[t.WEIGHT, a]
-            mass += np.where(both, shape.attr_f[t.WEIGHT, a], 0.0)
+        for a, own in enumerate(values):
+            weight, known = self._shape.attr_f[t.WEIGHT, a], ~np.isnan(own)
+            found = self._differences(a, np.where(known, own, 0.0), left, right)
+            if known.all():
+                total += found * weight
+                mass += weight
+            else:
+                both = known[left] & known[right]
+                total += np.where(both, found, 0.0) * weight
+                mass += np.where(both, weight, 0.0)
         return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
 
-    def _tree_distances(self, a: int, one: Floats, other: Floats) -> Floats:
+    def _differences(self, a: int, own: Floats, left: Ints, right: Ints) -> Floats:
+        """How far two values of one attribute are from each other."""
         leaves, at = int(self._shape.attr_i[t.LEAVES, a]), int(self._shape.attr_i[t.PAIRS_AT, a])
+        if self._shape.attr_i[t.KIND, a] != t.CATEGORICAL:
+            return np.abs(own[left] - own[right])
         if leaves > t.SMALL_TREE:
-            return np.where(one == other, 0.0, 1.0)
-        found: Floats = self._shape.tree_f[at + one.astype(np.int64) * leaves + other.astype(np.int64)]
+            return np.where(own[left] == own[right], 0.0, 1.0)
+        ranks = own.astype(np.int64)
+        found: Floats = self._shape.tree_f[(at + ranks * leaves)[left] + ranks[right]]
         return found
 
     def dump(self) -> Floats:
@@ -106,3 +107,25 @@ class Dealing:
     def load(self, cuts: Floats) -> None:
         """Take over cuts."""
         self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]
+
+
+def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
+    """Attributes and quantiles of theirs that leave both parts large enough."""
+    count = values.shape[1]
+    ordered = np.sort(values, axis=1)  # what is missing comes last
+    found = []
+    for a, known in enumerate(count - np.isnan(ordered).sum(axis=1)):
+        places = (np.linspace(0.1, 0.9, _CUTS) * (known - 1)).astype(np.int64)
+        for cut in sorted(set(ordered[a, places].tolist())) if known else ():
+            above = (known - np.searchsorted(ordered[a, :known], cut, side="right")) / count
+            if min(above, 1 - above) >= _SMALLEST:
+                found.append((a, cut))
+    return found
+
+
+def _pairs(chosen: Ints) -> tuple[Ints, Ints]:
+    """Pairs of the chosen, spread evenly."""
+    count = len(chosen)
+    left = _EACH % count
+    right = (left + 1 + _EACH * 7919 % max(count - 1, 1)) % count
+    return chosen[left], chosen[right]

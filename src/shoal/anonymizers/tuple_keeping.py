@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from shoal.anonymizers.hidden_values import with_null_children
+
 Ints = npt.NDArray[np.int64]
 _FEW: Final = 4096
 
@@ -27,7 +29,9 @@ class KeptColumns:
         """Keep rows; their numbers ascend and come after all others'."""
         if self and len(rows):
             self._gather_singles()
-            self._chunks.append((rows, batch.cast(self.schema)))
+            # What nulls hide would leave with the rows; the rest of it goes when rows are picked.
+            columns = [with_null_children(column) for column in batch.cast(self.schema).columns]
+            self._chunks.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.schema)))
 
     def add_one(self, row: int, values: tuple[Any, ...]) -> None:
         """Keep a single record."""

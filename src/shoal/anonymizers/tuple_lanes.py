@@ -8,14 +8,14 @@ forms meanwhile, so what comes out depends on the input and the number of lanes,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.anonymizers.lane_threads import Chores, run_all
 from shoal.anonymizers.tuple_dealing import Dealing
 from shoal.anonymizers.tuple_sensitive import SensitiveCodes
 from shoal.anonymizers.tuple_state import Arrays, Decided, TupleState
@@ -23,25 +23,27 @@ from shoal.kernels import tuples as t
 
 Ints = npt.NDArray[np.int64]
 _UNDER_WAY: Final = [t.PASSING, t.UNTIL, t.SLACK, t.ENDING]
-
-
-@cache
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=threads, thread_name_prefix="shoal-lane")
+_NONE: Final = np.zeros(0, dtype=np.bool_)
+_Noted = tuple[int, int, int]
+"""Of a lane after a round: decisions, generalizations and, by its own count, clusters so far."""
 
 
 class Lanes:
     """The state of a stream that is decided in lanes; from outside it looks like one state."""
 
-    def __init__(self, make: Callable[[], TupleState], dealing: Dealing, *, lanes: int, round_rows: int) -> None:
+    def __init__(
+        self, make: Callable[[], TupleState], dealing: Dealing, chores: Chores, *, lanes: int, round_rows: int
+    ) -> None:
         self.lanes = [make() for _ in range(lanes)]
         for number, lane in enumerate(self.lanes):
             lane.tally[t.LANE] = number
-        self._dealing = dealing
+        self._dealing, self._chores = dealing, chores
         self._round = round_rows
         plan = self.lanes[0].stream.plan
         self._is_timed, self._deadline, self._reuse = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.REUSE])
         self._is_diverse = bool(plan[t.IS_DIVERSE])
+        self._are_apart = not self._is_timed and not self._is_diverse and self._reuse < round_rows
+        """Whether no cluster outlives a round: then no lane needs to wait for another."""
         self._round_began: int | None = None
         self._turns: list[tuple[int, int, int, int]] = []
         """Lane, decisions and generalizations noted by then, and how far its new numbers are ahead."""
@@ -90,6 +92,10 @@ class Lanes:
             self._round_began = int(arrivals.times[0])
         dealt = self._deal(arrivals)
         while start < count:
+            if ends := self._rounds_apart(start, count):
+                self._run_apart(dealt, start, ends)
+                start = ends[-1]
+                continue
             end = min(start + self._round - self._number % self._round, count)
             end, due = self._until_due(arrivals.times, start, end)
             if due is not None:
@@ -107,6 +113,12 @@ class Lanes:
     @property
     def _number(self) -> int:
         return int(self.lanes[0].tally[t.NUMBER])
+
+    def _rounds_apart(self, start: int, count: int) -> list[int]:
+        """Where rounds end that every lane can go through on its own."""
+        if not self._are_apart or not self._dealing.is_chosen:
+            return []
+        return list(range(start + self._round - self._number % self._round, count + 1, self._round))
 
     def _until_due(self, times: Ints, start: int, end: int) -> tuple[int, int | None]:
         """How far arrivals go before a held tuple is due by time, and when it is."""
@@ -150,7 +162,7 @@ class Lanes:
         self, now: int, *, slack: int, run: tuple[t.Arrivals, int, int] | None = None, ending: bool = False
     ) -> None:
         """Let every lane decide what cannot wait until now + slack."""
-        self._share([], now)
+        self._forget_old(now)
         groups = int(self.lanes[0].tally[t.GROUPS])
         for lane in self.lanes:
             lane.tally[_UNDER_WAY] = 1, now, slack, ending
@@ -159,17 +171,31 @@ class Lanes:
             lane.tally[_UNDER_WAY] = 0
         if self._is_diverse:
             self._tell_counts()
-        self._number_groups(groups, now)
+        self._number_groups(groups, [[_noted(lane)] for lane in self.lanes])
+
+    def _run_apart(self, arrivals: t.Arrivals, start: int, ends: list[int]) -> None:
+        """Let every lane go through these rounds on its own; what they share in the end is of the last one."""
+        groups, now = int(self.lanes[0].tally[t.GROUPS]), self._number - start - 1
+        noted: list[list[_Noted]] = [[] for _ in self.lanes]
+
+        def go(lane: TupleState, notes: list[_Noted]) -> None:
+            for first, end in zip((start, *ends), ends, strict=False):
+                lane.keep_clusters(_NONE)
+                lane.tally[_UNDER_WAY] = 1, now + end, self._round, 0
+                lane.work(arrivals, first, end)
+                notes.append(_noted(lane))
+            lane.tally[_UNDER_WAY] = 0
+
+        lanes = sorted(zip(self.lanes, noted, strict=True), key=lambda pair: -pair[0].held)
+        run_all([partial(go, lane, notes) for lane, notes in lanes], self._chores)
+        self._number_groups(groups, noted)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         if self._is_diverse:
             self._run_in_turn(arrivals, start, end)
             return
-        helpers = _helpers(max(len(self.lanes) - 1, 1))
-        under_way = [helpers.submit(lane.work, arrivals, start, end) for lane in self.lanes[1:]]
-        self.lanes[0].work(arrivals, start, end)
-        for one in under_way:
-            one.result()
+        largest_first = sorted(self.lanes, key=lambda lane: -lane.held)
+        run_all([partial(lane.work, arrivals, start, end) for lane in largest_first], self._chores)
 
     def _run_in_turn(self, arrivals: t.Arrivals, start: int, end: int) -> None:
         """Two lanes may reuse one cluster: what the first adds to it must count for the second's diversity."""
@@ -185,21 +211,20 @@ class Lanes:
         for lane in self.lanes[:-1]:
             lane.stream.class_f[:known, :, :, : last.shape[3]] = last[:known, :, :, : lane.stream.class_f.shape[3]]
 
-    def _number_groups(self, first: int, now: int) -> None:
-        """Number new clusters lane by lane, share them, and note what each lane decided."""
-        fresh, ahead = [], 0
-        for number, lane in enumerate(self.lanes):
-            formed = int(lane.tally[t.GROUPS]) - first
-            self._turns.append((number, lane.decided_rows, lane.decided_groups, ahead))
-            if formed:
-                clusters = lane.new_clusters()
-                clusters["pool_i"][:, t.GROUP] += ahead
-                fresh.append(clusters)
-            ahead += formed
-        for lane in self.lanes:
-            lane.tally[t.GROUPS] = first + ahead
-        if fresh:
-            self._share(fresh, now)
+    def _number_groups(self, first: int, noted: list[list[_Noted]]) -> None:
+        """Number new clusters round by round, in each lane by lane, and share those of the last round."""
+        number, own, ahead = first, [first] * len(self.lanes), [0] * len(self.lanes)
+        for turn in zip(*noted, strict=True):
+            for at, (rows, groups, formed) in enumerate(turn):
+                ahead[at] = number - own[at]
+                self._turns.append((at, rows, groups, ahead[at]))
+                number, own[at] = number + formed - own[at], formed
+        fresh = [lane.new_clusters() for lane in self.lanes]
+        for lane, clusters, more in zip(self.lanes, fresh, ahead, strict=True):
+            clusters["pool_i"][:, t.GROUP] += more
+            lane.tally[t.GROUPS] = number
+        if number > first:
+            self._share(fresh)
 
     def _decided(self) -> Decided:
         """What was decided since last asked: turn by turn, in each lane after lane."""
@@ -217,17 +242,17 @@ class Lanes:
         parts = [replace(part, numbers=own) for part, own in zip(decided, numbers, strict=True)]
         return Decided.joined(parts).in_order(np.concatenate(order))
 
-    def _share(self, fresh: list[Arrays], now: int) -> None:
-        """Let all lanes know the same clusters: those still young, then the new ones."""
-        last = self.lanes[-1]  # where lanes take turns it has counted everything
-        known = last.visible_clusters()
-        young = now - known["pool_i"][:, t.CREATED] <= self._reuse
-        if not fresh and young.all() and all(int(lane.tally[t.POOL_HEAD]) == 0 for lane in self.lanes):
-            return
-        kept = {name: array[young] for name, array in known.items()}
-        whole = {name: np.concatenate([kept[name], *(part[name] for part in fresh)]) for name in kept}
+    def _forget_old(self, now: int) -> None:
+        """Let all lanes forget the clusters that may not be reused any more; all know the same."""
+        is_young = now - self.lanes[0].clusters_created() <= self._reuse
+        for lane in self.lanes if not is_young.all() else ():
+            lane.keep_clusters(is_young)
+
+    def _share(self, fresh: list[Arrays]) -> None:
+        """Let all lanes know the new clusters, in the same order."""
+        whole = {name: np.concatenate([part[name] for part in fresh]) for name in fresh[0]}
         for lane in self.lanes:
-            lane.set_clusters(whole)
+            lane.add_clusters(whole)
 
     def pass_time(self, now: int) -> Decided:
         """Decide what is due by now."""
@@ -261,3 +286,7 @@ class Lanes:
             lane.load({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
         self._dealing.load(arrays["dealing"])
         self._round_began = int(arrays["began"][0]) if len(arrays["began"]) else None
+
+
+def _noted(lane: TupleState) -> _Noted:
+    return lane.decided_rows, lane.decided_groups, int(lane.tally[t.GROUPS])

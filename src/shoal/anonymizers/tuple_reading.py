@@ -114,7 +114,8 @@ class NumericReader(Reader):
         return min(max(number, self._role.low), self._role.high) if self._role.outside == "clamp" else REFUSED
 
     def scaled(self, raws: Floats) -> Floats:
-        found: Floats = (raws - self._role.low) / (self._role.high - self._role.low)
+        found: Floats = raws - self._role.low
+        found /= self._role.high - self._role.low
         return found
 
     def output_type(self, kind: pa.DataType) -> pa.DataType:
@@ -147,6 +148,7 @@ class CategoricalReader(Reader):
         self.name = role.name
         self.leaves = Leaves(cast(Hierarchy, role.hierarchy))
         self._ranks = self.leaves.ranks
+        self._ranked = pa.array(list(self._ranks), type=pa.string())
         self._labels = pa.array(self.leaves.labels, type=pa.string())
 
     def check_type(self, kind: pa.DataType) -> None:
@@ -154,6 +156,8 @@ class CategoricalReader(Reader):
             raise InputError(f"column {self.name!r}: {kind} has no labels; give text, whole numbers or truth values")
 
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
+        if pa.types.is_string(column.type) and len(column) > len(self._ranked):  # else a table of leaves costs more
+            return self._read_texts(column)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         texts = _texts(column.dictionary)
@@ -161,6 +165,13 @@ class CategoricalReader(Reader):
         places = np.asarray(pc.fill_null(column.indices, len(texts)).to_numpy(zero_copy_only=False), dtype=np.int64)
         raws = ranks[places]
         return raws, raws < 0
+
+    def _read_texts(self, column: pa.Array) -> tuple[Floats, Bools]:
+        ranks = pc.index_in(column, self._ranked)  # null where missing, and where unknown
+        raws = _filled(ranks.cast(pa.float64()))
+        if ranks.null_count == column.null_count:
+            return raws, np.zeros(len(raws), dtype=np.bool_)
+        return raws, np.isnan(raws) & np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
 
     def read_one(self, value: Any) -> Any:
         if value is None:
@@ -174,8 +185,7 @@ class CategoricalReader(Reader):
         return pa.string()
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
-        indices = pa.array(node.astype(np.int32), mask=hidden)
-        return pa.DictionaryArray.from_arrays(indices, self._labels).dictionary_decode()
+        return self._labels.take(pa.array(node, mask=hidden))
 
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
         assert self.leaves is not None
@@ -221,11 +231,13 @@ def _as_floats(column: pa.Array) -> Floats:
         return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), micros, np.nan)
     floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
     # A whole number that no float holds must not pass for its neighbour.
-    return np.where(np.abs(floats) >= _LARGEST, np.copysign(np.inf, floats), floats)
+    is_too_large = np.abs(floats) >= _LARGEST
+    return np.where(is_too_large, np.copysign(np.inf, floats), floats) if is_too_large.any() else floats
 
 
 def _filled(column: pa.Array) -> npt.NDArray[Any]:
-    return cast("npt.NDArray[Any]", pc.fill_null(column, math.nan).to_numpy(zero_copy_only=False))
+    whole = pc.fill_null(column, math.nan) if column.null_count else column
+    return cast("npt.NDArray[Any]", whole.to_numpy(zero_copy_only=False))
 
 
 def _as_float(value: Any) -> float:

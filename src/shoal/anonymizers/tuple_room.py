@@ -68,7 +68,7 @@ def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios:
         attr_i=shape.attr_i,
         tree_f=shape.tree_f,
         tree_i=shape.tree_i,
-        held_f=np.zeros((VALUES + 2 * wide + (near + 2 * wide if near else 0), room)),
+        held_f=np.zeros((VALUES + 2 * wide + (near + 3 * wide if near else 0), room)),
         held_i=np.zeros((MASKS + words + sizes.sensitive, room), dtype=np.int64),
         tables=np.zeros((2, 1 << (2 * room - 1).bit_length()), dtype=np.int64),
         slots=np.zeros((2, KEYS + max(words, PERSON_WORDS), room), dtype=np.int64),

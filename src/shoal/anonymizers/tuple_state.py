@@ -26,6 +26,7 @@ _KEPT_TALLY: Final = (
     t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE, t.VISIBLE,
 )  # fmt: skip
 """What of the tally outlives a snapshot; the rest says where things lie in memory."""
+_OF_CLUSTERS: Final = ("pool_f", "pool_i", "class_f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,11 @@ class Decided:
         own = ("rows", "verdicts", "groups", "delays", "at", "masks")
         return replace(self, **{name: getattr(self, name)[order] for name in own})
 
+    def widened(self, values: int) -> Self:
+        """The same with room for this many sensitive values in what clusters were held against."""
+        more = values - self.reference.shape[2]
+        return replace(self, reference=np.pad(self.reference, ((0, 0), (0, 0), (0, more))))
+
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """One after another."""
@@ -85,10 +91,7 @@ class Decided:
             groups += len(part.numbers)
         names = [field.name for field in fields(cls)]
         widest = max(part.reference.shape[2] for part in parts)
-        moved = [
-            replace(part, reference=np.pad(part.reference, ((0, 0), (0, 0), (0, widest - part.reference.shape[2]))))
-            for part in moved
-        ]
+        moved = [part if part.reference.shape[2] == widest else part.widened(widest) for part in moved]
         return cls(*(np.concatenate([getattr(part, name) for part in moved]) for name in names))
 
 
@@ -161,26 +164,34 @@ class TupleState:
 
     # ---- clusters, for lanes that share them
 
-    def visible_clusters(self) -> Arrays:
-        """The clusters known when the round began."""
-        return self._clusters(self._pool_places()[: int(self.tally[t.VISIBLE])])
+    # Lanes forget clusters together and keep theirs at the front, so the ring never goes round.
+
+    def clusters_created(self) -> Ints:
+        """When the clusters known when the round began were formed."""
+        created: Ints = self.stream.pool_i[: int(self.tally[t.VISIBLE]), t.CREATED]
+        return created
 
     def new_clusters(self) -> Arrays:
         """The clusters formed since."""
-        return self._clusters(self._pool_places()[int(self.tally[t.VISIBLE]) :])
+        start, end = int(self.tally[t.VISIBLE]), int(self.tally[t.POOL_SIZE])
+        return {name: getattr(self.stream, name)[start:end].copy() for name in _OF_CLUSTERS}
 
-    def _clusters(self, places: Ints) -> Arrays:
-        s = self.stream
-        return {"pool_f": s.pool_f[places], "pool_i": s.pool_i[places], "class_f": s.class_f[places]}
+    def keep_clusters(self, is_kept: npt.NDArray[np.bool_]) -> None:
+        """Forget all other clusters known when the round began; none is formed yet."""
+        count = int(np.count_nonzero(is_kept))
+        for name in _OF_CLUSTERS if count else ():
+            array = getattr(self.stream, name)
+            array[:count] = array[: len(is_kept)][is_kept]
+        self.tally[t.POOL_SIZE] = self.tally[t.VISIBLE] = count
 
-    def set_clusters(self, clusters: Arrays) -> None:
-        """Know these clusters and no others."""
-        count = len(clusters["pool_i"])
+    def add_clusters(self, clusters: Arrays) -> None:
+        """Know these clusters too, in place of those formed since the round began."""
+        known = int(self.tally[t.VISIBLE])
+        count = known + len(clusters["pool_i"])
         if 2 * count + self._sizes.held // int(self._plan[t.K]) + 8 > self._sizes.clusters:
             self._resize(replace_sizes(self._sized, self._sizes, clusters=2 * self._sizes.clusters + 2 * count))
         for name, array in clusters.items():
-            front(getattr(self.stream, name), array)[...] = array
-        self.tally[t.POOL_HEAD] = 0
+            front(getattr(self.stream, name)[known:], array)[...] = array
         self.tally[t.POOL_SIZE] = self.tally[t.VISIBLE] = count
 
     # ---- deciding
@@ -331,7 +342,7 @@ class TupleState:
         words = self._sizes.words
         masks = np.ascontiguousarray(arrays["held_m"][:words].T)
         take_back(s, live, np.ascontiguousarray(arrays["persons"]), masks)
-        for name in ("pool_f", "pool_i", "class_f"):
+        for name in _OF_CLUSTERS:
             front(getattr(s, name), arrays[name])[...] = arrays[name]
         self._load_recent(arrays["recent"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ class TupleStream(Anonymizer):
     number: ClassVar[int]
     """The method's number in the kernels."""
     run: ClassVar[Run] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
 
     def _begin(self, settings: TupleSettings, secret: Secret) -> None:
         self._settings = settings

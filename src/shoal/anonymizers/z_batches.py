@@ -13,6 +13,7 @@ from shoal.anonymizers.base import RELEASED, SUPPRESSED, VERDICTS, Release
 from shoal.anonymizers.exposures import Bools, Ints, Texts
 from shoal.anonymizers.held import Waiting
 from shoal.anonymizers.helper_thread import one_ahead, piece_rows, soon
+from shoal.anonymizers.hidden_values import picked
 from shoal.anonymizers.intake import (
     plain,
     record_batches,
@@ -175,7 +176,7 @@ class ZBatches(ZStream):
                 column.reader.publish(reading, rows, level)
                 for column, reading, level in zip(self._attributes, arrivals.readings, levels, strict=True)
             ),
-            *(plain(batch.column(name).take(chosen)) for name in settings.carry),
+            *(plain(picked(batch.column(name), chosen)) for name in settings.carry),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._output_schema)
 

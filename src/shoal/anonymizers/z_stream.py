@@ -35,6 +35,7 @@ class ZStream(Anonymizer):
     """The state of a z-anonymizer and the questions about it; deciding is added by the classes on top."""
 
     method: ClassVar[str] = "z-anonymity"
+    kernel: ClassVar[Any] = staticmethod(clock_kernel.admit)
 
     def _begin(self, settings: ZSettings, secret: Secret) -> None:
         self._settings = settings

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole
@@ -33,6 +34,8 @@ class Format:
     header: list[str] | None = None
     line_column: str | None = None
     """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
+    nulls: tuple[str, ...] = ()
+    """Words of a CSV file that stand for a missing value."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
@@ -41,8 +44,9 @@ class Format:
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise PolicyError("delimiter: give one character")
         names = [str(name) for name in header] if isinstance(header, list) else None
-        kind = section.get("kind")
-        return cls(kind if isinstance(kind, str) else None, delimiter, names)
+        kind, nulls = section.get("kind"), section.get("nulls")
+        words = tuple(str(word).strip() for word in nulls) if isinstance(nulls, list) else ()
+        return cls(kind if isinstance(kind, str) else None, delimiter, names, nulls=words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,15 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     if kind not in {"csv", "tsv"}:
         raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
     delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
-    return read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+    columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+    return {name: _without_words(column, expected.nulls) for name, column in columns.items()}, broken
+
+
+def _without_words(column: Any, words: tuple[str, ...]) -> Any:
+    if not words:
+        return column
+    is_word = pc.is_in(pc.utf8_trim_whitespace(column), value_set=pa.array(words, TEXT))
+    return pc.if_else(is_word, pa.scalar(None, TEXT), column)
 
 
 def _kind(path: Path, data: bytes, expected: Format) -> str:

@@ -44,6 +44,7 @@ from shoal.auditor.tuples_reference import (
     check_recorded,
     read_references,
 )
+from shoal.auditor.tuples_together import check_together
 from shoal.auditor.tuples_trace import Decisions, Recorded, read_decisions, read_recorded
 from shoal.auditor.tuples_values import numbered, read_attribute
 
@@ -152,6 +153,7 @@ class _Judge:
     def _judge_times(self, decisions: Decisions) -> Timeline | None:
         count = len(self.truth) if self.has_truth else int(decisions.row[decisions.exists].max(initial=-1)) + 1
         arrivals = Arrivals(self.known.time, self.known.person if self.has_truth else None, count)
+        check_together(decisions, self.notes)
         timeline = read_timeline(decisions, arrivals, self.promise, self.notes)
         check_reuse(decisions, timeline, self.promise, self.notes)
         check_undecided(decisions, timeline, self.promise, records=count, notes=self.notes)

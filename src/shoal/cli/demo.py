@@ -57,8 +57,9 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
         Another seed makes another day.
     """
     from shoal.auditor import audit
-    from shoal.cli.showing import summary_lines, watch
+    from shoal.cli.showing import say_compiling, summary_lines, watch
     from shoal.pipeline import Pipeline
+    from shoal.pipeline.compiling import must_compile
     from shoal.testing.visits import make_visits, write_visits_csv
 
     out.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,9 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     )
     print(f"  among them {planted.late:,} late rows and {sum(planted.broken.values()):,} broken ones")
     (out / "policy.toml").write_text(_POLICY.format(z=z))
-    print("anonymizing (the first time, kernels are compiled) …")
+    print("anonymizing …", flush=True)
+    if must_compile("z-anonymity"):
+        say_compiling()
     pipeline = Pipeline.from_policy(out / "policy.toml")
     with watch(quiet=True) as observer:
         summary = pipeline.run(observer)

@@ -233,6 +233,11 @@ def _finish(page: Path) -> int:
 @contextmanager
 def _progress() -> Iterator[Tell]:
     """A bar on a terminal, a line now and then elsewhere."""
+    from shoal.cli.showing import say_compiling
+    from shoal.pipeline.compiling import must_compile
+
+    if must_compile("fads"):  # the kernels of all tuple methods are one
+        say_compiling()
     if not sys.stderr.isatty():
         yield _lines()
         return
@@ -241,7 +246,7 @@ def _progress() -> Iterator[Tell]:
 
     columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting (the first run compiles its kernels) …")
+        task = progress.add_task("starting …")
 
         def tell(done: int, of: int, says: str) -> None:
             progress.update(task, completed=done, total=of, description=says)

@@ -12,7 +12,7 @@ import orjson
 
 from shoal.cli.showing_sets import set_lines
 from shoal.observe.counts import RunSummary
-from shoal.observe.observer import Observer
+from shoal.observe.observer import COMPILING, Observer
 from shoal.observe.set_counts import SetSummary
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
@@ -24,6 +24,10 @@ class LineObserver(Observer):
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._last = time.monotonic()
+
+    def compiling(self) -> None:
+        if not self._quiet:
+            say_compiling()
 
     def progress(self, summary: RunSummary) -> None:
         now = time.monotonic()
@@ -52,6 +56,9 @@ class LiveObserver(LineObserver):
         super().__init__(quiet=False)
         self._status = status
 
+    def compiling(self) -> None:
+        self._status.update(f"{COMPILING} …")
+
     def progress(self, summary: RunSummary) -> None:
         self._status.update(describe(summary))
 
@@ -67,8 +74,13 @@ def watch(*, quiet: bool) -> Iterator[Observer]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("starting (the first run compiles its kernels) …") as status:
+    with Console(stderr=True).status("starting …") as status:
         yield LiveObserver(status)
+
+
+def say_compiling() -> None:
+    """Tell why nothing happens for a while."""
+    print(f"shoal: {COMPILING}", file=sys.stderr, flush=True)
 
 
 def describe(summary: RunSummary) -> str:

@@ -43,6 +43,14 @@ def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
         return without(column, bad).cast(pa.string()), bad
 
 
+def without_spellings(text: Any, spellings: Sequence[str]) -> Any:
+    """The text with null where, but for spaces around it, one of these words stands for a missing value."""
+    if not spellings:
+        return text
+    is_missing = pc.is_in(pc.utf8_trim_whitespace(text), value_set=pa.array(spellings, pa.string()))
+    return pc.if_else(is_missing, pa.scalar(None, pa.string()), text)
+
+
 def null_rows(columns: Sequence[Any], problems: Sequence[Problem]) -> list[Any]:
     """The columns with null in every row that has a problem."""
     rows = np.array([problem.row for problem in problems], dtype=np.int64)

@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
 from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
-from shoal.decode.columns import NOT_UTF8, as_text, first_problems, fit, misfit_problems, null_rows
+from shoal.decode.columns import (
+    NOT_UTF8,
+    as_text,
+    first_problems,
+    fit,
+    misfit_problems,
+    null_rows,
+    without_spellings,
+)
 from shoal.errors import InputError, PolicyError
 from shoal.kernels import csv_records
 from shoal.kernels.csv_records import AT, BREAKS, LINE, OPEN_UNTIL
@@ -43,13 +51,16 @@ class _Found:
 class CsvDecoder(Decoder):
     """Delimited text in UTF-8, with or without a header line.
 
-    An empty field, quoted or not, is null. Columns are text unless `types` says otherwise; then spaces around
-    a value do not count. A quote is special at the start of a field only. Blank lines are no records.
+    An empty field, quoted or not, is null, and so is one of the words of `nulls`. Columns are text unless `types` says
+    otherwise; then spaces around a value do not count. A quote is special at the start of a field only. Blank lines
+    are no records.
 
     Parameters
     ----------
     header
         Names of the columns of a file without a header line; None: the first line has them.
+    nulls
+        Words that stand for a missing value, in every column.
     max_record_bytes
         A longer record is a problem and skipped to its line's end. A quoted field still open after that many
         bytes, or at the end of the file, is a problem of its first line alone.
@@ -64,6 +75,7 @@ class CsvDecoder(Decoder):
         delimiter: str = ",",
         quote: str = '"',
         header: Sequence[str] | None = None,
+        nulls: Sequence[str] = (),
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
@@ -71,6 +83,7 @@ class CsvDecoder(Decoder):
         self._table = _byte_table(delimiter, quote)
         self._quote = ord(quote)
         self._header = None if header is None else tuple(header)
+        self._nulls = tuple(nulls)
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
         self._schema = pa.schema([(name, self._type_of(name)) for name in self._columns])
@@ -130,6 +143,7 @@ class CsvDecoder(Decoder):
         for slot, field in enumerate(self._schema):
             text, bad = as_text(_field_column(found, slot, self._quote))
             problems += [Problem(int(row), field.name, NOT_UTF8) for row in bad]
+            text = without_spellings(text, self._nulls)
             if field.type != pa.string():
                 text, bad = fit(pc.utf8_trim_whitespace(text), field.type)
                 problems += misfit_problems(bad, field.name, field.type)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shoal.kernels.compiling import inlined, kernel, piece
 from shoal.kernels.hulls import width
 from shoal.kernels.naming import forget_name, name_key
@@ -17,6 +19,7 @@ from shoal.kernels.tuples import (
     LATES,
     LIVE,
     MASKS,
+    MEMBER,
     NEAR,
     NOW,
     PART,
@@ -41,29 +44,29 @@ def mask_words(s):
 
 
 @piece
-def move_tuple(s, source, target):
-    """Copy a held tuple to another place."""
-    for row in range(VALUES, VALUES + 2 * width(s) + s.plan[NEAR]):
-        s.held_f[row, target] = s.held_f[row, source]
-    for row in range(KEPT):
-        s.held_i[row, target] = s.held_i[row, source]
-    for row in range(MASKS, s.held_i.shape[0]):
-        s.held_i[row, target] = s.held_i[row, source]
+def move_up(row, places, count):
+    """Put what is at so many places of a row at its front; the places are in order."""
+    for target in range(np.uint64(count)):
+        row[target] = row[np.uint64(places[target])]
 
 
 @piece
 def close_gaps(s):
-    """Move all held tuples together at the front, in their order."""
-    target = 0
+    """Move all held tuples together at the front, in their order; row by row, as they lie in memory."""
+    places, count = s.held_i[MEMBER], 0
     for source in range(s.tally[HEAD], s.tally[TAIL]):
         if s.held_i[ALIVE, source]:
-            if source != target:
-                move_tuple(s, source, target)
-            target += 1
-    for gap in range(target, s.tally[TAIL]):
+            places[count] = source
+            count += 1
+    for row in range(VALUES, VALUES + 2 * width(s) + s.plan[NEAR]):
+        move_up(s.held_f[row], places, count)
+    for row in range(s.held_i.shape[0]):
+        if row < KEPT or row >= MASKS:
+            move_up(s.held_i[row], places, count)
+    for gap in range(count, s.tally[TAIL]):
         s.held_i[ALIVE, gap] = 0
     s.tally[HEAD] = 0
-    s.tally[TAIL] = target
+    s.tally[TAIL] = count
 
 
 @piece
@@ -119,7 +122,7 @@ def let_go(s, at):
     """A held tuple leaves."""
     s.held_i[ALIVE, at] = 0
     s.tally[LIVE] -= 1
-    if not is_complete(s, at):
+    if s.tally[INCOMPLETE] > 0 and not is_complete(s, at):
         s.tally[INCOMPLETE] -= 1
         for a in range(width(s)):  # a gap is looked at as if it were complete when all that is held is
             s.held_f[VALUES + a, at] = 0.0

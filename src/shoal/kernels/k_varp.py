@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shoal.kernels.compiling import piece
 from shoal.kernels.diversity import diversify
 from shoal.kernels.holding import mask_words
@@ -36,16 +38,20 @@ from shoal.kernels.tuples import (
 )
 
 _END = -1
+_PAIRS = np.uint64(0x5555555555555555)
+_FOURS = np.uint64(0x3333333333333333)
+_BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_EACH_BYTE = np.uint64(0x0101010101010101)
 
 
 @piece
 def ones(word):
-    """How many bits of a word are set."""
-    found = 0
-    while word != 0:
-        word &= word - 1
-        found += 1
-    return found
+    """How many bits of a word are set: summed in pairs, in fours, in bytes, and all at once."""
+    word = np.uint64(word)
+    word -= (word >> np.uint64(1)) & _PAIRS
+    word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
+    word = (word + (word >> np.uint64(4))) & _BYTES
+    return np.int64((word * _EACH_BYTE) >> np.uint64(56))
 
 
 @piece

@@ -21,9 +21,11 @@ import numpy as np
 
 from shoal.kernels.compiling import inlined, piece
 from shoal.kernels.diversity import diversify
+from shoal.kernels.holding import move_up
 from shoal.kernels.hulls import draft, meet, settle, width
 from shoal.kernels.naming import how_many
-from shoal.kernels.nearest import choose_nearest, mark_all, measure
+from shoal.kernels.nearest import leave_out_own, mark_all, measure
+from shoal.kernels.selecting import bound_least, least_between, list_up_to
 from shoal.kernels.tuples import (
     AGE,
     ALIVE,
@@ -37,7 +39,6 @@ from shoal.kernels.tuples import (
     C_SHOWN,
     CANDIDATES,
     CHAIN,
-    CHAIN_HEAD,
     COST_OF,
     DEADLINE,
     DISTANCE,
@@ -76,7 +77,6 @@ from shoal.kernels.tuples import (
     SPARE,
     TAIL,
     TRIAL,
-    TRIAL_OUT,
     TYPICAL,
     TYPICAL_OF,
     VALUES,
@@ -87,10 +87,14 @@ from shoal.kernels.tuples import (
 LACK = 3.0
 INSIDE = 0.3
 MOST_MET = 256
+MET_WHERE_EXCHANGED = 128
 FEWEST_MET = 32
 TRIES = 4
+TRIED = 4
 MOST_DROPPED = 0.7
 _LITTLE = 1e-9
+_STRETCH = 64
+_BLOCK = 16
 
 
 @inlined
@@ -106,98 +110,124 @@ def packed(s):
 
 
 @inlined
-def widenings(s):
-    """The first row of what candidates would add to the score of each attribute."""
+def reaches(s):
+    """The first row of what an attribute would lose, as far as the candidate alone says, if it joined."""
     return VALUES + 3 * s.attr_f.shape[1] + s.plan[NEAR]
+
+
+@inlined
+def widenings(s):
+    """The first row of what each attribute adds to the candidates' scores."""
+    return VALUES + 4 * s.attr_f.shape[1] + s.plan[NEAR]
 
 
 @piece
 def first_met(s, at):
     """Where those begin that a new tuple meets: the latest of those that are held."""
-    left, first = MOST_MET if s.plan[CANDIDATES] == 0 else max(s.plan[CANDIDATES] // 4, FEWEST_MET), at
+    left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.held_i[ALIVE]
+    if s.plan[CANDIDATES] > 0:
+        left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)
+    while left >= _BLOCK and first - _BLOCK >= s.tally[HEAD]:  # as many at once as cannot be too many
+        first -= _BLOCK
+        for i in range(np.uint64(first), np.uint64(first + _BLOCK)):
+            left -= alive[i]
     while left > 0 and first > s.tally[HEAD]:
         first -= 1
-        left -= s.held_i[ALIVE, first]
+        left -= alive[first]
     return first
 
 
 @piece
-def note_met(s, i, distance):
-    """Keep a distance if it is among the least that tuple i has met."""
-    row = nears(s) + s.plan[NEAR] - 1
-    if distance >= s.held_f[row, i]:
-        return
-    while row > nears(s) and s.held_f[row - 1, i] > distance:
-        s.held_f[row, i] = s.held_f[row - 1, i]
-        row -= 1
-    s.held_f[row, i] = distance
+def note_met(near, i, distance):
+    """Keep a distance if it is among the least that tuple i has met, which are in order: the greatest drops out."""
+    for row in range(np.uint64(near.shape[0])):
+        known = near[row, i]
+        near[row, i] = distance if distance < known else known
+        distance = known if distance < known else distance
 
 
 @piece
 def meet_others(s, at):
     """Let a new tuple and those it meets know how far apart they are."""
-    for row in range(nears(s), nears(s) + s.plan[NEAR]):
-        s.held_f[row, at] = 1.0
+    near = s.held_f[nears(s) : nears(s) + s.plan[NEAR]]
+    for row in range(near.shape[0]):
+        near[row, at] = 1.0
     first = first_met(s, at)
     measure(s, at, first, at)
-    distance, least = s.held_f[DISTANCE], s.held_f[nears(s) + s.plan[NEAR] - 1]
-    for i in range(first, at):
+    distance, furthest, alive, persons = s.held_f[DISTANCE], near[s.plan[NEAR] - 1], s.held_i[ALIVE], s.held_i[PERSON]
+    for i in range(np.uint64(first), np.uint64(at)):
         found = distance[i]
-        if not (found < least[i] or found < least[at]):  # most are not: look no further
+        if not (found < furthest[i] or found < furthest[at]):  # most are not: look no further
             continue
-        if s.held_i[ALIVE, i] and s.held_i[PERSON, i] != s.held_i[PERSON, at]:
-            note_met(s, i, found)
-            note_met(s, at, found)
+        if alive[i] and persons[i] != persons[at]:
+            if found < furthest[i]:
+                note_met(near, i, found)
+            if found < furthest[at]:
+                note_met(near, at, found)
 
 
 @piece
-def pack_candidates(s, t):
-    """List the candidates in order of arrival and put their values side by side; return how many there are.
+def list_candidates(s, t):
+    """List the candidates in order of arrival, all or the nearest; return how many there are.
 
     The tuple that must leave is the first, whatever its place.
     """
     first, last, limit = s.tally[HEAD], s.tally[TAIL], s.plan[CANDIDATES]
+    eligible, chain = s.held_i[ELIGIBLE], s.held_i[CHAIN]
     mark_all(s, ELIGIBLE, first, last)
+    chain[0] = t
     if 0 < limit < s.tally[LIVE] - 1:
         measure(s, t, first, last)
-        chosen = choose_nearest(s, t, first, last, limit + 1)
-        for i in range(first, last):
-            s.held_i[ELIGIBLE, i] = 0
-        for m in range(1, chosen):
-            s.held_i[ELIGIBLE, s.held_i[MEMBER, m]] = 1
-    s.held_i[ELIGIBLE, t] = 0
-    s.held_i[CHAIN, 0] = t
+        leave_out_own(s, t, first, last)
+        distance = s.held_f[DISTANCE]
+        for i in range(np.uint64(first), np.uint64(last)):
+            distance[i] = distance[i] if eligible[i] else np.inf
+        bound, shared, spare = bound_least(distance, first, last, limit)
+        return list_up_to(distance, first, last, bound, shared, spare, chain, 1)
+    eligible[t] = 0
     count = 1
     for i in range(first, last):
-        if s.held_i[ELIGIBLE, i]:
-            s.held_i[CHAIN, count] = i
+        if eligible[i]:
+            chain[count] = i
             count += 1
+    return count
+
+
+@piece
+def pack_candidates(s, t):
+    """List the candidates and put their values side by side; return how many there are."""
+    count = list_candidates(s, t)
     for a in range(width(s)):
         source, target = s.held_f[VALUES + a], s.held_f[packed(s) + a]
-        for c in range(count):
-            target[c] = source[s.held_i[CHAIN, c]]
+        for c in range(np.uint64(count)):
+            target[c] = source[np.uint64(s.held_i[CHAIN, c])]
+        if s.attr_i[KIND, a] != NUMERIC and target[0] == target[0]:
+            reach_labels(s, a, np.int64(target[0]), count)
     return count
 
 
 @piece
 def price_candidates(s, count):
     """Note each candidate's price, and one over the weight of all it carries; return the weight of all attributes."""
-    attributes, near = width(s), s.plan[NEAR]
+    attributes, near, costs, shares = width(s), s.plan[NEAR], s.held_f[COST_OF], s.held_f[MASS]
     weights = 0.0
     for a in range(attributes):
         weights += s.attr_f[WEIGHT, a]
-    for c in range(count):
-        i = s.held_i[CHAIN, c]
-        apart = 0.0
-        for row in range(nears(s), nears(s) + near):
-            apart += s.held_f[row, i]
-        waited = (s.tally[NOW] - s.held_i[ARRIVED, i]) / s.plan[DEADLINE]
-        s.held_f[COST_OF, c] = s.ratios[PRICE] * weights * (apart / near + s.ratios[AGE] * s.sums[TYPICAL] * waited)
-        carried = 0.0
-        for a in range(attributes):
-            if s.held_f[packed(s) + a, c] == s.held_f[packed(s) + a, c]:
-                carried += s.attr_f[WEIGHT, a]
-        s.held_f[MASS, c] = 1.0 / carried if carried > 0.0 else 0.0
+    for c in range(np.uint64(count)):
+        costs[c] = 0.0
+        shares[c] = 0.0
+    for row in range(nears(s), nears(s) + near):
+        for c in range(np.uint64(count)):
+            costs[c] += s.held_f[row, np.uint64(s.held_i[CHAIN, c])]
+    for c in range(np.uint64(count)):
+        waited = (s.tally[NOW] - s.held_i[ARRIVED, np.uint64(s.held_i[CHAIN, c])]) / s.plan[DEADLINE]
+        costs[c] = s.ratios[PRICE] * weights * (costs[c] / near + s.ratios[AGE] * s.sums[TYPICAL] * waited)
+    for a in range(attributes):
+        values, weight = s.held_f[packed(s) + a], s.attr_f[WEIGHT, a]
+        for c in range(np.uint64(count)):
+            shares[c] += weight if values[c] == values[c] else 0.0
+    for c in range(np.uint64(count)):
+        shares[c] = 1.0 / shares[c] if shares[c] > 0.0 else 0.0
     return weights
 
 
@@ -213,65 +243,119 @@ def range_loss(s, a, low, high):
 
 
 @piece
-def widen(s, a, count, own, floor):
-    """Note what each candidate would add to the score by one attribute.
+def reach_labels(s, a, leaf, count):
+    """Note what the label above a leaf and each candidate's own loses.
 
-    Up to the floor, a share of what the attribute lost of late, widening costs only a part: to be tighter than usual
-    in one attribute is worth little.
+    A candidate outside a cluster's label meets it where it meets any leaf below it, so one leaf of the cluster is
+    enough as long as it grows; inside, the cluster's own label loses at least as much.
     """
-    d, attributes = draft(s), width(s)
-    low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
-    before, is_given_up = s.pool_f[d, C_LOSS * attributes + a], s.pool_i[d, FIELDS + C_SHOWN * attributes + a]
-    values, added, shares = s.held_f[packed(s) + a], s.held_f[widenings(s) + a], s.held_f[MASS]
-    weight, is_numeric = s.attr_f[WEIGHT, a], s.attr_i[KIND, a] == NUMERIC
-    usual = floor * s.sums[TYPICAL_OF + a]
-    for c in range(count):
-        value = values[c]
-        if value != value:
-            added[c] = 0.0
-        elif is_given_up:
-            added[c] = weight * (own * shares[c])
-        elif (value >= low and value <= high) or low > high:
-            added[c] = weight * (own * shares[c] * before)
-        else:
-            lost = max(value, high) - min(value, low)
-            if not is_numeric:
-                lost = range_loss(s, a, min(value, low), max(value, high))
-            more = lost - before
-            if usual > before and more > 0.0:
-                more = max(lost, usual) - usual + INSIDE * (min(lost, usual) - before)
-            added[c] = weight * (more + own * shares[c] * lost)
+    values, reach, leaves = s.held_f[packed(s) + a], s.held_f[reaches(s) + a], s.attr_i[LEAVES, a]
+    if leaves <= SMALL_TREE:
+        at = s.attr_i[PAIRS_AT, a] + leaf * leaves
+        for c in range(np.uint64(count)):
+            value = values[c]
+            reach[c] = s.tree_f[np.uint64(at + np.int64(value))] if value == value else value
+    else:
+        for c in range(count):
+            value = values[c]
+            reach[c] = range_loss(s, a, min(value, leaf), max(value, leaf)) if value == value else value
 
 
 @piece
-def add_up_scores(s, count, needed, left):
-    """Scores of all candidates as things stand: `needed` carriers an attribute, `left` members still to come.
+def reach_numbers(values, low, high, count, reach):
+    """Note how wide a range becomes with each candidate; NaN for one without a value."""
+    for c in range(np.uint64(count)):
+        value = values[c]
+        reach[c] = (high if value <= high else value) - (low if value >= low else value)
 
-    Return whether carriers are lacking; then scores change with every member.
+
+@piece
+def charge(reach, before, usual, weight, own, shares, count, added, scores):
+    """Put what an attribute adds now in place of what it added before, in the scores.
+
+    Up to the usual, a share of what the attribute lost of late, widening costs only a part: to be tighter than usual
+    in one attribute is worth little.
     """
-    d, attributes, scores = draft(s), width(s), s.held_f[SPARE]
-    for c in range(count):
-        scores[c] = -s.held_f[COST_OF, c]
-    for a in range(attributes):
+    for c in range(np.uint64(count)):
+        reached = reach[c]
+        lost = reached if reached > before else before
+        more = (lost - usual if lost > usual else 0.0) + INSIDE * ((lost if lost < usual else usual) - before)
+        now = weight * (more + own * shares[c] * lost) if reached == reached else 0.0
+        scores[c] += now - added[c]
+        added[c] = now
+
+
+@piece
+def charge_all(values, weight, own, shares, count, added, scores):
+    """The same for an attribute that is given up: whoever carries it loses it, and widening costs nothing."""
+    for c in range(np.uint64(count)):
+        now = weight * (own * shares[c]) if values[c] == values[c] else 0.0
+        scores[c] += now - added[c]
+        added[c] = now
+
+
+@piece
+def widen(s, a, count, own, floor):
+    """Bring the scores up to date with what each candidate would widen in one attribute."""
+    d, attributes = draft(s), width(s)
+    low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
+    before, weight = s.pool_f[d, C_LOSS * attributes + a], s.attr_f[WEIGHT, a]
+    values, reach, added = s.held_f[packed(s) + a], s.held_f[reaches(s) + a], s.held_f[widenings(s) + a]
+    if s.pool_i[d, FIELDS + C_SHOWN * attributes + a]:
+        charge_all(values, weight, own, s.held_f[MASS], count, added, s.held_f[SPARE])
+    elif low <= high:
+        if s.attr_i[KIND, a] == NUMERIC:
+            reach_numbers(values, low, high, count, reach)
+        elif values[0] != values[0]:  # else it was noted from the leaving tuple's leaf, once for all
+            reach_labels(s, a, np.int64(low), count)
+        usual = max(floor * s.sums[TYPICAL_OF + a], before)
+        charge(reach, before, usual, weight, own, s.held_f[MASS], count, added, s.held_f[SPARE])
+
+
+@piece
+def start_scores(s, count):
+    """Before anything is widened a candidate's score is its price."""
+    scores, costs = s.held_f[SPARE], s.held_f[COST_OF]
+    for c in range(np.uint64(count)):
+        scores[c] = -costs[c]
+    for a in range(width(s)):
         added = s.held_f[widenings(s) + a]
-        for c in range(count):
-            scores[c] += added[c]
+        for c in range(np.uint64(count)):
+            added[c] = 0.0
+
+
+@piece
+def add_missing(values, worse, count, totals):
+    """Let candidates without an attribute score worse."""
+    for c in range(np.uint64(count)):
+        totals[c] += worse if values[c] != values[c] else 0.0
+
+
+@piece
+def penalize(s, count, needed, left):
+    """Scores with a penalty for what carriers are lacking: `needed` an attribute, `left` members still to come.
+
+    Return the row where scores are found: the same as before if none are lacking.
+    """
+    d, attributes, scores, totals = draft(s), width(s), s.held_f[SPARE], s.held_f[HEAP_KEY]
     is_lacking = False
-    if s.tally[INCOMPLETE] == 0:
-        return is_lacking
-    for a in range(attributes):
+    for a in range(attributes if s.tally[INCOMPLETE] > 0 else 0):
         lacking = needed - s.pool_i[d, FIELDS + C_CARRIERS * attributes + a]
         if lacking <= 0 or s.pool_i[d, FIELDS + C_SHOWN * attributes + a]:
             continue
+        if not is_lacking:
+            for c in range(np.uint64(count)):
+                totals[c] = 0.0
         is_lacking = True
         share = lacking / left
         hopes = 1.0 - s.pool_f[d, C_LOSS * attributes + a]
         worse = LACK * s.sums[TYPICAL] * s.attr_f[WEIGHT, a] * hopes * share * share
-        values = s.held_f[packed(s) + a]
-        for c in range(count):
-            if values[c] != values[c]:
-                scores[c] += worse
-    return is_lacking
+        add_missing(s.held_f[packed(s) + a], worse, count, totals)
+    if not is_lacking:
+        return SPARE
+    for c in range(np.uint64(count)):
+        totals[c] += scores[c]
+    return HEAP_KEY
 
 
 @piece
@@ -288,6 +372,20 @@ def start_cluster(s):
 
 
 @piece
+def stretch(s, a, low, high):
+    """Let the cluster's range reach from low to high, or as far as the label above both does."""
+    d, attributes = draft(s), width(s)
+    lost = high - low
+    if s.attr_i[KIND, a] != NUMERIC:
+        node = meet(s, a, np.int64(low), np.int64(high))
+        low, high = s.tree_i[s.attr_i[FIRST_AT, a] + node], s.tree_i[s.attr_i[LAST_AT, a] + node]
+        lost = s.tree_f[s.attr_i[LOSS_AT, a] + node]
+    s.pool_f[d, C_LOW * attributes + a] = low
+    s.pool_f[d, C_HIGH * attributes + a] = high
+    s.pool_f[d, C_LOSS * attributes + a] = lost
+
+
+@piece
 def join_cluster(s, c, needed, left):
     """Let candidate c join; mark attributes that changed, and those that can be shown no more."""
     d, attributes = draft(s), width(s)
@@ -299,10 +397,7 @@ def join_cluster(s, c, needed, left):
         if value == value:
             s.pool_i[d, carriers] += 1
             if value < low or value > high:
-                low, high = min(low, value), max(high, value)
-                s.pool_f[d, C_LOW * attributes + a] = low
-                s.pool_f[d, C_HIGH * attributes + a] = high
-                s.pool_f[d, C_LOSS * attributes + a] = range_loss(s, a, low, high)
+                stretch(s, a, min(low, value), max(high, value))
                 has_changed = s.pool_i[d, given_up] == 0
         if s.pool_i[d, given_up] == 0 and needed - s.pool_i[d, carriers] > left:
             s.pool_i[d, given_up] = 1
@@ -311,54 +406,51 @@ def join_cluster(s, c, needed, left):
 
 
 @piece
-def retire(s, flags, c, count):
-    """Take a candidate, and all others of the same person, out of the running."""
-    s.held_i[flags, c] = 1
+def retire(s, c, count):
+    """Take a candidate, and all others of the same person, out of the running: no score is worse."""
+    s.held_f[SPARE, c] = np.inf
     if s.tally[LIVE] == how_many(s, PEOPLE):
         return
     person = s.held_i[PERSON, s.held_i[CHAIN, c]]
     for other in range(count):
         if s.held_i[PERSON, s.held_i[CHAIN, other]] == person:
-            s.held_i[flags, other] = 1
+            s.held_f[SPARE, other] = np.inf
 
 
 @piece
-def least_score(s, flags, count):
+def least_score(scores, count):
     """The candidate still in the running with the least score, the earliest of equals; -1 if there is none."""
-    best, least = -1, np.inf
-    scores, is_out = s.held_f[SPARE], s.held_i[flags]
-    for c in range(1, count):
-        if scores[c] < least and not is_out[c]:
-            best, least = c, scores[c]
-    return best
+    begin, least = -1, np.inf
+    for first in range(0, count, _STRETCH):
+        found = least_between(scores, first, min(first + _STRETCH, count))
+        if found < least:
+            begin, least = first, found
+    while begin >= 0 and scores[begin] != least:
+        begin += 1
+    return begin
 
 
 @piece
-def grow(s, chosen, flags, members, count, wanted, own, floor):
+def grow(s, chosen, members, count, wanted, own, floor):
     """Let more join the members listed in one row, until so many are chosen; return how many there are."""
     needed = carriers_needed(s, wanted)
-    for c in range(count):
-        s.held_i[flags, c] = 0
     start_cluster(s)
+    start_scores(s, count)
     for m in range(members):
-        retire(s, flags, s.held_i[chosen, m], count)
+        retire(s, s.held_i[chosen, m], count)
         join_cluster(s, s.held_i[chosen, m], needed, wanted - m - 1)
-    is_stale, is_lacking = True, True
+    is_first = True
     while members < wanted:
-        changes = 0
         for a in range(width(s)):
-            if is_stale or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
+            if is_first or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
                 widen(s, a, count, own, floor)
-                changes += 1
-        is_stale = False
-        if changes > 0 or is_lacking:  # else all scores are what they were
-            is_lacking = add_up_scores(s, count, needed, wanted - members)
-        c = least_score(s, flags, count)
+        is_first = False
+        c = least_score(s.held_f[penalize(s, count, needed, wanted - members)], count)
         if c < 0:
             break
         s.held_i[chosen, members] = c
         members += 1
-        retire(s, flags, c, count)
+        retire(s, c, count)
         join_cluster(s, c, needed, wanted - members)
     return members
 
@@ -510,8 +602,34 @@ def keep_inside(s, cut, members):
 
 
 @piece
+def narrow(s, members, count):
+    """Leave only the members and those that scored best in the running; return how many there are.
+
+    A cluster grows back many times, and hardly ever by one that scored badly before.
+    """
+    if count <= members + TRIED * members:
+        return count
+    scores, picked, places = s.held_f[SPARE], s.held_i[ALLOWED], s.held_i[HEAP_AT]
+    bound, shared, spare = bound_least(scores, 0, count, TRIED * members)
+    for m in range(members):
+        scores[s.held_i[MEMBER, m]] = -np.inf
+    count = list_up_to(scores, 0, count, bound, shared, spare, picked, 0)
+    for c in range(count):
+        places[picked[c]] = c
+        s.held_i[CHAIN, c] = s.held_i[CHAIN, picked[c]]  # never before its own place
+    for m in range(members):
+        s.held_i[MEMBER, m] = places[s.held_i[MEMBER, m]]
+    move_up(s.held_f[COST_OF], picked, count)
+    move_up(s.held_f[MASS], picked, count)
+    for row in range(packed(s), widenings(s)):
+        move_up(s.held_f[row], picked, count)
+    return count
+
+
+@piece
 def exchange(s, members, count, own):
     """Drop all members beyond a bound at once and grow back, as long as the whole gets better."""
+    count = narrow(s, members, count)
     value = worth(s, MEMBER, members)
     for _ in range(s.plan[EXCHANGES]):
         cuts, is_better = find_cuts(s, members), False
@@ -520,7 +638,7 @@ def exchange(s, members, count, own):
             if cut < 0:
                 break
             kept = keep_inside(s, cut, members)
-            if grow(s, TRIAL, TRIAL_OUT, kept, count, members, own, 0.0) < members:
+            if grow(s, TRIAL, kept, count, members, own, 0.0) < members:
                 continue
             other = worth(s, TRIAL, members)
             if other < value - _LITTLE:
@@ -553,7 +671,7 @@ def form_least(s, t):
     wanted = people if s.tally[ENDING] and people < 2 * s.plan[K] else s.plan[K]
     own = price_candidates(s, count) / s.plan[K]
     s.held_i[MEMBER, 0] = 0
-    members = grow(s, MEMBER, CHAIN_HEAD, 1, count, wanted, own, s.ratios[FLOOR])
+    members = grow(s, MEMBER, 1, count, wanted, own, s.ratios[FLOOR])
     if members < s.plan[K]:
         return 0
     if s.plan[EXCHANGES] > 0:

@@ -27,6 +27,7 @@ from shoal.kernels.tuples import (
     GROUP,
     GROUPS,
     IN_GROUPS,
+    INCOMPLETE,
     IS_DIVERSE,
     IS_RELEASED,
     IS_SUPPRESSED,
@@ -82,7 +83,7 @@ def has_outlet(s):
 @piece
 def grown(rate, times):
     """What grows by a rate so many times has become; never so much that nothing times it would not be nothing."""
-    return min((1.0 + rate) ** times, MOST_GROWN)
+    return min((1.0 + rate) ** times, MOST_GROWN) if rate != 0.0 else 1.0
 
 
 @piece
@@ -157,12 +158,14 @@ def publish_draft(s, members):
     if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):
         keep_draft(s, number, uniform)
     sort_members(s, members)
-    lost = 0.0
+    lost, own, whole = 0.0, 0.0, 0.0
+    do_all_lose_the_same = s.tally[INCOMPLETE] == 0
     for m in range(members):
         at = s.held_i[MEMBER, m]
-        own = own_loss(s, c, at)
+        if m == 0 or not do_all_lose_the_same:
+            own, whole = own_loss(s, c, at), whole_loss(s, c, at)
         lost += own
-        note(s, at, IS_RELEASED, group, own, whole_loss(s, c, at))
+        note(s, at, IS_RELEASED, group, own, whole)
         let_go(s, at)
     learn_typical(s, c, lost / members)
 

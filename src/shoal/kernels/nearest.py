@@ -54,7 +54,7 @@ def add_numeric_gaps(column, value, weight, first, last, distance, mass):
 def add_pairs(column, pairs, at, weight, first, last, distance):
     """Add one categorical attribute that all carry, by a table of what a leaf loses with each other."""
     for i in range(np.uint64(first), np.uint64(last)):
-        distance[i] += weight * pairs[np.uint64(at) + np.uint64(column[i])]
+        distance[i] += weight * pairs[np.uint64(at) + np.uint64(np.int64(column[i]))]
 
 
 @piece
@@ -63,13 +63,13 @@ def add_pairs_gaps(column, pairs, at, weight, first, last, distance, mass):
     for i in range(np.uint64(first), np.uint64(last)):
         found = column[i]
         if found == found:
-            distance[i] += weight * pairs[np.uint64(at) + np.uint64(found)]
+            distance[i] += weight * pairs[np.uint64(at) + np.uint64(np.int64(found))]
             mass[i] += weight
 
 
 @piece
-def add_meets(s, a, leaf, weight, first, last, distance, mass):
-    """Add one categorical attribute of a large tree."""
+def add_meets(s, a, leaf, weight, first, last, distance):
+    """Add one categorical attribute of a large tree to the distances of those that carry it."""
     column = s.held_f[VALUES + a]
     for i in range(first, last):
         found = column[i]
@@ -77,40 +77,67 @@ def add_meets(s, a, leaf, weight, first, last, distance, mass):
             other = np.int64(found)
             node = meet(s, a, min(leaf, other), max(leaf, other))
             distance[i] += weight * s.tree_f[s.attr_i[LOSS_AT, a] + node]
-            mass[i] += weight
+
+
+@piece
+def add_mass(column, weight, first, last, mass):
+    """Add the weight of one attribute to those that carry it."""
+    for i in range(np.uint64(first), np.uint64(last)):
+        mass[i] += weight if column[i] == column[i] else 0.0
 
 
 @piece
 def measure(s, t, first, last):
     """Distances from tuple t to all in a stretch; those of gaps mean nothing."""
+    if s.tally[INCOMPLETE] == 0:
+        measure_whole(s, t, first, last)
+    else:
+        measure_gaps(s, t, first, last)
+
+
+@piece
+def measure_whole(s, t, first, last):
+    """Distances where nothing is missing: on its own, because what is short is compiled into one loop after another."""
+    distance, total = s.held_f[DISTANCE], 0.0
+    for i in range(np.uint64(first), np.uint64(last)):
+        distance[i] = 0.0
+    for a in range(width(s)):
+        column, weight = s.held_f[VALUES + a], s.attr_f[WEIGHT, a]
+        value = column[t]
+        total += weight
+        if s.attr_i[KIND, a] == NUMERIC:
+            add_numeric(column, value, weight, first, last, distance)
+        elif s.attr_i[LEAVES, a] <= SMALL_TREE:
+            at = s.attr_i[PAIRS_AT, a] + np.int64(value) * s.attr_i[LEAVES, a]
+            add_pairs(column, s.tree_f, at, weight, first, last, distance)
+        else:
+            add_meets(s, a, np.int64(value), weight, first, last, distance)
+    for i in range(np.uint64(first), np.uint64(last)):
+        distance[i] = distance[i] / total if total > 0.0 else 1.0
+
+
+@piece
+def measure_gaps(s, t, first, last):
+    """Distances over the attributes that both carry; those that share none are as far as can be."""
     distance, mass = s.held_f[DISTANCE], s.held_f[MASS]
     for i in range(np.uint64(first), np.uint64(last)):
         distance[i] = 0.0
         mass[i] = 0.0
-    is_complete = s.tally[INCOMPLETE] == 0
-    total = 0.0
     for a in range(width(s)):
         column, weight = s.held_f[VALUES + a], s.attr_f[WEIGHT, a]
         value = column[t]
         if value != value:
             continue
-        total += weight
         if s.attr_i[KIND, a] == NUMERIC:
-            if is_complete:
-                add_numeric(column, value, weight, first, last, distance)
-            else:
-                add_numeric_gaps(column, value, weight, first, last, distance, mass)
+            add_numeric_gaps(column, value, weight, first, last, distance, mass)
         elif s.attr_i[LEAVES, a] <= SMALL_TREE:
             at = s.attr_i[PAIRS_AT, a] + np.int64(value) * s.attr_i[LEAVES, a]
-            if is_complete:
-                add_pairs(column, s.tree_f, at, weight, first, last, distance)
-            else:
-                add_pairs_gaps(column, s.tree_f, at, weight, first, last, distance, mass)
+            add_pairs_gaps(column, s.tree_f, at, weight, first, last, distance, mass)
         else:
-            add_meets(s, a, np.int64(value), weight, first, last, distance, mass)
+            add_meets(s, a, np.int64(value), weight, first, last, distance)
+            add_mass(column, weight, first, last, mass)
     for i in range(np.uint64(first), np.uint64(last)):
-        shared = total if is_complete else mass[i]
-        distance[i] = distance[i] / shared if shared > 0.0 else 1.0
+        distance[i] = distance[i] / mass[i] if mass[i] > 0.0 else 1.0
 
 
 @piece
@@ -176,6 +203,15 @@ def keep_one_a_person(s, t, first, last):
 
 
 @piece
+def leave_out_own(s, t, first, last):
+    """Let t not be eligible itself, nor what else there is of its person, nor more than one tuple of any other."""
+    if s.tally[LIVE] == how_many(s, PEOPLE):  # nobody is held twice
+        s.held_i[ELIGIBLE, t] = False
+    else:
+        keep_one_a_person(s, t, first, last)
+
+
+@piece
 def nearest(s, first, last, wanted):
     """Let the nearest eligible tuples be members from the second on, in no order; return how many there are."""
     key, at = s.held_f[HEAP_KEY], s.held_i[HEAP_AT]
@@ -210,8 +246,5 @@ def mark_all(s, row, first, last):
 def choose_nearest(s, t, first, last, wanted):
     """Choose t and the nearest eligible tuples of different people; return how many were chosen, t included."""
     s.held_i[MEMBER, 0] = t
-    if s.tally[LIVE] == how_many(s, PEOPLE):  # nobody is held twice
-        s.held_i[ELIGIBLE, t] = False
-    else:
-        keep_one_a_person(s, t, first, last)
+    leave_out_own(s, t, first, last)
     return 1 + nearest(s, first, last, wanted - 1)

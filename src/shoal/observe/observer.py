@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from shoal.observe.counts import RunSummary
 
 _LOG = logging.getLogger("shoal")
+COMPILING: Final = "compiling the kernels for this machine, once; this takes about a minute"
 
 
 class Observer:
     """Writes to the log; the command line shows the same on a terminal."""
+
+    def compiling(self) -> None:
+        """Kernels are compiled before the first row is decided."""
+        _LOG.info("%s", COMPILING)
 
     def progress(self, summary: RunSummary) -> None:
         """Another batch is done."""

@@ -49,7 +49,7 @@ def make_decoder(
     declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
     assumed = {name: _TYPES[kind] for name, kind in policy.anonymize.column_types().items() if name in columns}
     if source.kind == "csv":
-        options = {"delimiter": source.delimiter, "header": source.header}
+        options = {"delimiter": source.delimiter, "header": source.header, "nulls": source.nulls}
         declared = {**assumed, **declared}
     if source.kind == "jsonl":
         options = {"assumed": assumed, "lists": policy.anonymize.list_columns()}

@@ -20,6 +20,7 @@ from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
+from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.outlets import Outlet
 from shoal.policy import Policy, load_policy
@@ -95,6 +96,8 @@ class _Run:
             self._each_outlet("clean")  # a kill may have come between the last note and this
             return self._summary(finished_before=True)
         self.dead = self.anonymizer.counts["dead"]
+        if must_compile(self.policy.anonymize.METHOD):
+            self.observer.compiling()
         self._bind()
         self._open_outlets()
         if self.progress.phase == "reading":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,8 @@ from shoal.times import column_ns
 Bools = npt.NDArray[np.bool_]
 _SECOND: Final = 1_000_000_000
 _MOST_LISTED: Final = 5
+_USUAL_SPELLINGS: Final = ("?", "NA", "N/A", "n/a", "null", "NULL", "None", "nan", "NaN", "-", "unknown")
+"""How files say that a value is missing."""
 COVERED_REASONS: Final = ("outside", "unknown")
 """Refusals that are counted column by column here, so that they need not be said again."""
 
@@ -31,6 +34,7 @@ def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Itera
     yield from _people_remarks(policy, method, sample)
     yield from _missing_remarks(method, sample.batch)
     yield from _value_remarks(policy, method, sample.batch)
+    yield from _spelling_remarks(policy, method, sample)
     yield from _whole_number_remarks(policy, method, sample.batch)
     yield from _grid_remarks(method)
     yield from _sensitive_remarks(method)
@@ -104,6 +108,37 @@ def _count_unknown(column: Any, tree: Hierarchy) -> int:
     leaves = [label for node, label in enumerate(tree.labels) if node not in inner]
     known = pc.is_in(column.cast(pa.string()), value_set=pa.array([*leaves, None], pa.string()))
     return int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
+
+
+def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
+    """A CSV file may have a word for a missing value: as long as the policy does not name it, it is a value."""
+    if policy.source.kind != "csv":
+        return
+    misfits = Counter(problem.column for problem in sample.problems)
+    for name, own in method.quasi.items():
+        if isinstance(own, NumericSection) and misfits[name]:
+            yield Remark(
+                "look", "missing",
+                f"column {name!r}: {misfits[name]:,} values cannot be read as numbers; if they say that a value is "
+                'missing, name them in [source], such as nulls = ["?", "NA"]',
+            )  # fmt: skip
+    for name in (*(name for name, own in method.quasi.items() if own.kind == "categorical"), *method.sensitive):
+        tree = policy.hierarchies.get(name)
+        words = _spellings_in(sample.batch.column(name), meant=tree.labels if tree else ())
+        if words:
+            listed = ", ".join(f'"{word}"' for word in words)
+            yield Remark(
+                "look", "missing",
+                f"column {name!r}: some values look like words for a missing one; if they are, [source] "
+                f"nulls = [{listed}]",
+            )  # fmt: skip
+
+
+def _spellings_in(column: Any, *, meant: Sequence[str]) -> list[str]:
+    if not pa.types.is_string(column.type):
+        return []
+    found = set(pc.unique(pc.utf8_trim_whitespace(column)).to_pylist())
+    return [word for word in _USUAL_SPELLINGS if word in found and word not in meant]
 
 
 def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:

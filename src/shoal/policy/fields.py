@@ -161,6 +161,12 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
+    if any(word != word.strip() for word in words):
+        raise ValueError("has spaces around a word; leave them out, they do not count")
+    return words
+
+
 def _delimiter(text: str) -> str:
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError("must be one ASCII character that is neither a quote nor the end of a line")
@@ -175,6 +181,7 @@ def _separator(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_filled)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
+Words = Annotated[Names, AfterValidator(_bare)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
 Separator = Annotated[str, AfterValidator(_separator)]
 AnyDuration = Annotated[Duration, PlainValidator(_duration)]

@@ -24,6 +24,7 @@ from shoal.policy.fields import (
     Places,
     Section,
     Separator,
+    Words,
 )
 from shoal.policy.method_base import ColumnType, MethodSection
 from shoal.policy.stream import StreamSection
@@ -33,6 +34,7 @@ FILE_KINDS: Final = ("csv", "jsonl", "parquet", "arrow")
 _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
+    "nulls": ("csv",),
     "max_record_bytes": ("csv", "jsonl"),
 }
 
@@ -45,6 +47,7 @@ class FileSource(Section):
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","
     header: Names | None = None
+    nulls: Words = ()
     max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     types: dict[str, ColumnType] = Field(default_factory=dict)
     separator: Separator | None = None

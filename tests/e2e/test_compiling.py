@@ -1,0 +1,88 @@
+"""The first run on a machine says why nothing happens for a while."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shoal.anonymizers.restoring import METHODS
+from shoal.cli.showing import LiveObserver
+from shoal.observe.observer import COMPILING
+from tests.e2e.scene import Scene, shoal
+
+ASKING = """
+from shoal.anonymizers.restoring import METHODS
+from shoal.pipeline.compiling import must_compile
+print(*(must_compile(method) for method in METHODS))
+"""
+
+
+@pytest.fixture
+def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """One on which nothing seems to be compiled."""
+    for place in ("pipeline", "compiling"):
+        monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: True)
+    return scene
+
+
+def test_a_run_says_so_before_anything_else(fresh_machine: Scene) -> None:
+    ended = fresh_machine.run("--json")
+    assert ended.code == 0
+    assert ended.err.splitlines()[0] == f"shoal: {COMPILING}"
+    assert "compil" not in fresh_machine.run("--quiet").err
+
+
+def test_a_run_that_was_finished_has_nothing_to_compile(fresh_machine: Scene) -> None:
+    assert fresh_machine.run("--checkpoint", "state").code == 0
+    ended = fresh_machine.run("--checkpoint", "state")
+    assert ended.code == 0
+    assert "compil" not in ended.err
+
+
+def test_later_runs_do_not_say_so(scene: Scene) -> None:
+    assert "compil" not in scene.run("--json").err
+
+
+def test_a_demo_says_so(fresh_machine: Scene) -> None:
+    args = ("demo", "--people", "50", "--events", "300", "--z", "40", "--out", fresh_machine.folder / "demo")
+    assert shoal(*args).err == f"shoal: {COMPILING}\n"
+
+
+def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.studies.fast_study.run_fast_study", lambda *_: {})
+    monkeypatch.setattr("shoal.studies.fast_page.write_fast_page", lambda folder, *_: folder / "page.html")
+    ended = shoal("reproduce", "fast", "--quick", "--out", fresh_machine.folder / "study")
+    assert ended.code == 0, ended.err
+    assert ended.err == f"shoal: {COMPILING}\n"
+
+
+def test_on_a_terminal_it_is_what_the_line_says() -> None:
+    class Status:
+        said = "starting"
+
+        def update(self, text: str) -> None:
+            self.said = text
+
+    status = Status()
+    LiveObserver(status).compiling()
+    assert status.said.startswith(COMPILING)
+
+
+@pytest.mark.compiled
+def test_an_empty_cache_is_noticed(tmp_path: Path) -> None:
+    """For every method, in a process that compiles nothing."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    asked = subprocess.run([sys.executable, "-c", ASKING], env=env, capture_output=True, text=True, check=True)
+    assert asked.stdout.split() == ["True"] * len(METHODS)
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.compiled
+def test_a_filled_cache_is_noticed(scene: Scene) -> None:
+    assert scene.run("--quiet").code == 0
+    asked = subprocess.run([sys.executable, "-c", ASKING], capture_output=True, text=True, check=True)
+    assert asked.stdout.split()[list(METHODS).index("z-anonymity")] == "False"
