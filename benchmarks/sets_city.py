@@ -31,6 +31,7 @@ class Phases:
         self.worked: dict[str, float] = {}
         self.blocks: dict[str, int] = {}
         self._phase, self._since, self._worked = "", 0.0, 0.0
+        self._begun = time.perf_counter()
 
     def __call__(self, what: str, size: int, blocks: int) -> None:
         """Take what a run tells of itself."""
@@ -40,6 +41,9 @@ class Phases:
     def enter(self, phase: str) -> None:
         """End one phase and begin another."""
         now, worked = time.perf_counter(), time.process_time()
+        if self._phase and phase != self._phase:
+            # A long run says how far it is, and what it took so far is known even if it does not end.
+            print(f"{self._phase}: {now - self._begun:.1f} s, processors {worked:.1f} s", file=sys.stderr, flush=True)
         if self._phase:
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + now - self._since
             self.worked[self._phase] = self.worked.get(self._phase, 0.0) + worked - self._worked
