@@ -30,6 +30,7 @@ class Certifier:
         settings, data = self._settings, self._search.data
         sizes: list[SizeCertificate] = []
         for size in range(1, settings.m + 1):
+            self._search.tell("certifying", size)
             if size > data.longest:
                 sizes.append(SizeCertificate(size, settings.k[size - 1], "empty", settings.adversary, 1.0))
             elif size in self._counted:

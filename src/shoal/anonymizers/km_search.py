@@ -24,6 +24,11 @@ from shoal.kernels.set_sampling import Draws, Scratch, find_violation
 
 _SHORTEST: Final = 8
 _LONGEST: Final = 512
+_IN_A_ROW: Final = 2
+"""How many times as many samples as the bound asks for must pass in a row before the search is content.
+
+With fewer, certifying finds the next violation and must begin again, and each attempt takes more samples.
+"""
 AFFORDABLE: Final = 1_000_000_000
 """Sets of blocks that are counted rather than sampled, where the user leaves it open: some seconds."""
 Progress = Callable[[str, int, int], None]
@@ -97,7 +102,8 @@ class Search:
             self.index.join(kept, move.blocks)
             image = sorted({int(block_of[item]) for item in items})
 
-    def _tell(self, what: str, size: int) -> None:
+    def tell(self, what: str, size: int) -> None:
+        """Say what is done."""
         if self._progress is not None:
             self._progress(what, size, self.partition.blocks_left)
 
@@ -122,7 +128,7 @@ class Search:
     def _settle_blocks(self, count: int, k: int, *purpose: str | int) -> None:
         """Join until every set of so many blocks that anybody has, k people have."""
         for turn in range(2**31):
-            self._tell("counting", count)
+            self.tell("counting", count)
             key = coin_key(self._settings.seed, self.data.fingerprint, "count", count, turn, *purpose)
             found = self.counting().violations(count, k, int(key[0]))
             if not found.total:
@@ -150,12 +156,12 @@ class Search:
     # ---- sampling
 
     def settle_sampled(self, size: int, *purpose: str | int) -> None:
-        """Join until as many samples in a row pass as the bound asks for; proposals that fail are used as well."""
+        """Join until samples pass in a row, twice as many as the bound asks for; proposals that fail are used as well."""
         for by_person in self._settings.by_person:
             draw = self.drawing(size, "search", *purpose, by_person=by_person, samples_only=False)
-            wanted, number = self._settings.promise(size).samples, 0
+            wanted, number = _IN_A_ROW * self._settings.promise(size).samples, 0
             while draw is not None:
-                self._tell("sampling", size)
+                self.tell("sampling", size)
                 drawn = self.draw(draw, first=number, wanted=wanted)
                 if drawn.violation is None:
                     break
