@@ -104,7 +104,9 @@ def test_progress_is_told():
     made = method(sigma=[1, 0.8], counted=1, generalize=TREE).anonymize(
         RECORDS, progress=lambda what, size, left: told.append((what, size, left))
     )
-    assert {(what, size) for what, size, _ in told} == {("counting", 1), ("sampling", 2)}
+    assert {(what, size) for what, size, _ in told} == {
+        ("counting", 1), ("sampling", 2), ("certifying", 1), ("certifying", 2),
+    }  # fmt: skip
     assert told[0][2] == 9
     assert min(left for _, _, left in told) >= len(made.blocks)
 

@@ -156,7 +156,7 @@ class Search:
     # ---- sampling
 
     def settle_sampled(self, size: int, *purpose: str | int) -> None:
-        """Join until samples pass in a row, twice as many as the bound asks for; proposals that fail are used as well."""
+        """Join until twice as many samples pass in a row as the bound asks for; other proposals are used as well."""
         for by_person in self._settings.by_person:
             draw = self.drawing(size, "search", *purpose, by_person=by_person, samples_only=False)
             wanted, number = _IN_A_ROW * self._settings.promise(size).samples, 0
