@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
+from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
@@ -32,8 +34,8 @@ _TRIED_ROWS: Final = 20_000
 """Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
 
 
-def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
-    """Everything worth saying about a policy that was read without error."""
+def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
+    """Everything worth saying about a policy that was read without error; the observer hears what takes long."""
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
     remarks += [*_key_remarks(policy), *_place_remarks(policy)]
     try:
@@ -46,6 +48,8 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
     if sample is not None:
+        if sample.batch.num_rows and must_compile(policy.anonymize.METHOD):
+            (observer or Observer()).compiling()
         remarks += _sample_remarks(policy, anonymizer, sample)
     return remarks
 
