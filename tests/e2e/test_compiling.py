@@ -53,10 +53,11 @@ def test_a_demo_says_so(fresh_machine: Scene) -> None:
 
 
 def test_a_doctor_says_so_and_leaves_its_answer_alone(fresh_machine: Scene) -> None:
+    fresh_machine.write_policy()
     ended = shoal("doctor", fresh_machine.policy, "--json")
     assert ended.code == 0, ended.err
     assert ended.err == f"shoal: {COMPILING}\n"
-    assert ended.out.startswith("{")
+    assert ended.out.startswith(b"{")
 
 
 def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

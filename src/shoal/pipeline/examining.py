@@ -29,6 +29,7 @@ from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environm
 
 SAMPLE_ROWS: Final = 100_000
 _NEARLY_UNIQUE: Final = 0.5
+_MANY_REFUSED: Final = 0.05
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
 """Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
@@ -235,12 +236,15 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
-    level: Level = "good" if released >= 0.01 else "look"
+    refused = counts["dead"] / rows
+    advice = [method.ADVICE] if released < 0.01 else []
+    advice += ["many rows are refused, find out why"] if refused > _MANY_REFUSED else []
+    level: Level = "look" if advice else "good"
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
     yield Remark(
         level, "outcome",
         f"of {which} {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
-        f"{counts['dead'] / rows:.2%} refused" + ("" if level == "good" else f"; {method.ADVICE}"),
+        f"{'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
     metrics = getattr(anonymizer, "metrics", None)
     if metrics and counts["released"]:
