@@ -127,9 +127,10 @@ class TupleSingles(TupleBatches):
         person = self._settings.schema.person
         if person not in record:
             raise InputError(f"column {person!r}: the record has no such key; name the keys as the schema does")
-        if not any(reader.name in record for reader in self._readers):
+        first, *others = self._readers
+        if first.name not in record and not any(reader.name in record for reader in others):
             raise InputError(
-                f"column {self._readers[0].name!r}: the record has no such key, nor that of another quasi-identifier; "
+                f"column {first.name!r}: the record has no such key, nor that of another quasi-identifier; "
                 "name the keys as the schema does"
             )
 
