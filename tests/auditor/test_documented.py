@@ -17,9 +17,7 @@ BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS}
 
 
 def calls() -> list[ast.Call]:
-    return [
-        node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
-    ]
+    return [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
 
 
 def name_of(call: ast.Call) -> str:
