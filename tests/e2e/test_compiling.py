@@ -24,7 +24,7 @@ print(*(must_compile(method) for method in METHODS))
 @pytest.fixture
 def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """One on which nothing seems to be compiled."""
-    for place in ("pipeline", "compiling"):
+    for place in ("pipeline", "examining", "compiling"):
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: True)
     return scene
 
@@ -50,6 +50,14 @@ def test_later_runs_do_not_say_so(scene: Scene) -> None:
 def test_a_demo_says_so(fresh_machine: Scene) -> None:
     args = ("demo", "--people", "50", "--events", "300", "--z", "40", "--out", fresh_machine.folder / "demo")
     assert shoal(*args).err == f"shoal: {COMPILING}\n"
+
+
+def test_a_doctor_says_so_and_leaves_its_answer_alone(fresh_machine: Scene) -> None:
+    fresh_machine.write_policy()
+    ended = shoal("doctor", fresh_machine.policy, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.err == f"shoal: {COMPILING}\n"
+    assert ended.out.startswith(b"{")
 
 
 def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

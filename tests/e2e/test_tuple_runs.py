@@ -488,3 +488,55 @@ def test_the_policy_folder_does_not_matter(stage: Scene, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert stage.run("--quiet").code == 0
     assert len(lines(stage)) > 100
+
+
+# ---- how a run ends
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.cli.showing.LineObserver.progress", interrupt)
+    ended = stage.run()
+    assert ended.code == 130
+    left = [f"{stage.folder / name}" for name in ("out.jsonl.partial", "trace.parquet.partial", "out.jsonl.dead.jsonl")]
+    assert ended.sentences == [
+        f"shoal: interrupted; not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would "
+        "go on)"
+    ]
+    monkeypatch.setattr("shoal.pipeline.pipeline.make_anonymizer", interrupt)
+    for path in left:
+        Path(path).unlink()
+    assert stage.run().sentences == ["shoal: interrupted; nothing was written"]
+
+
+def test_an_interrupted_run_with_a_checkpoint_goes_on(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("shoal.cli.showing.LineObserver.progress", interrupt)
+        ended = stage.run("--checkpoint", "state")
+    assert ended.code == 130
+    assert ended.sentences[-1].startswith("shoal: interrupted; start the same command again")
+    assert stage.run("--checkpoint", "state").code == 0
+
+
+def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
+    stage.sections["anonymize"] |= {"l": 4}
+    ended = stage.run()
+    assert ended.code == 0
+    assert ended.sentences[-1].startswith("shoal: warning: nothing was released, no row found a crowd; shoal doctor")
+    out = shoal("doctor", stage.policy).out.decode()
+    assert "column 'work': 3 different values, fewer than l = 4: nothing can leave" in out
+    stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
+    assert "nothing was released, all rows were refused" in stage.run().err
+
+
+def test_the_doctor_on_many_rows_refused(stage: Scene) -> None:
+    rows = [{**row, "age": 99 if number < 7 else row["age"]} for number, row in enumerate(people(120))]
+    stage.write("in.csv", encode("csv", rows))
+    stage.write_policy()
+    out = shoal("doctor", stage.policy).out.decode()
+    (outcome,) = (line for line in out.splitlines() if "would leave" in line)
+    assert outcome.startswith("look")
+    assert outcome.endswith("5.83% refused; many rows are refused, find out why")

@@ -104,8 +104,36 @@ def test_a_column_that_changes_its_type_is_refused():
     made = make()
     made.push_batch(SOME)
     before = made.snapshot()
-    with pytest.raises(InputError, match="column 'age': was int64 and is now double"):
+    with pytest.raises(InputError, match="column 'age': was int64 and is now double; cast it to double before"):
         made.push_batch(SOME.set_column(1, "age", SOME["age"].cast(pa.float64())))
+    assert made.snapshot() == before
+
+
+def recast_some(**kinds):
+    table = SOME
+    for name, kind in kinds.items():
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(kind))
+    return table
+
+
+def test_texts_are_one_type_and_floats_hold_whole_numbers():
+    """As pandas and polars send them, a part with missing values after one without."""
+    first, straight = recast_some(age=pa.float64()), make()
+    expected = [straight.push_batch(first).rows, straight.push_batch(first).rows, straight.flush().rows]
+    for town in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.large_string())):
+        made = make()
+        rows = [made.push_batch(first).rows, made.push_batch(recast_some(id=pa.large_string(), town=town)).rows]
+        assert [*rows, made.flush().rows] == expected
+
+
+def test_a_whole_number_that_no_float_holds_is_refused():
+    made = make(carry=["note"])
+    data = SOME.set_column(SOME.schema.get_field_index("note"), "note", pa.array([0.5] * len(SOME)))
+    made.push_batch(data)
+    before = made.snapshot()
+    with pytest.raises(InputError, match="column 'note': a value does not fit double; give the whole") as caught:
+        made.push_batch(data.set_column(data.schema.get_field_index("note"), "note", pa.array([2**53 + 1] * len(SOME))))
+    assert str(2**53 + 1) not in str(caught.value)
     assert made.snapshot() == before
 
 
@@ -168,8 +196,28 @@ def test_single_records_with_labels_that_are_whole_numbers():
 
 def test_single_records_without_values_at_first():
     made = make(deadline=1, min_carriers=1)
-    assert made.push({"id": "u", "ill": None}) == []
+    assert made.push({"id": "u", "age": None, "ill": None}) == []
     assert made.push({"id": "v", "age": 3, "town": "a"})[0]["age"] == span(3.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("record", "saying"),
+    [
+        ([1, 2], "push takes one record, a mapping of columns to values, not list"),
+        (SOME, "push takes one record, .*, not Table; for tables and frames there is push_batch"),
+        (None, "not NoneType"),
+        ({"ID": "u", "age": 20}, "column 'id': the record has no such key"),
+        ({"id": "u", "Age": 20}, "column 'age': the record has no such key, nor that of another quasi-identifier"),
+        ({}, "column 'id'"),
+    ],
+)
+def test_what_is_no_record_of_the_schema(record, saying):
+    made = make()
+    before = made.snapshot()
+    with pytest.raises(InputError, match=saying):
+        made.push(record)
+    assert made.snapshot() == before
+    assert made.counts["pushed"] == 0
 
 
 @pytest.mark.parametrize(
@@ -441,6 +489,8 @@ def test_promises():
     assert strict.parameters["k"] == 5
     assert "all of whom carried what is shown" in make(nulls="common").guarantee.statement
     assert "this is not k-anonymity" in make(nulls="paper").guarantee.statement
+    shown = make(nulls="paper", l=3).guarantee.statement
+    assert shown.endswith("each cluster, but not each class of equal rows, with at least 3 different sensitive values")
     diverse = make(l=3, entropy_l=2.5, t=0.25).guarantee.statement
     for part in ("at least 3 different sensitive values", "at least log 2.5", "within 0.25 of the reference"):
         assert part in diverse

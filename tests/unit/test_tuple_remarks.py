@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from shoal.pipeline.remarks import Remark, Sample
+from shoal.pipeline.remarks import Remark, Sample, Unreadable
 from shoal.pipeline.tuple_remarks import outcome_words, tuple_remarks
 from shoal.policy import parse_policy
 from tests.unit.test_policy_tuples import base_table
@@ -20,7 +20,14 @@ ROWS = [
 ]
 
 
-def remarks_on(rows: list[dict[str, Any]], *, is_all: bool = True, given: dict | None = None, **sections: dict) -> list:
+def remarks_on(
+    rows: list[dict[str, Any]],
+    *,
+    is_all: bool = True,
+    given: dict | None = None,
+    problems: tuple[Unreadable, ...] = (),
+    **sections: dict,
+) -> list:
     table = base_table()
     wanted = {**table["anonymize"], **GOOD, **(given or {})}
     table["anonymize"] = {key: value for key, value in wanted.items() if value is not None}
@@ -33,7 +40,7 @@ def remarks_on(rows: list[dict[str, Any]], *, is_all: bool = True, given: dict |
     if any(isinstance(age, datetime.datetime) for age in columns["age"]):
         schema = schema.set(1, pa.field("age", pa.timestamp("us", tz="UTC")))
     batch = pa.RecordBatch.from_pydict(columns, schema=schema)
-    found = list(tuple_remarks(policy, policy.anonymize, Sample(batch, (), is_all)))
+    found = list(tuple_remarks(policy, policy.anonymize, Sample(batch, problems, is_all)))
     assert not any(str(CANARY) in remark.sentence for remark in found)
     return found
 
@@ -61,6 +68,22 @@ def test_missing_values():
     assert about("missing", remarks_on(rows, given=given))[0][0] == "good"
     rows += [{**row, "age": None} for row in ROWS]
     assert about("missing", remarks_on(rows, given=given))[0][0] == "look"
+
+
+def test_rows_that_cannot_be_read_lack_nothing():
+    problems = (Unreadable(10, None, "no record"), Unreadable(11, None, "too few fields"))
+    assert about("missing", remarks_on([*ROWS, {}, {}], problems=problems)) == about("missing", remarks_on(ROWS))
+    assert about("missing", remarks_on([{}], problems=(Unreadable(0, None, "too few fields"),))) == []
+
+
+def test_more_different_values_asked_for_than_there_are():
+    for key, asked in (("l", 3), ("entropy_l", 2.5)):
+        rows = [{**row, "occupation": "xy"[n % 2]} for n, row in enumerate(ROWS)]
+        given = {"sensitive": ["occupation"], key: asked}
+        ((level, sentence),) = about("sensitive", remarks_on(rows, given=given))
+        assert level == "look"
+        assert f"2 different values, fewer than {key} = {asked}: nothing can leave" in sentence
+        assert about("sensitive", remarks_on(rows, given={**given, key: 2})) == []
 
 
 def test_values_the_schema_does_not_have():
@@ -112,7 +135,8 @@ def test_ranges_without_a_grid():
 def test_sensitive_columns_without_diversity():
     ((_, sentence),) = about("sensitive", remarks_on(ROWS, given={"sensitive": ["occupation"]}))
     assert "ask for diversity" in sentence
-    assert about("sensitive", remarks_on(ROWS, given={"sensitive": ["occupation"], "l": 2})) == []
+    rows = [*ROWS, {**ROWS[0], "occupation": "y"}]
+    assert about("sensitive", remarks_on(rows, given={"sensitive": ["occupation"], "l": 2})) == []
 
 
 def test_values_without_a_declared_share():

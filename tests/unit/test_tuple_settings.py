@@ -51,6 +51,7 @@ def problems_of(make=checked, **given):
         ({"reuse": -1}, "reuse: must be a whole number from 0"),
         ({"reuse": None}, "reuse: must be a whole number from 0"),
         ({"deadline": "1s", "reuse": "x"}, "reuse: not a duration"),
+        ({"deadline": "soon"}, "deadline: not a duration"),
         ({"deadline": "10s"}, "deadline and reuse: give both"),
         ({"reuse": "10s"}, "deadline and reuse: give both"),
         ({"nulls": "strct"}, "nulls: must be one of strict, common, paper"),

@@ -320,11 +320,14 @@ def test_a_type_that_changes_on_the_way():
     with pytest.raises(InputError, match="column 'site': was string and is now int64"):
         z.push_batch(table().set_column(2, "site", pa.array(range(len(ROWS)))))
     z.push_batch(encoded())
+    z.push_batch(table().set_column(2, "site", table()["site"].cast(pa.large_string())))
 
 
 def test_what_is_no_batch():
     with pytest.raises(InputError, match="not list"):
         make().push_batch([{"ts": 1}])
+    with pytest.raises(InputError, match=r"push takes one record, .*, not list"):
+        make().push([{"ts": 1}])
 
 
 # ---- dead letters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from shoal.errors import InputError
 
+_TEXTS = (pa.string(), pa.large_string())
 _HIDING = (pa.BaseExtensionType, pa.RunEndEncodedType, pa.DictionaryType)
 
 
@@ -101,12 +102,43 @@ def select(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 def require_same(expected: pa.Schema, given: pa.Schema) -> None:
     """Raise InputError where a column changed its type in the middle of the stream."""
     for field in expected:
-        kind = given.field(field.name).type
-        if plain_type(kind) != plain_type(field.type):
-            raise InputError(
-                f"column {field.name!r}: was {plain_type(field.type)} and is now {plain_type(kind)}; "
-                "give the whole stream in one type"
-            )
+        was, now = plain_type(field.type), plain_type(given.field(field.name).type)
+        if was != now and not _is_fittable(now, was):
+            is_wider = pa.types.is_integer(was) and pa.types.is_floating(now)
+            advice = "cast it to double before the first batch" if is_wider else "give the whole stream in one type"
+            raise InputError(f"column {field.name!r}: was {was} and is now {now}; {advice}")
+
+
+def _is_fittable(now: pa.DataType, was: pa.DataType) -> bool:
+    """Whether the type that leaves holds another one too: texts are one type, a float holds whole numbers."""
+    return (now in _TEXTS and was in _TEXTS) or (pa.types.is_integer(now) and pa.types.is_float64(was))
+
+
+def fitted(batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
+    """The same batch in the types of the stream, where require_same let others pass."""
+    if expected is None:
+        return batch
+    for at, field in enumerate(batch.schema):
+        wanted = expected.field(field.name).type
+        if plain_type(field.type) != wanted:
+            batch = batch.set_column(at, field.name, _cast(batch.column(at), wanted, field.name))
+    return batch
+
+
+def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
+    try:
+        return plain(column).cast(wanted)
+    except pa.ArrowInvalid:  # Arrow's own message would show the value
+        raise InputError(f"column {name!r}: a value does not fit {wanted}; give the whole stream in one type") from None
+
+
+def require_record(record: object) -> None:
+    """Raise InputError where push is given something else than one record."""
+    if type(record) is not dict and not isinstance(record, Mapping):
+        raise InputError(
+            f"push takes one record, a mapping of columns to values, not {type(record).__name__}; "
+            "for tables and frames there is push_batch"
+        )
 
 
 def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:

@@ -33,8 +33,21 @@ class LeastLoss(TupleMethod):
     candidates
         How many of the nearest held tuples are looked at for a cluster; 0 for all. A few hundred are much faster on
         large windows and lose little more.
-    **given
-        The parameters every tuple method takes; see :class:`shoal.anonymizers.tuple_method.Common`.
+    k
+        In how large a crowd a person hides, in different people; by default 50.
+    deadline, reuse
+        How long a tuple may wait, and how long a published cluster takes in more: counts of arrivals (by default 2000
+        and 200), or durations such as ``"30s"``, which need a time column.
+    nulls, min_carriers
+        ``"strict"`` (default), ``"common"`` or ``"paper"``; in strict mode an attribute is shown where so many people
+        of the cluster carried it, by default half of k.
+    l, entropy_l, t, reference
+        What is asked of sensitive columns: different values, entropy, closeness to a reference.
+    groups, suppressed
+        Leave in groups of k people only, never by reuse; ``"drop"`` rows without a crowd, or show their ``"root"``.
+    alpha, max_gap, key
+        The price of delay in the reported cost; the longest gap that one person's time may open; secret bytes for
+        snapshots. All of these every tuple method takes; more in :class:`shoal.anonymizers.tuple_method.Common`.
 
     Examples
     --------

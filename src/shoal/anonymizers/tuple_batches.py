@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.anonymizers.base import VERDICTS, Release
-from shoal.anonymizers.intake import plain, record_batches, select
+from shoal.anonymizers.intake import fitted, plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.anonymizers.tuple_pieces import Piece
 from shoal.anonymizers.tuple_publishing import Shown
@@ -52,6 +52,7 @@ class TupleBatches(TupleStream):
         batches = [piece.select(fields.names) for piece in pieces]
         if any(piece.num_rows for piece in batches) or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)
+            batches = [fitted(piece, self._input_schema) for piece in batches]
         most = self._piece_rows()
         pieces = [piece.slice(start, most) for piece in batches for start in range(0, piece.num_rows, most)]
         self._check_room(pieces)

@@ -136,6 +136,10 @@ class TupleChecker:
             return known[0]
         return value
 
+    def has_about(self, *names: str) -> bool:
+        """Whether something is wrong already with one of these parameters."""
+        return any(problem.split(":")[0] in names for problem in self.problems)
+
     def span(self, name: str, value: object, low: int) -> tuple[bool, int]:
         """Read a count of arrivals or a duration: whether it is timed, and how long it is."""
         if not isinstance(value, str):
@@ -170,9 +174,9 @@ def check_tuple_settings(
     k = checker.whole("k", given["k"], 2)
     is_timed, deadline = checker.span("deadline", given["deadline"], 1)
     is_reuse_timed, reuse = checker.span("reuse", given["reuse"], 0)
-    if is_timed != is_reuse_timed:
+    if is_timed != is_reuse_timed and not checker.has_about("deadline", "reuse"):
         checker.problems.append("deadline and reuse: give both as counts of arrivals or both as durations")
-    if is_timed and schema.time is None:
+    if is_timed and schema.time is None and not checker.has_about("deadline"):
         checker.problems.append("deadline: a duration needs a time column; name it in the schema, or count arrivals")
     nulls = checker.choice("nulls", given["nulls"], get_args(Nulls))
     carriers = given["min_carriers"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import as_text
-from shoal.anonymizers.intake import fits, record_type
+from shoal.anonymizers.intake import fits, record_type, require_record
 from shoal.anonymizers.tuple_batches import TupleBatches
 from shoal.anonymizers.tuple_reading import REFUSED, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
@@ -28,6 +28,8 @@ class TupleSingles(TupleBatches):
     """Decides tuples one by one."""
 
     def push(self, record: Record) -> list[dict[str, Any]]:
+        require_record(record)
+        self._require_keys(record)
         self._require_types(record)
         for column in self._codes:
             column.check_room([record.get(column.name)])
@@ -119,6 +121,18 @@ class TupleSingles(TupleBatches):
             return None
         low, high, node = decided.low[group, a], decided.high[group, a], decided.node[group, a]
         return reader.publish_one(float(low), float(high), int(node), kind)
+
+    def _require_keys(self, record: Record) -> None:
+        """A key that is not there is a missing value, but not the person's, and not all of them."""
+        person = self._settings.schema.person
+        if person not in record:
+            raise InputError(f"column {person!r}: the record has no such key; name the keys as the schema does")
+        first, *others = self._readers
+        if first.name not in record and not any(reader.name in record for reader in others):
+            raise InputError(
+                f"column {first.name!r}: the record has no such key, nor that of another quasi-identifier; "
+                "name the keys as the schema does"
+            )
 
     def _require_types(self, record: Record) -> None:
         """Records that wait become columns later, so they must fit one type each."""

@@ -109,13 +109,14 @@ class TupleStream(Anonymizer):
 
     def _promise(self) -> str:
         settings = self._settings
+        each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
         parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.min_carriers)]
         if settings.distinct_l > 1:
-            parts.append(f"each with at least {settings.distinct_l} different sensitive values")
+            parts.append(f"{each} with at least {settings.distinct_l} different sensitive values")
         if settings.entropy_l > 1.0:
-            parts.append(f"each with an entropy of sensitive values of at least log {settings.entropy_l:g}")
+            parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy_l:g}")
         if settings.closeness is not None:
-            parts.append(f"each with sensitive values within {settings.closeness:g} of the reference")
+            parts.append(f"{each} with sensitive values within {settings.closeness:g} of the reference")
         return "; ".join(parts)
 
     @property

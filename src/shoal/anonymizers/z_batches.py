@@ -15,6 +15,7 @@ from shoal.anonymizers.held import Waiting
 from shoal.anonymizers.helper_thread import one_ahead, piece_rows, soon
 from shoal.anonymizers.hidden_values import picked
 from shoal.anonymizers.intake import (
+    fitted,
     plain,
     record_batches,
     select,
@@ -59,6 +60,7 @@ class ZBatches(ZStream):
         has_rows = any(piece.num_rows for piece in batches)
         if has_rows or not any(pa.types.is_null(kind) for kind in fields.types):
             self.bind(fields)  # an empty table has types too, unless it says nothing of them
+            batches = [fitted(piece, self._input_schema) for piece in batches]
         pieces = [piece for whole in batches for piece in _cut(whole)]
         if len(pieces) == 1:
             return self._push_rows(self._arrive(pieces[0]))

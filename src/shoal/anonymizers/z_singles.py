@@ -13,6 +13,7 @@ from shoal.anonymizers.held import OneWaiting
 from shoal.anonymizers.intake import (
     fits,
     record_type,
+    require_record,
 )  # fmt: skip
 from shoal.anonymizers.traces import NO_REASON
 from shoal.anonymizers.z_batches import ZBatches
@@ -34,6 +35,7 @@ class ZSingles(ZBatches):
     """Decides events one by one."""
 
     def push(self, record: Record) -> list[dict[str, Any]]:
+        require_record(record)
         settings = self._settings
         person = as_text(record.get(settings.person))
         time = value_ns(record.get(settings.time))

@@ -36,7 +36,7 @@ def main() -> None:
     except ShoalError as error:
         code = _say(error)
     except KeyboardInterrupt:
-        print("shoal: stopped; with a checkpoint, the same command goes on from the last one", file=sys.stderr)
+        print("shoal: interrupted", file=sys.stderr)
         code = 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read standard output is gone

@@ -41,10 +41,11 @@ def doctor(
     """
     import orjson
 
+    from shoal.cli.showing import LineObserver
     from shoal.pipeline.examining import examine
     from shoal.policy import load_policy
 
-    remarks = examine(load_policy(policy), rows=rows)
+    remarks = examine(load_policy(policy), rows=rows, observer=LineObserver(quiet=False))
     is_fit = all(remark.level != "wrong" for remark in remarks)
     if as_json:
         content = {"ok": is_fit, "remarks": [remark.to_dict() for remark in remarks]}

@@ -47,12 +47,16 @@ def run(
         No progress.
     """
     from shoal.cli.showing import print_summary, watch
+    from shoal.cli.stopping import say_interrupted
     from shoal.pipeline import Pipeline
 
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)
-    with watch(quiet=quiet) as observer:
-        for warning in pipeline.policy.warnings:
-            observer.warn(warning)
-        summary = pipeline.run(observer)
+    try:
+        with watch(quiet=quiet) as observer:
+            for warning in pipeline.policy.warnings:
+                observer.warn(warning)
+            summary = pipeline.run(observer)
+    except KeyboardInterrupt:
+        return say_interrupted(pipeline.policy)
     print_summary(summary, as_json=as_json, is_piped=pipeline.policy.sink.path.is_standard)
     return 0 if summary.ok else 1

@@ -106,8 +106,15 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
         print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
     else:
         print("\n".join(summary_lines(summary)), file=out)
+    if summary.rows_in and not summary.released:
+        print(f"shoal: warning: {_nothing_released(summary)}", file=sys.stderr)
     if summary.failure:
         print(f"shoal: {summary.failure} (what could be read was used)", file=sys.stderr)
+
+
+def _nothing_released(summary: RunSummary) -> str:
+    what = "all rows were refused" if summary.dead == summary.rows_in else "no row found a crowd"
+    return f"nothing was released, {what}; shoal doctor looks at the policy and a sample of the rows"
 
 
 def summary_lines(summary: RunSummary) -> list[str]:

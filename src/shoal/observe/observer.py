@@ -8,7 +8,7 @@ from typing import Final
 from shoal.observe.counts import RunSummary
 
 _LOG = logging.getLogger("shoal")
-COMPILING: Final = "compiling the kernels for this machine, once; this takes about a minute"
+COMPILING: Final = "compiling the kernels for this machine, once; this takes a minute or more"
 
 
 class Observer:

@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
+from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
@@ -27,13 +29,14 @@ from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environm
 
 SAMPLE_ROWS: Final = 100_000
 _NEARLY_UNIQUE: Final = 0.5
+_MANY_REFUSED: Final = 0.05
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
 """Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
 
 
-def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
-    """Everything worth saying about a policy that was read without error."""
+def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
+    """Everything worth saying about a policy that was read without error; the observer hears what takes long."""
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
     remarks += [*_key_remarks(policy), *_place_remarks(policy)]
     try:
@@ -46,6 +49,8 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS) -> list[Remark]:
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
     if sample is not None:
+        if sample.batch.num_rows and must_compile(policy.anonymize.METHOD):
+            (observer or Observer()).compiling()
         remarks += _sample_remarks(policy, anonymizer, sample)
     return remarks
 
@@ -231,12 +236,15 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
-    level: Level = "good" if released >= 0.01 else "look"
+    refused = counts["dead"] / rows
+    advice = [method.ADVICE] if released < 0.01 else []
+    advice += ["many rows are refused, find out why"] if refused > _MANY_REFUSED else []
+    level: Level = "look" if advice else "good"
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
     yield Remark(
         level, "outcome",
         f"of {which} {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
-        f"{counts['dead'] / rows:.2%} refused" + ("" if level == "good" else f"; {method.ADVICE}"),
+        f"{'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
     metrics = getattr(anonymizer, "metrics", None)
     if metrics and counts["released"]:

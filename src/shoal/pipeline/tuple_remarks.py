@@ -32,12 +32,13 @@ COVERED_REASONS: Final = ("outside", "unknown")
 def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
     """Everything worth saying about a sample of a tuple stream before the method is tried."""
     yield from _people_remarks(policy, method, sample)
-    yield from _missing_remarks(method, sample.batch)
+    yield from _missing_remarks(method, _readable(sample))
     yield from _value_remarks(policy, method, sample.batch)
     yield from _spelling_remarks(policy, method, sample)
     yield from _whole_number_remarks(policy, method, sample.batch)
     yield from _grid_remarks(method)
     yield from _sensitive_remarks(method)
+    yield from _diversity_remarks(method, sample.batch)
     yield from _reference_remarks(method, sample.batch)
     yield from _deadline_remarks(policy, method, sample)
 
@@ -53,7 +54,16 @@ def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Ite
         yield Remark("look", "people", f"{seen}: nothing can leave before there are k; name the right person column?")
 
 
+def _readable(sample: Sample) -> pa.RecordBatch:
+    """The rows that could be read: in the others every value looks as if it was missing."""
+    is_readable = np.ones(sample.batch.num_rows, dtype=np.bool_)
+    is_readable[[problem.row for problem in sample.problems]] = False
+    return sample.batch.filter(pa.array(is_readable))
+
+
 def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    if not batch.num_rows:
+        return
     shares = {name: float(np.mean(is_missing(batch.column(name)))) for name in method.quasi}
     found = {name: share for name, share in shares.items() if share}
     if not found:
@@ -180,6 +190,20 @@ def _sensitive_remarks(method: TupleSection) -> Iterator[Remark]:
             f"{_listed(list(method.sensitive))}: k people may all have the same value here, which then gives it away; "
             "ask for diversity with l, entropy_l or t",
         )  # fmt: skip
+
+
+def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """More different values are asked for than there are."""
+    for key in ("l", "entropy_l"):
+        asked = getattr(method, key) or 1
+        for name in method.sensitive:
+            seen = len(pc.unique(batch.column(name)))
+            if asked > seen:
+                yield Remark(
+                    "look", "sensitive",
+                    f"column {name!r}: {seen:,} different value{'s' * (seen != 1)}, fewer than {key} = {asked:g}: "
+                    f"nothing can leave before there are so many; lower {key}",
+                )  # fmt: skip
 
 
 def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:

@@ -109,6 +109,14 @@ def _duration(value: object) -> Duration:
     return Duration(value, nanoseconds)
 
 
+def is_duration_text(value: object) -> bool:
+    """Whether a value is text that reads as a duration."""
+    try:
+        return isinstance(value, str) and duration_ns(value, name="duration") >= 0
+    except PolicyError:
+        return False
+
+
 def _positive(duration: Duration) -> Duration:
     if duration.ns <= 0:
         raise ValueError("must be longer than 0 seconds")

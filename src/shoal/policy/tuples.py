@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, PlainValidator
 
 from shoal.hierarchies import Hierarchy
-from shoal.policy.fields import Duration, Names, PositiveDuration, PositiveSpan, Span
+from shoal.policy.fields import Duration, Names, PositiveDuration, PositiveSpan, Span, is_duration_text
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
 from shoal.policy.quasi import QuasiSections, quasi_problems, quasi_tables
 from shoal.policy.stream import StreamSection
@@ -97,7 +97,7 @@ class TupleSection(MethodSection):
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         if "time" in stream:
             return []
-        timed = [key for key in ("deadline", "reuse") if isinstance(table.get(key), str)]
+        timed = [key for key in ("deadline", "reuse") if is_duration_text(table.get(key))]
         return [
             ("anonymize", (key,), "a duration needs to know when; name the column in [stream] time, or count arrivals")
             for key in timed[:1]
@@ -106,7 +106,8 @@ class TupleSection(MethodSection):
     @classmethod
     def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
         checks = (quasi_problems, _span_problems, _carrier_problems, _diversity_problems, _reference_problems)
-        return [problem for check in checks for problem in check(table)]
+        hopeless = _hopeless_problems(table) if cls.KEEPS_DEADLINE else ()
+        return [*(problem for check in checks for problem in check(table)), *hopeless]
 
     def column_types(self) -> dict[str, ColumnType]:
         kinds = {name: own.column_type() for name, own in self.quasi.items()}
@@ -129,17 +130,7 @@ class TupleSection(MethodSection):
         return {**super().plain_fields(), "quasi": listed}
 
     def warnings(self) -> list[str]:
-        return [*_weak_promises(self), *self._hopeless()]
-
-    def _hopeless(self) -> Iterator[str]:
-        if self.KEEPS_DEADLINE and isinstance(self.deadline, int) and self._most_waiting(self.deadline) < self.k:
-            yield (
-                f"at most {self._most_waiting(self.deadline):,} rows can wait for one another within the deadline, "
-                "fewer than k, so nothing will ever leave; raise the deadline, or lower k"
-            )
-
-    def _most_waiting(self, deadline: int) -> int:
-        return deadline + 1
+        return list(_weak_promises(self))
 
 
 def _weak_promises(section: TupleSection) -> Iterator[str]:
@@ -157,12 +148,22 @@ def _weak_promises(section: TupleSection) -> Iterator[str]:
 
 def _span_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
     given = {key: table.get(key) for key in ("deadline", "reuse")}
-    kinds = {key: type(value) for key, value in given.items() if isinstance(value, str) or _is_whole(value)}
+    kinds = {key: type(value) for key, value in given.items() if is_duration_text(value) or _is_whole(value)}
     if len(set(kinds.values())) == 2:
         yield ("reuse",), "must be a duration if deadline is one, and a number of arrivals if deadline is one"
     for key, other in (("deadline", "reuse"), ("reuse", "deadline")):
         if kinds.get(key) is str and other not in table:
             yield (other,), f'is missing; {key} is a duration, so give this as one too, such as "2min"'
+
+
+def _hopeless_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    k, deadline = table.get("k", 50), table.get("deadline", 2000)
+    if _is_whole(k) and _is_whole(deadline) and 1 <= deadline < k - 1:
+        yield (
+            ("deadline" if "deadline" in table else "k",),
+            f"nothing would ever leave: within a deadline of {deadline:,} arrivals at most {deadline + 1:,} rows wait "
+            f"for one another, fewer than k = {k:,}; raise deadline, or lower k",
+        )
 
 
 def _carrier_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
@@ -237,8 +238,16 @@ class FastSection(TupleSection):
     threads: Annotated[int, Field(ge=1, le=64)] = 2
     round: Count | None = None
 
-    def _most_waiting(self, deadline: int) -> int:
-        return deadline // self.threads + 1
+    def warnings(self) -> list[str]:
+        return [*super().warnings(), *self._hopeless()]
+
+    def _hopeless(self) -> Iterator[str]:
+        most = self.deadline // self.threads + 1 if isinstance(self.deadline, int) else self.k
+        if most < self.k:
+            yield (
+                f"at most {most:,} rows of a lane can wait for one another within the deadline, fewer than k, so "
+                "nothing will ever leave; raise the deadline, or lower k or threads"
+            )
 
 
 class KVarpSection(TupleSection):

@@ -57,19 +57,34 @@ def write_kvarp_page(folder: Path, streams: Sequence[Stream], plan: KVarpPlan, t
 
 def _lead(streams: Sequence[Stream], plan: KVarpPlan) -> Section:
     data = "; ".join(f"{stream.name}: {stream.origin}, {len(stream):,} rows" for stream in streams)
-    settings = plan.settings(plan.unit)
     return Section(
         "What was run",
         [
             f"{data}. Every row counts as another person.",
-            f"Parameters as in the paper's Table 8: k = {plan.k}, δ = {plan.deadline} and ω = {plan.reuse} {plan.unit} "
-            f"({settings['deadline']} and {settings['reuse']} arrivals), R = 0.2, late penalty α = 0.001. Missing "
-            f"values as in its Table 9, drawn with seed {plan.seed}.",
+            f"{_origin(plan)}: k = {plan.k}, δ = {plan.deadline} and ω = {plan.reuse} {plan.unit}{_in_arrivals(plan)}, "
+            f"R = 0.2, late penalty α = 0.001. Missing values as in its Table 9, drawn with seed {plan.seed}.",
             "The text of the paper gives no numbers behind its figures but the ranges it speaks of, so what can be "
             "compared is what it says of them. The methods compared there run as published; beside them stand "
             "K-VARP as shoal runs it by default (strict) and the method we recommend (least-loss, strict).",
         ],
     )
+
+
+def _origin(plan: KVarpPlan) -> str:
+    paper = KVarpPlan()
+    if (plan.k, plan.deadline, plan.reuse) == (paper.k, paper.deadline, paper.reuse):
+        return "Parameters as in the paper's Table 8"
+    return (
+        f"Parameters scaled down from the paper's Table 8 (k = {paper.k}, δ = {paper.deadline}, ω = {paper.reuse}), "
+        "to be quick"
+    )
+
+
+def _in_arrivals(plan: KVarpPlan) -> str:
+    if plan.unit == "arrivals":
+        return ""
+    settings = plan.settings(plan.unit)
+    return f" ({settings['deadline']} and {settings['reuse']} arrivals)"
 
 
 class _Claims:

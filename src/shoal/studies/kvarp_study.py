@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from shoal.studies.missing import remove_values
@@ -59,9 +60,9 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> d
     done = 0
     records: list[Record] = []
     by_unit: list[Record] = []
-    _warm_up(streams[0], plan, lambda says: tell(0, steps, says))
     for stream, at_most in runs:
         varied = remove_values(stream, at_most=at_most, seed=plan.seed)
+        _warm_up(varied, plan, partial(tell, done, steps))
         place = {"data": stream.name, "at_most": at_most}
         for method in METHODS:
             tell(done, steps, f"{stream.name}, at most {at_most} missing: {method}")
@@ -79,8 +80,9 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> d
 
 
 def _warm_up(stream: Stream, plan: KVarpPlan, tell: Callable[[str], None]) -> None:
+    """Before every stream: what is missing in it decides which kernels are called, and with what."""
     for method, (kind, own) in _METHODS.items():
-        tell(f"compiling {method}")
+        tell(f"warming up {method}")
         warm_up(kind, stream, {**plan.settings(plan.unit), **own})
 
 

@@ -63,7 +63,8 @@ def run_method(method: str, stream: Stream, settings: Mapping[str, Any]) -> Outc
 
 def warm_up(method: str, stream: Stream, settings: Mapping[str, Any]) -> None:
     """Run a little of the stream, so that no later time holds the compiling of kernels."""
-    run_method(method, stream.head(max(1, len(stream) // 20)), settings)
+    enough = settings["deadline"] + 2 * settings["k"]  # rows leave by their deadline, and at the end
+    run_method(method, stream.head(min(len(stream), enough)), settings)
 
 
 def time_method(method: str, stream: Stream, settings: Mapping[str, Any], *, times: int) -> float:

@@ -1,0 +1,47 @@
+"""Every code and metric of the auditor is in docs/audit.md, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import shoal.auditor
+from shoal.auditor.tuples_diversity import _SENTENCES
+from shoal.auditor.tuples_values import FAULTS
+
+SOURCES = sorted(Path(shoal.auditor.__file__).parent.glob("*.py"))
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS}
+"""Codes that are looked up where they are used."""
+
+
+def calls() -> list[ast.Call]:
+    return [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+
+
+def name_of(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def codes_used() -> set[str]:
+    findings = [call for call in calls() if name_of(call) in ("violation", "warning", "info", "note") and call.args]
+    firsts = [call.args[0] for call in findings]
+    return BY_TABLE | {one.value for one in firsts if isinstance(one, ast.Constant)}
+
+
+def documented(page: str) -> set[str]:
+    firsts = re.findall(r"^\| (`[^|]*) \|", page, flags=re.MULTILINE)
+    return {name for cell in firsts for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def test_codes():
+    assert documented(PAGE.read_text().split("## Metrics")[0]) == codes_used()
+
+
+def test_metrics():
+    text = "".join(path.read_text() for path in SOURCES)
+    used = set(re.findall(r"metrics\[\"(\w+)\"\]", text))
+    found = documented(PAGE.read_text().split("## Metrics")[1])
+    assert found - used == {"l", "entropy_l", "t", "original_sets_of_<size>", "released_sets_of_<size>"}
+    assert used <= found
