@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba import njit
 
 from shoal.errors import PolicyError
-from shoal.kernels.set_city import Habits, Lots, fill_lots, visit_places
+from shoal.kernels.set_city import Habits, Lots, draw_lot, fill_lots, visit_places
 from shoal.studies import city as cities
 from shoal.studies.city import City, make_city
 
@@ -44,6 +45,22 @@ def test_lots_have_the_chances_of_the_weights() -> None:
     weights = [[1.0, 2.0, 3.0, 4.0], [5.0, 5.0, 5.0, 5.0], [1.0, 0.0, 0.0, 0.0], [0.01, 3.0, 9.0, 0.4]]
     expected = np.array(weights) / np.sum(weights, axis=1, keepdims=True)
     assert chances(make_lots(weights)) == pytest.approx(expected)
+
+
+@njit
+def draw_many(lots, row, coins, drawn):
+    """Draw as kernels do."""
+    for number in range(len(drawn)):
+        drawn[number] = draw_lot(lots, row, coins)
+
+
+def test_draw_lot_keeps_to_the_chances() -> None:
+    drawn = np.empty(20_000, np.int64)
+    draw_many(make_lots([[1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 0.0, 5.0]]), 1, np.array([7], np.uint64), drawn)
+    counts = np.bincount(drawn, minlength=4)
+    expected = len(drawn) * np.array([1, 2, 0, 5]) / 8
+    assert counts[2] == 0
+    assert sum((counts[i] - expected[i]) ** 2 / expected[i] for i in (0, 1, 3)) < 18.4  # chi-square, 1 in 10,000
 
 
 def visits(starts: list[int], first: int, last: int, lots: Lots) -> list[list[int]]:
