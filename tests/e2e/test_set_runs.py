@@ -87,7 +87,7 @@ def test_sets_leave_with_certificate_and_blocks(stage: Scene) -> None:
     certificate = beside(stage, "certificate")
     assert certificate["error"] == summary["error"] > 0
     assert [size["how"] for size in certificate["sizes"]] == ["counted", "counted"]
-    assert "at least 2 people" in certificate["statement"]
+    assert "at least 2 published records" in certificate["statement"]
     assert certificate["settings"]["k"] == [2, 2]
     assert "fingerprint" not in certificate, "with the seed it would tell more than the release does"
 

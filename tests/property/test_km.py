@@ -344,7 +344,7 @@ def test_sizes_that_are_counted_have_no_part_of_delta():
     assert "with confidence 0.9" in second.statement
     assert second.statement == (
         f"size 2: sampled: with confidence {1 - second.delta:.6g} over the sampler's coins at most "
-        f"{second.epsilon:.6g} of all itemsets of this size have fewer than 2 people."
+        f"{second.epsilon:.6g} of all itemsets of this size fit fewer than 2 published records."
     )
 
 

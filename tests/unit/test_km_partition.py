@@ -177,13 +177,13 @@ def test_equal_rises_go_by_size_then_name():
     assert len({move.rise for move in partition.moves(range(7))}) == 1
 
 
-def test_a_block_is_called_after_what_most_people_have():
+def test_a_block_is_called_after_its_first_item_whatever_people_have():
     partition = make_partition([("a", "b"), ("b", "c"), ("c", "d")])
     partition.start(np.array([1, 2, 2, 0]))
     partition.merge(next(move for move in partition.moves([0]) if move.blocks == (0, 1)))
-    assert partition.label(0) == "b +1"
+    assert partition.label(0) == "a +1"
     partition.merge(next(move for move in partition.moves([0]) if move.blocks == (0, 2)))
-    assert partition.label(0) == "b +2"
+    assert partition.label(0) == "a +2"
     assert partition.label(3) == "d"
 
 

@@ -7,6 +7,8 @@ import random
 from itertools import pairwise
 
 import numpy as np
+import pandas
+import polars
 import pyarrow as pa
 import pytest
 
@@ -114,7 +116,7 @@ def test_an_open_hierarchy_knows_what_somebody_has_alone(form):
         ("windows.txt", text().replace("\n", "\r\n")),
         ("tabs.txt", text().replace(" ", "\t")),
         ("much space.txt", "  " + text().replace(" ", " \t  ").replace("\n", "  \n ")),
-        ("packed.txt.gz", gzip.compress(text().encode())),
+        ("packed.txt.gz", gzip.compress(text().encode(), mtime=0)),
     ],
 )
 def test_files(name, content, tmp_path):
@@ -146,8 +148,26 @@ def test_people_are_united_and_stand_in_order_of_first_appearance():
 
 def test_pairs_are_rows_but_sets_of_two_are_sets():
     assert len(read_records([("p", "a"), ("p", "b")])) == 1
-    assert len(read_records([["p", "a"], ["p", "b"]])) == 2
+    assert len(read_records([{"p", "a"}, {"p", "b"}])) == 2
+    assert len(read_records([["p", "a"], ["p", "b", "c"]])) == 2
     assert len(read_records([("p", "a"), ("p", "b", "c")])) == 2
+    for rows in ([["p", "a"], ["p", "b"]], np.array([["p", "a"], ["p", "b"]])):  # a person must not become an item
+        with pytest.raises(InputError, match=r"every one is a list of two; give tuples if they are \(person, item\)"):
+            read_records(rows)
+    with pytest.raises(InputError, match="record 1: is no set of items"):
+        read_records([{"person": "p", "item": "a"}])
+
+
+def test_people_with_lists_and_columns_by_themselves():
+    table = pa.table({"person": ["p", "q", "p"], "items": [["a", "b"], ["a"], ["c"]]})
+    read = read_records(table)
+    assert [read.labels[code] for code in read.codes] == ["a", "b", "c", "a"]
+    assert read.starts.tolist() == [0, 3, 4]
+    with pytest.raises(InputError, match="row 2: the list of items is null"):
+        read_records(pa.table({"person": ["p", "q"], "items": [["a"], None]}))
+    for column in (pandas.Series([["a", "b"], ["a"]]), polars.Series([["a", "b"], ["a"]])):
+        assert len(read_records(column)) == 2
+    assert len(read_records(polars.DataFrame({"person": ["p", "q", "p"], "item": ["a", "b", "c"]}))) == 2
 
 
 # ---- what is wrong
@@ -220,7 +240,7 @@ def test_what_is_refused(what):
         ("nothing.txt", "", "0 records cannot hide anybody"),
         ("latin.txt", "a\nü\n".encode("latin-1"), r"latin\.txt: cannot be read as UTF-8 text \(UnicodeDecodeError\)"),
         ("plain.gz", "a b\n", r"plain\.gz: cannot be read as UTF-8 text \(BadGzipFile\)"),
-        ("cut.gz", gzip.compress(b"a b\n" * 99)[:-9], r"cut\.gz: cannot be read as UTF-8 text \(EOFError\)"),
+        ("cut.gz", gzip.compress(b"a b\n" * 99, mtime=0)[:-9], r"cut\.gz: cannot be read as UTF-8 text \(EOFError\)"),
         ("unknown.txt", f"a b\n{SECRET}\n", r"record 2: .* \(2 such items in 1 records\)"),
     ],
 )

@@ -61,8 +61,8 @@ def test_what_it_says_of_itself(result):
     assert (certificate.records, certificate.m, certificate.seed) == (12, 2, 0)
     assert (certificate.sampler, certificate.adversary, certificate.joint) == ("exact", "itemset", False)
     assert certificate.statement.splitlines() == [
-        "size 1: counted: every itemset that anybody has, at least 2 people have.",
-        "size 2: counted: every itemset that anybody has, at least 2 people have.",
+        "size 1: counted: every itemset that anybody has fits at least 2 published records.",
+        "size 2: counted: every itemset that anybody has fits at least 2 published records.",
         "Nothing rests on chance.",
         "It holds for this release alone, not for several compared with one another.",
     ]
@@ -146,7 +146,7 @@ def test_blocks_go_further_only_where_they_must():
     assert same.blocks == fitted.blocks
     assert same.certify(join=False).blocks == fitted.blocks
     apart = fitted.apply([{"a"}] * 3 + [{"d"}] + [{"f", "g"}] * 3)
-    with pytest.raises(NotCertified, match=r"^size 1: itemsets were found that somebody, but fewer than 2 people have"):
+    with pytest.raises(NotCertified, match=r"^size 1: itemsets were found that fit fewer than 2 records"):
         apart.certify(join=False)
     joined = apart.certify()
     assert holds(joined, [{"a"}] * 3 + [{"d"}] + [{"f", "g"}] * 3)
@@ -169,7 +169,7 @@ def test_items_unseen_at_the_fit_are_refused_by_counts(result):
         with pytest.raises(InputError) as caught:
             result.apply([*RECORDS, {item, "a"}, {item}])
         assert str(caught.value) == (
-            "record 13: has an item that the generalization does not know (2 such items in 2 records); add them to it, "
+            "record 13: has an item that nobody had when blocks were fitted (2 such items in 2 records); fit anew, "
             "or leave them out"
         )
     assert result.apply([{"a"}, {"g"}]).records  # seen, and known
@@ -208,8 +208,8 @@ def test_too_few_are_left(result):
     for rows in (range(11), range(12)):
         with pytest.raises(InputError, match=r"records cannot hide anybody among 2; give more"):
             result.without(rows)
-    for rows in ([12], [-1], [3, 99]):
-        with pytest.raises(InputError, match=r"rows: must be from 0 to 11, counted in input order"):
+    for rows in ([12], [-1], [3, 99], [True], [False] * 12, [1.5], ["x"], [2**70]):
+        with pytest.raises(InputError, match=r"rows: must be whole numbers from 0 to 11, counted in input order"):
             result.without(rows)
     with pytest.raises(InputError, match=r"^1 records cannot hide anybody among 2"):
         result.apply([{"a"}])

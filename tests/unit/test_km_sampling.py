@@ -289,6 +289,6 @@ def test_certifying_through_a_result():
             passed += fitted.apply([set(map(label, record)) for record in share]).certify(join=False).is_certified
         except NotCertified as error:
             reasons.add(str(error))
-    assert reasons == {"size 2: a sample was found that fewer than 2 people have"}
+    assert reasons == {"size 2: a sample was found that fits fewer than 2 records"}
     assert naive.is_plausible(passed, runs, chance_of(share, naive.uniform(share, 2), 0.5), doubt=1e-4)
     assert clopper_pearson(passed, runs)[0] <= promise(0.5).delta

@@ -55,7 +55,8 @@ class KmAnonymity:
     counted
         ``"auto"`` counts what is affordable, ``"all"`` everything, a number the sizes up to it.
     sampler
-        ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``.
+        What is searched with: ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``. Certified is
+        with exact samples always.
     joint
         Whether the confidences of the sizes are to hold all at once.
 

@@ -42,11 +42,13 @@ class SizeCertificate:
         if self.how == "empty":
             return f"size {self.size}: nobody has so many items."
         if self.how == "counted":
-            return f"size {self.size}: counted: every itemset that anybody has, at least {self.k} people have."
+            return (
+                f"size {self.size}: counted: every itemset that anybody has fits at least {self.k} published records."
+            )
         whose = "of all itemsets of this size" if self.adversary == "itemset" else "of the itemsets of a person picked"
         return (
             f"size {self.size}: sampled: with confidence {1 - self.delta:.6g} over the sampler's coins at most "
-            f"{self.epsilon:.6g} {whose} have fewer than {self.k} people."
+            f"{self.epsilon:.6g} {whose} fit fewer than {self.k} published records."
         )
 
 

@@ -15,6 +15,9 @@ class NotCertified(RunError):
 class Certifier:
     """Makes the certificate of a search's partition.
 
+    Samples are always exact ones: how far a Markov chain is from uniform nobody knows, and a test that finds it at rest
+    proves nothing.
+
     Sizes come one after another. Joining blocks for a later size only adds people to the itemsets of an earlier one,
     so what was certified stays so.
     """
@@ -46,7 +49,7 @@ class Certifier:
         k = self._settings.k[size - 1]
         if not self._search.count_again(size):
             if not self._may_join:
-                raise NotCertified(f"size {size}: itemsets were found that somebody, but fewer than {k} people have")
+                raise NotCertified(f"size {size}: itemsets were found that fit fewer than {k} records")
             self._search.settle_counted(size, "certify")
         return SizeCertificate(size, k, "counted", "everyone", 1.0)
 
@@ -66,7 +69,7 @@ class Certifier:
                     promise.epsilon, promise.delta / share, promise.samples_of(share), attempt, drawn, result.passed,
                 )  # fmt: skip
             if not self._may_join:
-                raise NotCertified(f"size {size}: a sample was found that fewer than {draw.k} people have")
+                raise NotCertified(f"size {size}: a sample was found that fits fewer than {draw.k} records")
             self._search.mend(result.violation, draw.k)
 
     @property

@@ -13,8 +13,10 @@ from shoal.anonymizers.km_settings import MOST_ITEMS
 from shoal.kernels.set_sampling import Draws, Scratch, follow_chain
 
 _FIRST_STEPS: Final = 64
-_MOST_STEPS: Final = 1 << 20
+_MOST_STEPS: Final = 1 << 14
 _EARLY, _LATE = 0.1, 0.5
+_ALIKE: Final = 1e-9
+"""Logarithms of likelihoods no further apart differ by rounding."""
 _CLOSE: Final = 1.96
 """Geweke's score within which the early and the late part of a chain are taken for alike."""
 
@@ -60,9 +62,11 @@ def _score(data: SetData, chain: Draws) -> float:
 def geweke(values: npt.NDArray[np.float64]) -> float:
     """The difference between the means of the first tenth and the last half of a chain, in standard errors."""
     early, late = values[: max(int(_EARLY * len(values)), 2)], values[-int(_LATE * len(values)) :]
+    if float(np.ptp(values)) <= _ALIKE:
+        return 0.0  # what never moves is at rest
     spread = sqrt(_variance_of_mean(early) + _variance_of_mean(late))
     apart = float(early.mean() - late.mean())
-    return apart / spread if spread > 0 else 0.0 if apart == 0 else float("inf")
+    return apart / spread if spread > 0 else float("inf")
 
 
 def _variance_of_mean(values: npt.NDArray[np.float64]) -> float:

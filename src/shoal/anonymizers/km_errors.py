@@ -103,7 +103,11 @@ class UserCost:
     def cost(self, members: Members, weight: int) -> float:
         """Ask the function; items come sorted."""
         items = np.sort(members)
-        cost: object = self.function(tuple(self.names[item] for item in items), tuple(self.weights[items].tolist()))
+        given = tuple(self.names[item] for item in items), tuple(self.weights[items].tolist())
+        try:
+            cost: object = self.function(*given)
+        except TypeError:
+            raise PolicyError("error: the function must take the items of a block and their weights") from None
         if not isinstance(cost, int | float | np.number) or not math.isfinite(cost) or cost < 0:
             raise PolicyError("error: the function must give a number that is finite and not negative")
         return float(cost)

@@ -18,8 +18,8 @@ class GraphPartition(Blocks):
     """Contiguous blocks; see :class:`shoal.anonymizers.km_moves.Partition`.
 
     A move joins a block with one beside it. Names at one site are in one block from the start. Until `start` is
-    called every item weighs 1. A block of several items is called after the one that most people have, and how many
-    others there are: ``T0017 +3``.
+    called every item weighs 1. A block of several items is called after the first by name, and how many others
+    there are: ``T0017 +3``. Nothing that people have decides what it is called.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class GraphPartition(Blocks):
         return self._neighbourhood.names
 
     def label(self, block: int) -> str:
-        """Name of the item that most people have, the first by name among equals, and how many others there are."""
+        """The first name of its items, and how many others there are."""
         number = int(self._block_of[block])
-        return self._label(self._leader[number], len(self._members[number]))
+        return self._label(number, len(self._members[number]))
 
     def members(self, block: int) -> tuple[int, ...]:
         """Numbers of the items in a block, rising."""
@@ -70,14 +70,13 @@ class GraphPartition(Blocks):
         self._beside = _beside(len(self.names), block_at[self._neighbourhood.edges])
         self._blocks_left = len(block_at)
         self._weight = [int(self._weights[members].sum()) for members in self._members]
-        self._leader = [self._heaviest(members.tolist()) for members in self._members]
         self._costs = np.zeros(len(self.names))
         for block in block_at:
             self._costs[block] = self._cost.cost(self._members[block], self._weight[block])
         self._joins: dict[tuple[int, int], tuple[Move, float]] = {}
 
     def reweigh(self, weights: npt.NDArray[np.int64]) -> None:
-        """Take other weights for the blocks as they stand; labels stay what they are."""
+        """Take other weights for the blocks as they stand."""
         self._set_weights(weights, len(self.names))
         self._weight = [int(self._weights[members].sum()) for members in self._members]
         for block in np.unique(self._block_of).tolist():
@@ -104,7 +103,6 @@ class GraphPartition(Blocks):
         self._block_of[self._members[gone]] = kept
         self._members[kept] = self._joined_members(kept, gone)
         self._members[gone] = self._members[gone][:0]
-        self._leader[kept] = self._heaviest([self._leader[kept], self._leader[gone]])
         self._weight[kept] += self._weight[gone]
         self._join_neighbours(kept, gone)
         self._blocks_left -= 1
@@ -116,18 +114,15 @@ class GraphPartition(Blocks):
         other.__dict__.update(self.__dict__)
         # Lists of things that are never changed but replaced: the things themselves can be shared.
         other._members, other._beside = self._members.copy(), self._beside.copy()
-        other._weight, other._leader = self._weight.copy(), self._leader.copy()
+        other._weight = self._weight.copy()
         other._costs, other._joins = self._costs.copy(), self._joins.copy()
         other._set_blocks(self._block_of.copy())
         return other
 
     # ---- parts
 
-    def _heaviest(self, items: list[int]) -> int:
-        return min(items, key=lambda item: (-self._weights[item], item), default=0)
-
-    def _label(self, leader: int, size: int) -> str:
-        label = self.names[leader]
+    def _label(self, first: int, size: int) -> str:
+        label = self.names[first]
         if size > 1:
             label = f"{label} +{size - 1}"
             while label in self._taken:  # a place may be called "a +1"
@@ -147,8 +142,7 @@ class GraphPartition(Blocks):
             members = self._joined_members(first, second)
             cost = self._cost.cost(members, self._weight[first] + self._weight[second])
             rise = (cost - float(self._costs[first] + self._costs[second])) / self._divisor
-            leader = self._heaviest([self._leader[first], self._leader[second]])
-            self._joins[pair] = Move(rise, len(members), self._label(leader, len(members)), pair), cost
+            self._joins[pair] = Move(rise, len(members), self._label(first, len(members)), pair), cost
         return self._joins[pair]
 
     def _forget_joins(self, kept: int, gone: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
@@ -47,9 +47,13 @@ class ReadRecords:
         missing = np.flatnonzero(items < 0)
         if len(missing):
             rows = np.unique(np.searchsorted(self.starts, missing, side="right") - 1)
+            why = (
+                "that the generalization does not know" if known is None else "that nobody had when blocks were fitted"
+            )
+            what = "add them to it" if known is None else "fit anew"
             raise InputError(
-                f"record {rows[0] + 1}: has an item that the generalization does not know ({len(missing):,} such items "
-                f"in {len(rows):,} records); add them to it, or leave them out"
+                f"record {rows[0] + 1}: has an item {why} ({len(missing):,} such items in {len(rows):,} records); "
+                f"{what}, or leave them out"
             )
         return items
 
@@ -69,7 +73,7 @@ def _read(given: Any) -> ReadRecords:
     if isinstance(given, (pa.Array, pa.ChunkedArray)):
         return _from_lists(given)
     if hasattr(given, "__arrow_c_stream__") or isinstance(given, (pa.Table, pa.RecordBatch)):
-        return _from_table(pa.table(given))
+        return _from_arrow(given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, dict)):
         return _from_python(list(given))
     raise InputError(f"records: {_MANY}")
@@ -97,12 +101,31 @@ def _lines(path: Path) -> pa.Array:
 # ---- Arrow
 
 
+def _from_arrow(given: Any) -> ReadRecords:
+    try:
+        table = pa.table(given)
+    except pa.ArrowInvalid:  # a column by itself, not a table
+        return _from_lists(pa.chunked_array(given))
+    return _from_table(table)
+
+
 def _from_table(table: pa.Table) -> ReadRecords:
+    if table.num_columns == 2 and any(is_list(table.column(1).type) for is_list in _LISTS):
+        return _from_rows(*_one_item_a_row(table.column(0), table.column(1)))
     if table.num_columns == 1:
         return _from_lists(table.column(0))
     if table.num_columns == 2:
         return _from_rows(table.column(0), table.column(1))
     raise InputError(f"records: a table of {table.num_columns} columns; give the list column, or person and item alone")
+
+
+def _one_item_a_row(persons: pa.ChunkedArray, lists: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    whole = lists.combine_chunks()
+    row = _first_null(whole)
+    if row is not None:
+        raise InputError(f"row {row + 1}: the list of items is null; leave the row out")
+    owners = persons.combine_chunks().take(pc.list_parent_indices(whole))
+    return pa.chunked_array([owners]), pa.chunked_array([pc.list_flatten(whole)])
 
 
 def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
@@ -125,6 +148,8 @@ def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
         raise InputError(f"record {row + 1}: has an item that is null; leave it out")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
+    if values.type == pa.string_view():
+        values = values.cast(pa.large_string())
     encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     kind = encoded.dictionary.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
@@ -150,7 +175,8 @@ def _from_rows(persons: pa.ChunkedArray, items: pa.ChunkedArray) -> ReadRecords:
         row = _first_null(column)
         if row is not None:
             raise InputError(f"row {row + 1}: the {name} is null; leave the row out")
-    encoded = persons.combine_chunks().dictionary_encode()
+    whole = persons.combine_chunks()
+    encoded = (whole.cast(pa.large_string()) if whole.type == pa.string_view() else whole).dictionary_encode()
     kinds = encoded.dictionary.dictionary_encode().indices.to_numpy(zero_copy_only=False)  # it may list somebody twice
     people = kinds[encoded.indices.to_numpy(zero_copy_only=False)].astype(np.int64)
     codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1))
@@ -168,9 +194,13 @@ def _from_python(records: list[Any]) -> ReadRecords:
     if records and all(isinstance(record, tuple) and len(record) == 2 for record in records):
         persons, items = zip(*records, strict=True)
         return _from_rows(pa.chunked_array([_texts(persons, "person")]), pa.chunked_array([_texts(items, "item")]))
+    if records and all(_is_pair(record) for record in records):
+        raise InputError(
+            "records: every one is a list of two; give tuples if they are (person, item) rows, sets if they are sets"
+        )
     lists = []
     for number, record in enumerate(records):
-        if isinstance(record, (str, bytes)) or not isinstance(record, Iterable):
+        if isinstance(record, (str, bytes, Mapping)) or not isinstance(record, Iterable):
             raise InputError(f"record {number + 1}: is no set of items; {_MANY}")
         lists.append(list(record))
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(one) for one in lists], dtype=np.int64)))
@@ -180,6 +210,11 @@ def _from_python(records: list[Any]) -> ReadRecords:
         row = int(np.searchsorted(starts, wrong, side="right") - 1)
         raise InputError(f"record {row + 1}: has an item that is neither text nor a whole number")
     return ReadRecords(starts, *_encoded(_as_text(flat), starts))
+
+
+def _is_pair(record: object) -> bool:
+    """Whether it may be a row as well as a set: who a person is must never be published as an item."""
+    return isinstance(record, (list, np.ndarray)) and len(record) == 2
 
 
 def _is_item(item: object) -> bool:

@@ -110,19 +110,24 @@ class KmResult:
         not find out how many items somebody had.
         """
         seed = self.certificate.seed
-        starts, blocks = self._data.generalized(self._partition.block_of)
+        starts, blocks, labels = self._by_label()
         first, second = np.empty(len(self), np.uint64), np.empty(len(self), np.uint64)
         fingerprint_rows(starts, blocks, first, second)
         coins = np.random.Generator(np.random.PCG64(coin_key(seed, b"", "shuffle").tolist()))
         order = np.lexsort((second, first, np.diff(starts)))[coins.permutation(len(self))]
-        return self._table(*_gathered(starts, blocks, order.astype(np.int64)), column)
+        starts, blocks = _gathered(starts, blocks, order.astype(np.int64))
+        values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(labels, pa.string()))
+        return pa.table({column: pa.LargeListArray.from_arrays(pa.array(starts), values.cast(pa.large_string()))})
 
-    def _table(self, starts: Ints, blocks: Codes, column: str) -> pa.Table:
-        numbers, codes = np.unique(blocks, return_inverse=True)
-        labels = pa.array([self._partition.label(block) for block in numbers.tolist()], pa.string())
-        values = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), labels).cast(pa.large_string())
-        lists = pa.LargeListArray.from_arrays(pa.array(starts), values)
-        return pa.table({column: lists})
+    def _by_label(self) -> tuple[Ints, Codes, list[str]]:
+        """The generalized sets, with blocks numbered and every set sorted by label, and the labels."""
+        block_of = self._partition.block_of
+        numbers, places = np.unique(block_of, return_inverse=True)
+        names = [self._partition.label(block) for block in numbers.tolist()]
+        order = sorted(range(len(names)), key=names.__getitem__)
+        ranks = np.empty(len(names), np.int32)
+        ranks[order] = np.arange(len(names), dtype=np.int32)
+        return *self._data.generalized(ranks[places]), [names[place] for place in order]
 
     def _labels(self) -> dict[int, str]:
         return {block: self._partition.label(block) for block in np.unique(self._partition.block_of).tolist()}
@@ -146,10 +151,10 @@ class KmResult:
     def without(self, rows: Iterable[int]) -> KmResult:
         """The same records but some, counted from 0 in input order: not certified yet, since all sizes may change."""
         keep = np.ones(len(self._data), np.bool_)
-        dropped = np.fromiter(rows, np.int64)
-        if ((dropped < 0) | (dropped >= len(keep))).any():
-            raise InputError(f"rows: must be from 0 to {len(keep) - 1:,}, counted in input order")
-        keep[dropped] = False
+        for row in rows:  # a mask of true and false would be taken for the rows 1 and 0
+            if not isinstance(row, (int, np.integer)) or isinstance(row, bool) or not 0 <= row < len(keep):
+                raise InputError(f"rows: must be whole numbers from 0 to {len(keep) - 1:,}, counted in input order")
+            keep[row] = False
         self._method.check_enough(int(keep.sum()))
         order = np.flatnonzero(keep[self._data.order])
         starts, items = _gathered(*self._data.sets, order[np.argsort(self._data.order[order])])

@@ -158,7 +158,7 @@ class Search:
     def settle_sampled(self, size: int, *purpose: str | int) -> None:
         """Join until twice as many samples pass in a row as the bound asks for; other proposals are used as well."""
         for by_person in self._settings.by_person:
-            draw = self.drawing(size, "search", *purpose, by_person=by_person, samples_only=False)
+            draw = self.drawing(size, "search", *purpose, by_person=by_person, samples_only=False, may_chain=True)
             wanted, number = _IN_A_ROW * self._settings.promise(size).samples, 0
             while draw is not None:
                 self.tell("sampling", size)
@@ -168,13 +168,15 @@ class Search:
                 self.mend(drawn.violation, draw.k)
                 number = drawn.end
 
-    def drawing(self, size: int, *purpose: str | int, by_person: bool, samples_only: bool) -> Draws | None:
+    def drawing(
+        self, size: int, *purpose: str | int, by_person: bool, samples_only: bool, may_chain: bool = False
+    ) -> Draws | None:
         """How to draw itemsets of a size; None when nobody has so many items."""
         key = coin_key(self._settings.seed, self.data.fingerprint, size, by_person, *purpose)
         draws = make_draws(self.data, size, self._settings.k[size - 1], key, by_person=by_person)
         if draws is None:
             return None
-        if self._settings.sampler == "chain" and not by_person:
+        if may_chain and self._settings.sampler == "chain" and not by_person:
             draws = as_chain(self.data, draws)
         return draws._replace(samples_only=samples_only)
 
