@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -292,3 +293,23 @@ def test_certifying_through_a_result():
     assert reasons == {"size 2: a sample was found that fits fewer than 2 records"}
     assert naive.is_plausible(passed, runs, chance_of(share, naive.uniform(share, 2), 0.5), doubt=1e-4)
     assert clopper_pearson(passed, runs)[0] <= promise(0.5).delta
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_the_chain_overlooks_is_not_certified(seed):
+    """One long record among many short ones is hardly ever proposed by the chain, and it seems to be at rest."""
+    items = [f"a{number}" for number in range(10)]
+    records = [{items[step % 10], items[(step + 1) % 10]} for step in range(400)] + [set(items)]
+    method = shoal.KmAnonymity(
+        5, 2, 0.9, generalize=shoal.Hierarchy.balanced(items, 2), counted=0, sampler="chain", trials=1, seed=seed
+    )
+    result = method.anonymize(records)
+    label = {item: name for name, block in result.blocks.items() for item in block}
+    pairs = list(combinations(items, 2))
+    few = [pair for pair in pairs if sum({label[item] for item in pair} <= shown for shown in result.records) < 5]
+    assert len(few) / len(pairs) <= result.certificate.sizes[1].epsilon
+
+
+def test_a_chain_that_never_moves_is_at_rest():
+    assert geweke(np.log(np.full(128, 0.4))) == 0
+    assert geweke(np.log(np.full(256, 0.4))) == 0
