@@ -86,6 +86,7 @@ def test_sets_leave_with_certificate_and_blocks(stage: Scene) -> None:
     assert (summary["items"], summary["blocks_before"], summary["blocks_after"]) == (6, 6, len(beside(stage, "blocks")))
     certificate = beside(stage, "certificate")
     assert certificate["error"] == summary["error"] > 0
+    assert certificate["error"] == float(f"{certificate['error']:.2g}"), "all digits could be solved for rare items"
     assert [size["how"] for size in certificate["sizes"]] == ["counted", "counted"]
     assert "at least 2 people" in certificate["statement"]
     assert certificate["settings"]["k"] == [2, 2]
@@ -216,6 +217,16 @@ def test_apriori(stage: Scene) -> None:
     assert ended.code == 0, ended.err
     assert hides(shown(stage), 2, 2)
     assert beside(stage, "certificate")["method"] == "k^m-apriori"
+
+
+@pytest.mark.parametrize("is_apriori", [False, True])
+def test_the_certificate_names_one_seed(stage: Scene, is_apriori: bool) -> None:
+    if is_apriori:
+        ask_for_apriori(stage)
+    stage.sections["anonymize"]["seed"] = 7
+    assert stage.run("--quiet").code == 0
+    certificate = beside(stage, "certificate")
+    assert certificate["seed"] == certificate["settings"]["seed"] == 7
 
 
 def test_sampled_sizes_are_said_to_be(stage: Scene) -> None:

@@ -46,6 +46,15 @@ _METHODS: Final = {
 """They compile much, so they load when they are needed."""
 
 
+def published_error(error: float) -> float:
+    """The error as it may be told: to all its digits, it could be solved for how often rare items occur.
+
+    >>> published_error(0.123456), published_error(1234.5), published_error(0.0)
+    (0.12, 1200.0, 0.0)
+    """
+    return float(f"{error:.2g}")
+
+
 def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
     """The items the generalization lists; None where it takes any."""
     tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
@@ -173,7 +182,7 @@ class SetRun:
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
         summary.blocks_after, summary.blocks_used = len(blocks), len(set(shown.items.tolist()))
-        summary.error = result.error
+        summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
         summary.statement = result.certificate.statement
@@ -182,6 +191,7 @@ class SetRun:
     def _certificate(self, certificate: Any) -> dict[str, Any]:
         """What may be published beside the release: not the fingerprint of the data, which could be tried out."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
+        content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
         return {
             "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
