@@ -304,13 +304,91 @@ def test_bad_lists(stage: Scene) -> None:
     assert found == [
         (1, "there is no item"),
         (2, "there is no item"),
-        (3, "an item is null or empty"),
+        (3, "an item is null, empty or blank"),
         (4, "not a value of type list<item: string>"),
         (5, "an object or a list where a single value is needed"),
-        (6, "an item is null or empty"),
+        (6, "an item is null, empty or blank"),
         (6, "an item is not in the hierarchy"),
     ]
     assert (ended.summary["released"], ended.summary["empty_records"]) == (len(rows) + 2, 4)
+
+
+def test_items_that_are_no_names(stage: Scene) -> None:
+    """Fractions, 1.0, numbers beyond 64 bits and truth values are no items."""
+    del stage.sections["stream"]
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    rows = [json.dumps({"site": items}) for items in SETS.values()] + ['{"site": [7, "a"]}', '{"site": [7]}']
+    bad = ["1.0", "2.5", "100000000000000000000", "-9223372036854775809", "true"]
+    stage.write("in.jsonl", "".join(f"{row}\n" for row in [f'{{"site": ["a", {item}]}}' for item in bad] + rows))
+    stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    letters = stage.letters("out.jsonl.dead.jsonl")
+    assert [letter["row"] for letter in letters] == [1, 2, 3, 4, 5]
+    assert {letter["reason"].split(";")[0] for letter in letters} == {
+        "an item is neither text nor a whole number of up to 64 bits"
+    }
+    assert ended.summary["dead_by_reason"] == {"unreadable": 5}
+    assert sorted(item for items in beside(stage, "blocks").values() for item in items) == ["7", *"abcdef"]
+
+
+def test_single_items_that_are_no_names(stage: Scene) -> None:
+    """Also where they are the first: the column is one of whole numbers all the same."""
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    rows = ['{"user": "p0", "site": 2.5}', '{"user": "p0", "site": 1.0}']
+    rows += [json.dumps({"user": row["user"], "site": ord(row["site"])}) for row in ROWS]
+    stage.write("in.jsonl", "".join(f"{row}\n" for row in rows))
+    stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead"], ended.summary["items"]) == (2, 6)
+
+
+def test_nobody_is_called_nan(stage: Scene) -> None:
+    people = {person: float(place) for place, person in enumerate(SETS)}
+    table = {"user": [*(people[row["user"]] for row in ROWS), float("nan")], "site": [*(r["site"] for r in ROWS), "a"]}
+    stage.write("in.parquet", encode("parquet", pa.table(table)))
+    stage.sections["source"] = {"kind": "parquet", "path": "in.parquet"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead_by_reason"], ended.summary["records"]) == ({"null-person": 1}, 12)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u00a0", " \u2003"])
+@pytest.mark.parametrize(
+    "generalize",
+    [
+        {"balanced": 2},
+        {"hierarchy": {"kind": "suffix"}},
+        {"hierarchy": {"kind": "nested", "tree": TREE}},
+        {"graph": "edges.csv"},
+    ],
+)
+def test_blank_items_are_letters(stage: Scene, generalize: dict[str, Any], blank: str) -> None:
+    stage.write("edges.csv", "one,other\na,b\nb,c\nc,d\nd,e\ne,f\n")
+    stage.sections["anonymize"]["generalize"] = generalize
+    stage.write("in.csv", HEAD + f'p0,"{blank}"\n' + GOOD)
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead_by_reason"], ended.summary["released"]) == ({"null-item": 1}, 12)
+
+
+def test_a_blank_between_separators(stage: Scene) -> None:
+    del stage.sections["stream"]
+    stage.sections["source"]["separator"] = "|"
+    stage.write("in.csv", "site\n" + "a| |b\n" + "".join("|".join(items) + "\n" for items in SETS.values()))
+    ended = stage.run("--quiet", "--json")
+    assert (ended.code, ended.summary["released"]) == (0, 13)
+    (letter,) = stage.letters("out.jsonl.dead.jsonl")
+    assert "the rest of the row was used" in letter["reason"]
+
+
+def test_an_item_may_be_called_as_the_root_is(stage: Scene) -> None:
+    stage.sections["anonymize"] |= {"generalize": {"balanced": 2}, "k": 12, "m": 1}
+    stage.write("in.csv", HEAD + GOOD + "p0,*\np1,**\n")
+    ended = stage.run("--quiet")
+    assert ended.code == 0, ended.err
+    assert beside(stage, "blocks") == {"***": ["*", "**", *"abcdef"]}
 
 
 def test_rows_are_kept_on_request(stage: Scene) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Final
@@ -53,6 +53,18 @@ def published_error(error: float) -> float:
     (0.12, 1200.0, 0.0)
     """
     return float(f"{error:.2g}")
+
+
+def free_root(names: Collection[str]) -> str:
+    """A label for everything that no item has.
+
+    >>> free_root(["a"]), free_root(["a", "*"])
+    ('*', '**')
+    """
+    taken, root = set(names), "*"
+    while root in taken:
+        root += "*"
+    return root
 
 
 def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
@@ -149,7 +161,8 @@ class SetRun:
         parameters = self.policy.parameters()
         if "generalize" not in parameters:
             assert self.method.generalize.balanced is not None
-            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced)
+            root = free_root(sets.names)
+            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced, root)
         self._check_labels(sets.names)
         self._check_labels(getattr(parameters["generalize"], "labels", ()))
         module, name = _METHODS[self.method.METHOD]
