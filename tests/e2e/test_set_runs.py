@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.errors import ShoalError
+from shoal.errors import OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline import Pipeline
@@ -409,6 +409,7 @@ def fails(stage: Scene, ended: Ended, code: int, *words: str) -> None:
         assert word in ended.err
     assert not (stage.folder / "out.jsonl").exists()
     assert not (stage.folder / "out.jsonl.certificate.json").exists()
+    assert not outputs(stage.folder), "what was begun is gone"
 
 
 def test_fewer_than_k_records(stage: Scene) -> None:
@@ -418,7 +419,7 @@ def test_fewer_than_k_records(stage: Scene) -> None:
 
 def test_no_usable_row(stage: Scene) -> None:
     stage.write("in.csv", HEAD + "p0,zzz\n")
-    fails(stage, stage.run("--quiet"), 1, "none of 1 rows gives an item", "dead.jsonl")
+    fails(stage, stage.run("--quiet"), 1, "none of 1 rows gives an item (1 unknown-item)", "shoal doctor")
 
 
 def test_an_input_that_breaks_off_publishes_nothing(stage: Scene) -> None:
@@ -523,7 +524,53 @@ def test_stopped_while_deciding(stage: Scene) -> None:
     stage.write_policy()
     with pytest.raises(KeyboardInterrupt):
         Pipeline.from_policy(stage.policy).run(Dying())
-    assert {name: data for name, data in outputs(stage.folder).items() if not name.endswith(".partial")} == before
+    assert outputs(stage.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("section", "change"),
+    [
+        ("anonymize", {"k": 13}),
+        ("anonymize", {"item": "nowhere"}),
+        ("sink", {"kind": "csv", "separator": "b"}),
+        ("source", {"path": "broken.csv.gz"}),
+        ("source", {"path": "useless.csv"}),
+    ],
+)
+def test_a_run_that_fails_leaves_an_earlier_release_as_it_is(
+    stage: Scene, section: str, change: dict[str, Any]
+) -> None:
+    stage.sections["trace"] = {"path": "out.trace.parquet"}
+    stage.write("in.csv", HEAD + "p0,zzz\n" + GOOD)
+    assert stage.run("--quiet").code == 0
+    before = outputs(stage.folder)
+    assert before["out.jsonl.dead.jsonl"]
+    stage.write("broken.csv.gz", encode("csv.gz", ROWS)[:-20])
+    stage.write("useless.csv", HEAD + "p0,yyy\np1,yyy\n")
+    stage.sections[section] |= change
+    assert stage.run("--quiet").code
+    assert outputs(stage.folder) == before
+
+
+def test_no_space_for_what_stands_beside(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stage.run("--quiet").code == 0
+    before = outputs(stage.folder)
+
+    def full(self: Any) -> int:
+        raise OutputError("there is no space left on the disk")
+
+    monkeypatch.setattr("shoal.sinks.files.FileSink.commit", full)
+    ended = stage.run("--quiet")
+    assert ended.code == 1
+    assert outputs(stage.folder) == before
+
+
+def test_interrupted(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.cli.showing.LineObserver.deciding", Dying.deciding)
+    ended = stage.run("--quiet")
+    assert ended.code == 130
+    assert ended.err == "shoal: interrupted; nothing was published; the next run starts over\n"
+    assert not outputs(stage.folder)
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["alone", "after an earlier run"])
@@ -533,7 +580,7 @@ def test_killed_at_any_renaming(stage: Scene, monkeypatch: pytest.MonkeyPatch, b
     whole = _certified(stage, k=3)
     earlier = _certified(stage, k=2)
     rename = os.replace
-    for step in range(5):
+    for step in range(6):
         if before:
             assert _certified(stage, k=2) == earlier
         else:
@@ -551,14 +598,14 @@ def test_killed_at_any_renaming(stage: Scene, monkeypatch: pytest.MonkeyPatch, b
         stage.write_policy()
         with monkeypatch.context() as patched:
             patched.setattr(os, "replace", die)
-            if step < 4:
+            if step < 5:
                 with pytest.raises(KeyboardInterrupt):
                     Pipeline.from_policy(stage.policy).run()
             else:
                 Pipeline.from_policy(stage.policy).run()
         if (stage.folder / "out.jsonl").exists():
             assert {name: outputs(stage.folder)[name] for name in whole} == whole
-            assert step == 4
+            assert step == 5
 
 
 def _certified(stage: Scene, k: int) -> dict[str, bytes]:

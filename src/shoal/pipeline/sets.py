@@ -14,9 +14,8 @@ from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
-from shoal.pipeline.building import make_files, make_outlet, make_trace_outlet
+from shoal.pipeline.building import make_files, make_whole_outlet, make_whole_trace
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
     DEFAULT_SEPARATOR,
@@ -34,7 +33,7 @@ from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
-from shoal.sinks.files import FileSink
+from shoal.sinks.files import FileSink, check_target
 from shoal.sinks.folders import sync_folder
 from shoal.sinks.streams import output_error
 from shoal.vault.keys import secret_from_environment
@@ -110,23 +109,26 @@ class SetRun:
             sets = self._read()
             result = self._decide(sets)
             self._publish(sets, result)
+            stack.pop_all()  # all is finished: there is nothing to take back
         self.summary.seconds = time.perf_counter() - self.started
         return self.summary
 
     def _open(self, stack: ExitStack) -> None:
         """Open what is written to first: nobody wants to learn after an hour that the folder is read-only."""
         policy, key = self.policy, secret_from_environment()
+        self.undo = stack
         self.files = make_files(policy)
-        self.letters = DeadLetters(policy.dead_letters.path.path, keep_rows=policy.dead_letters.keep_rows, secret=key)
-        self.rows: Outlet = make_outlet(policy, resumable=False)
-        self.trace: Outlet | None = None
-        if policy.trace is not None:
-            self.trace = make_trace_outlet(policy.trace.path.path, resumable=False, secret=key)
+        for ending in self.method.beside_sink():
+            check_target(beside(policy.sink.path, ending).path)
+        self.rows = make_whole_outlet(policy)
+        self.trace = make_whole_trace(policy.trace.path.path, key) if policy.trace is not None else None
         for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
             if outlet is not None:
-                stack.callback(outlet.close)
+                stack.callback(outlet.discard)
                 outlet.open(schema, None)
-        stack.callback(self.letters.close)
+        letters = policy.dead_letters
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, in_place=False)
+        stack.callback(self.letters.discard)
         self.letters.open(None)
 
     # ---- reading
@@ -144,7 +146,10 @@ class SetRun:
         summary.files, summary.records, summary.empty_records = len(self.files), read.records, read.records - len(sets)
         summary.items = len(read.names)
         if not len(sets):
-            raise InputError(f"none of {reader.rows:,} rows gives an item; see {summary.dead_letters}")
+            why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
+            raise InputError(
+                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
+            )
         return sets
 
     def _note_reading(self, reader: SetReader) -> None:
@@ -219,7 +224,7 @@ class SetRun:
             self.trace.write(trace_table(shown, order, self.summary.records))
             self.trace.commit()
         self.rows.commit()
-        sinks = [_written(beside(self.policy.sink.path, ending), content) for ending, content in beside_it.items()]
+        sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
         _remove(self.policy.sink.path)
         for sink in sinks:
             sink.finish()
@@ -227,13 +232,13 @@ class SetRun:
             if outlet is not None:
                 outlet.finish()
 
-
-def _written(place: Location, content: Mapping[str, Any]) -> FileSink:
-    """JSON on the disk, not yet under its name."""
-    sink = FileSink(place.path)
-    sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sink.commit()
-    return sink
+    def _written(self, place: Location, content: Mapping[str, Any]) -> FileSink:
+        """JSON on the disk, not yet under its name."""
+        sink = FileSink(place.path)
+        self.undo.callback(sink.discard)
+        sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sink.commit()
+        return sink
 
 
 def _remove(place: Location) -> None:
