@@ -667,6 +667,45 @@ def test_doctor_finds_what_would_fail(stage: Scene, section: str, change: dict[s
     assert words in ended.out.decode()
 
 
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        ("sink", "out.jsonl"),
+        ("sink", "out.jsonl.certificate.json"),
+        ("sink", "out.jsonl.blocks.json"),
+        ("dead letters", "out.jsonl.dead.jsonl"),
+        ("trace", "trace.parquet"),
+    ],
+)
+def test_a_folder_in_the_way(stage: Scene, section: str, name: str) -> None:
+    stage.sections["trace"] = {"path": "trace.parquet"}
+    (stage.folder / name).mkdir()
+    (stage.folder / name / "part-00000.jsonl").write_text("of somebody else")
+    ended = stage.run("--quiet")
+    assert ended.code == 1
+    assert f"{name}: is a folder where a file is needed" in ended.err
+    assert "should not have happened" not in ended.err
+    assert os.listdir(stage.folder / name) == ["part-00000.jsonl"]
+    ended = shoal("doctor", stage.policy)
+    assert ended.code == 1
+    assert f"{name}: is a folder where a file is needed" in ended.out.decode()
+    assert not list(stage.folder.glob("*.partial"))
+
+
+def test_many_dead_letters_are_a_warning(stage: Scene) -> None:
+    del stage.sections["stream"]
+    stage.sections["source"]["separator"] = ";"
+    stage.write("in.csv", "site\n" + "".join("|".join(items) + "\n" for items in SETS.values()) + "c\na\na\na\n")
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    (warning,) = ended.summary["warnings"]
+    assert warning.startswith("10 dead letters of 16 rows (10 unknown-item)")
+    assert f"shoal: warning: {warning}" in ended.err
+    assert f"warning        {warning}" in stage.run("--quiet").out.decode()
+    stage.sections["source"]["separator"] = "|"
+    assert stage.run("--quiet", "--json").summary["warnings"] == []
+
+
 def test_doctor_says_where_m_asks_for_nothing(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"m": 9}
     stage.write_policy()

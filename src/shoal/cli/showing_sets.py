@@ -30,6 +30,7 @@ def set_lines(summary: SetSummary) -> list[str]:
         f"certificate    {summary.certificate_file}",
         f"blocks         {summary.blocks_file}  (which items a label stands for)",
     ]
+    lines += [f"warning        {warning}" for warning in summary.warnings]
     if summary.dead:
         lines.append(f"dead letters   {summary.dead_letters}")
     if summary.trace:

@@ -45,6 +45,9 @@ _METHODS: Final = {
 """They compile much, so they load when they are needed."""
 
 
+_MANY_REFUSED: Final = 0.05
+
+
 def published_error(error: float) -> float:
     """The error as it may be told: to all its digits, it could be solved for how often rare items occur.
 
@@ -150,7 +153,19 @@ class SetRun:
             raise InputError(
                 f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
             )
+        self._warn_of_refused()
         return sets
+
+    def _warn_of_refused(self) -> None:
+        summary = self.summary
+        if summary.dead > _MANY_REFUSED * summary.rows_in:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
+            warning = (
+                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not in what is "
+                "published; are [source] separator, the columns and the generalization the right ones?"
+            )
+            summary.warnings.append(warning)
+            self.observer.warn(warning)
 
     def _note_reading(self, reader: SetReader) -> None:
         summary = self.summary
