@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -62,3 +63,27 @@ def test_rows_leave_while_the_pipe_is_open(tmp_path, kind, pieces, types):
         assert process.wait() == 0
         watchdog.cancel()
     assert [line.split(b",")[0].strip(b'"') for line in seen] == [b"ts", b"1", b"2"]
+
+
+TELLING = """
+import sys
+from unittest.mock import patch
+from shoal.cli import app
+with patch.object(app, "app", lambda *_, **__: print("x" * {length}) or {code}):
+    app.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("length", "code", "expected"), [(10, 0, 0), (10, 1, 1), (10, 2, 2), (10**6, 0, 141), (10**6, 1, 141)]
+)
+def test_a_reader_who_goes_away_changes_no_verdict(length, code, expected):
+    """Short reports are written at the end, when the verdict is known; long ones before."""
+    command = [sys.executable, "-c", TELLING.format(length=length, code=code)]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == expected

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.errors import ShoalError
+from shoal.errors import OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline import Pipeline
@@ -86,6 +86,7 @@ def test_sets_leave_with_certificate_and_blocks(stage: Scene) -> None:
     assert (summary["items"], summary["blocks_before"], summary["blocks_after"]) == (6, 6, len(beside(stage, "blocks")))
     certificate = beside(stage, "certificate")
     assert certificate["error"] == summary["error"] > 0
+    assert certificate["error"] == float(f"{certificate['error']:.2g}"), "all digits could be solved for rare items"
     assert [size["how"] for size in certificate["sizes"]] == ["counted", "counted"]
     assert "at least 2 published records" in certificate["statement"]
     assert certificate["settings"]["k"] == [2, 2]
@@ -218,6 +219,16 @@ def test_apriori(stage: Scene) -> None:
     assert beside(stage, "certificate")["method"] == "k^m-apriori"
 
 
+@pytest.mark.parametrize("is_apriori", [False, True])
+def test_the_certificate_names_one_seed(stage: Scene, is_apriori: bool) -> None:
+    if is_apriori:
+        ask_for_apriori(stage)
+    stage.sections["anonymize"]["seed"] = 7
+    assert stage.run("--quiet").code == 0
+    certificate = beside(stage, "certificate")
+    assert certificate["seed"] == certificate["settings"]["seed"] == 7
+
+
 def test_sampled_sizes_are_said_to_be(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"sigma": 0.9, "counted": 1, "adversary": "both", "joint": True}
     ended = stage.run("--quiet")
@@ -293,13 +304,91 @@ def test_bad_lists(stage: Scene) -> None:
     assert found == [
         (1, "there is no item"),
         (2, "there is no item"),
-        (3, "an item is null or empty"),
+        (3, "an item is null, empty or blank"),
         (4, "not a value of type list<item: string>"),
         (5, "an object or a list where a single value is needed"),
-        (6, "an item is null or empty"),
+        (6, "an item is null, empty or blank"),
         (6, "an item is not in the hierarchy"),
     ]
     assert (ended.summary["released"], ended.summary["empty_records"]) == (len(rows) + 2, 4)
+
+
+def test_items_that_are_no_names(stage: Scene) -> None:
+    """Fractions, 1.0, numbers beyond 64 bits and truth values are no items."""
+    del stage.sections["stream"]
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    rows = [json.dumps({"site": items}) for items in SETS.values()] + ['{"site": [7, "a"]}', '{"site": [7]}']
+    bad = ["1.0", "2.5", "100000000000000000000", "-9223372036854775809", "true"]
+    stage.write("in.jsonl", "".join(f"{row}\n" for row in [f'{{"site": ["a", {item}]}}' for item in bad] + rows))
+    stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    letters = stage.letters("out.jsonl.dead.jsonl")
+    assert [letter["row"] for letter in letters] == [1, 2, 3, 4, 5]
+    assert {letter["reason"].split(";")[0] for letter in letters} == {
+        "an item is neither text nor a whole number of up to 64 bits"
+    }
+    assert ended.summary["dead_by_reason"] == {"unreadable": 5}
+    assert sorted(item for items in beside(stage, "blocks").values() for item in items) == ["7", *"abcdef"]
+
+
+def test_single_items_that_are_no_names(stage: Scene) -> None:
+    """Also where they are the first: the column is one of whole numbers all the same."""
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    rows = ['{"user": "p0", "site": 2.5}', '{"user": "p0", "site": 1.0}']
+    rows += [json.dumps({"user": row["user"], "site": ord(row["site"])}) for row in ROWS]
+    stage.write("in.jsonl", "".join(f"{row}\n" for row in rows))
+    stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead"], ended.summary["items"]) == (2, 6)
+
+
+def test_nobody_is_called_nan(stage: Scene) -> None:
+    people = {person: float(place) for place, person in enumerate(SETS)}
+    table = {"user": [*(people[row["user"]] for row in ROWS), float("nan")], "site": [*(r["site"] for r in ROWS), "a"]}
+    stage.write("in.parquet", encode("parquet", pa.table(table)))
+    stage.sections["source"] = {"kind": "parquet", "path": "in.parquet"}
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead_by_reason"], ended.summary["records"]) == ({"null-person": 1}, 12)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u00a0", " \u2003"])
+@pytest.mark.parametrize(
+    "generalize",
+    [
+        {"balanced": 2},
+        {"hierarchy": {"kind": "suffix"}},
+        {"hierarchy": {"kind": "nested", "tree": TREE}},
+        {"graph": "edges.csv"},
+    ],
+)
+def test_blank_items_are_letters(stage: Scene, generalize: dict[str, Any], blank: str) -> None:
+    stage.write("edges.csv", "one,other\na,b\nb,c\nc,d\nd,e\ne,f\n")
+    stage.sections["anonymize"]["generalize"] = generalize
+    stage.write("in.csv", HEAD + f'p0,"{blank}"\n' + GOOD)
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    assert (ended.summary["dead_by_reason"], ended.summary["released"]) == ({"null-item": 1}, 12)
+
+
+def test_a_blank_between_separators(stage: Scene) -> None:
+    del stage.sections["stream"]
+    stage.sections["source"]["separator"] = "|"
+    stage.write("in.csv", "site\n" + "a| |b\n" + "".join("|".join(items) + "\n" for items in SETS.values()))
+    ended = stage.run("--quiet", "--json")
+    assert (ended.code, ended.summary["released"]) == (0, 13)
+    (letter,) = stage.letters("out.jsonl.dead.jsonl")
+    assert "the rest of the row was used" in letter["reason"]
+
+
+def test_an_item_may_be_called_as_the_root_is(stage: Scene) -> None:
+    stage.sections["anonymize"] |= {"generalize": {"balanced": 2}, "k": 12, "m": 1}
+    stage.write("in.csv", HEAD + GOOD + "p0,*\np1,**\n")
+    ended = stage.run("--quiet")
+    assert ended.code == 0, ended.err
+    assert beside(stage, "blocks") == {"***": ["*", "**", *"abcdef"]}
 
 
 def test_rows_are_kept_on_request(stage: Scene) -> None:
@@ -320,6 +409,7 @@ def fails(stage: Scene, ended: Ended, code: int, *words: str) -> None:
         assert word in ended.err
     assert not (stage.folder / "out.jsonl").exists()
     assert not (stage.folder / "out.jsonl.certificate.json").exists()
+    assert not outputs(stage.folder), "what was begun is gone"
 
 
 def test_fewer_than_k_records(stage: Scene) -> None:
@@ -329,7 +419,7 @@ def test_fewer_than_k_records(stage: Scene) -> None:
 
 def test_no_usable_row(stage: Scene) -> None:
     stage.write("in.csv", HEAD + "p0,zzz\n")
-    fails(stage, stage.run("--quiet"), 1, "none of 1 rows gives an item", "dead.jsonl")
+    fails(stage, stage.run("--quiet"), 1, "none of 1 rows gives an item (1 unknown-item)", "shoal doctor")
 
 
 def test_an_input_that_breaks_off_publishes_nothing(stage: Scene) -> None:
@@ -434,7 +524,53 @@ def test_stopped_while_deciding(stage: Scene) -> None:
     stage.write_policy()
     with pytest.raises(KeyboardInterrupt):
         Pipeline.from_policy(stage.policy).run(Dying())
-    assert {name: data for name, data in outputs(stage.folder).items() if not name.endswith(".partial")} == before
+    assert outputs(stage.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("section", "change"),
+    [
+        ("anonymize", {"k": 13}),
+        ("anonymize", {"item": "nowhere"}),
+        ("sink", {"kind": "csv", "separator": "b"}),
+        ("source", {"path": "broken.csv.gz"}),
+        ("source", {"path": "useless.csv"}),
+    ],
+)
+def test_a_run_that_fails_leaves_an_earlier_release_as_it_is(
+    stage: Scene, section: str, change: dict[str, Any]
+) -> None:
+    stage.sections["trace"] = {"path": "out.trace.parquet"}
+    stage.write("in.csv", HEAD + "p0,zzz\n" + GOOD)
+    assert stage.run("--quiet").code == 0
+    before = outputs(stage.folder)
+    assert before["out.jsonl.dead.jsonl"]
+    stage.write("broken.csv.gz", encode("csv.gz", ROWS)[:-20])
+    stage.write("useless.csv", HEAD + "p0,yyy\np1,yyy\n")
+    stage.sections[section] |= change
+    assert stage.run("--quiet").code
+    assert outputs(stage.folder) == before
+
+
+def test_no_space_for_what_stands_beside(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stage.run("--quiet").code == 0
+    before = outputs(stage.folder)
+
+    def full(self: Any) -> int:
+        raise OutputError("there is no space left on the disk")
+
+    monkeypatch.setattr("shoal.sinks.files.FileSink.commit", full)
+    ended = stage.run("--quiet")
+    assert ended.code == 1
+    assert outputs(stage.folder) == before
+
+
+def test_interrupted(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.cli.showing.LineObserver.deciding", Dying.deciding)
+    ended = stage.run("--quiet")
+    assert ended.code == 130
+    assert ended.err == "shoal: interrupted; nothing was published; the next run starts over\n"
+    assert not outputs(stage.folder)
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["alone", "after an earlier run"])
@@ -444,7 +580,7 @@ def test_killed_at_any_renaming(stage: Scene, monkeypatch: pytest.MonkeyPatch, b
     whole = _certified(stage, k=3)
     earlier = _certified(stage, k=2)
     rename = os.replace
-    for step in range(5):
+    for step in range(6):
         if before:
             assert _certified(stage, k=2) == earlier
         else:
@@ -462,14 +598,14 @@ def test_killed_at_any_renaming(stage: Scene, monkeypatch: pytest.MonkeyPatch, b
         stage.write_policy()
         with monkeypatch.context() as patched:
             patched.setattr(os, "replace", die)
-            if step < 4:
+            if step < 5:
                 with pytest.raises(KeyboardInterrupt):
                     Pipeline.from_policy(stage.policy).run()
             else:
                 Pipeline.from_policy(stage.policy).run()
         if (stage.folder / "out.jsonl").exists():
             assert {name: outputs(stage.folder)[name] for name in whole} == whole
-            assert step == 4
+            assert step == 5
 
 
 def _certified(stage: Scene, k: int) -> dict[str, bytes]:
@@ -529,6 +665,45 @@ def test_doctor_finds_what_would_fail(stage: Scene, section: str, change: dict[s
     ended = shoal("doctor", stage.policy)
     assert ended.code == 1
     assert words in ended.out.decode()
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        ("sink", "out.jsonl"),
+        ("sink", "out.jsonl.certificate.json"),
+        ("sink", "out.jsonl.blocks.json"),
+        ("dead letters", "out.jsonl.dead.jsonl"),
+        ("trace", "trace.parquet"),
+    ],
+)
+def test_a_folder_in_the_way(stage: Scene, section: str, name: str) -> None:
+    stage.sections["trace"] = {"path": "trace.parquet"}
+    (stage.folder / name).mkdir()
+    (stage.folder / name / "part-00000.jsonl").write_text("of somebody else")
+    ended = stage.run("--quiet")
+    assert ended.code == 1
+    assert f"{name}: is a folder where a file is needed" in ended.err
+    assert "should not have happened" not in ended.err
+    assert os.listdir(stage.folder / name) == ["part-00000.jsonl"]
+    ended = shoal("doctor", stage.policy)
+    assert ended.code == 1
+    assert f"{name}: is a folder where a file is needed" in ended.out.decode()
+    assert not list(stage.folder.glob("*.partial"))
+
+
+def test_many_dead_letters_are_a_warning(stage: Scene) -> None:
+    del stage.sections["stream"]
+    stage.sections["source"]["separator"] = ";"
+    stage.write("in.csv", "site\n" + "".join("|".join(items) + "\n" for items in SETS.values()) + "c\na\na\na\n")
+    ended = stage.run("--quiet", "--json")
+    assert ended.code == 0, ended.err
+    (warning,) = ended.summary["warnings"]
+    assert warning.startswith("10 dead letters of 16 rows (10 unknown-item)")
+    assert f"shoal: warning: {warning}" in ended.err
+    assert f"warning        {warning}" in stage.run("--quiet").out.decode()
+    stage.sections["source"]["separator"] = "|"
+    assert stage.run("--quiet", "--json").summary["warnings"] == []
 
 
 def test_doctor_says_where_m_asks_for_nothing(stage: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from typing import Final
 
 from cyclopts import App
 
@@ -29,21 +30,37 @@ app.command(demo)
 app.command(reproduce)
 
 
+_PIPE_CLOSED: Final = 141
+"""As a shell tells of whoever wrote to a reader that had gone: nothing was said about the run."""
+
+
 def main() -> None:
-    """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy."""
+    """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy.
+
+    Where the reader of standard output goes away (`| head`) that changes no verdict: it is the exit code all the same,
+    or 141 where the reader went before there was one.
+    """
+    code: object = _PIPE_CLOSED
     try:
-        code = app(sys.argv[1:], result_action="return_value")
+        code = _code()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _code() -> object:
+    try:
+        return app(sys.argv[1:], result_action="return_value")
     except ShoalError as error:
-        code = _say(error)
+        return _say(error)
     except KeyboardInterrupt:
         print("shoal: interrupted", file=sys.stderr)
-        code = 130
+        return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read standard output is gone
-        code = 1
+        raise
     except Exception as error:
-        code = _confess(error)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _confess(error)
 
 
 def _say(error: ShoalError) -> int:

@@ -22,7 +22,7 @@ def set_lines(summary: SetSummary) -> list[str]:
         f"items          {summary.items:>12,}  different ones, of {summary.blocks_before:,} that are known",
         f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "
         f"({summary.blocks_used:,} of them in use)",
-        f"error          {summary.error:>12,.4g}  {unit}",
+        f"error          {summary.error:>12,g}  {unit}",
         f"time           {summary.seconds:>12,.1f}  s",
         "promise",
         *(f"  {line}" for line in summary.statement.splitlines()),
@@ -30,6 +30,7 @@ def set_lines(summary: SetSummary) -> list[str]:
         f"certificate    {summary.certificate_file}",
         f"blocks         {summary.blocks_file}  (which items a label stands for)",
     ]
+    lines += [f"warning        {warning}" for warning in summary.warnings]
     if summary.dead:
         lines.append(f"dead letters   {summary.dead_letters}")
     if summary.trace:

@@ -20,6 +20,8 @@ def say_interrupted(policy: Policy) -> int:
 def _what_next(policy: Policy) -> str:
     if policy.checkpoint is not None:
         return "start the same command again, it goes on from the last checkpoint"
+    if not policy.anonymize.IS_STREAM:
+        return "nothing was published; the next run starts over"
     left = [str(path) for path in _unfinished(policy) if path.exists()]
     if not left:
         return "nothing was written"

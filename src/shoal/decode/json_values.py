@@ -13,6 +13,7 @@ from shoal.decode.base import Problem
 from shoal.decode.columns import cast_text
 
 _NESTED: Final = "an object or a list where a single value is needed"
+_NO_NAME: Final = "an item is neither text nor a whole number of up to 64 bits; write it as text"
 _EXACT: Final = 2**53  # integers up to here are exact as floats
 _NULL: Final = type(None)
 _FAST: Final = {
@@ -42,14 +43,34 @@ def infer(values: Sequence[Any]) -> pa.DataType:
     return pa.int64() if kinds == {int} else pa.float64()
 
 
-def json_column(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Problem]]:
-    """The values as a column; null and a problem where one does not fit."""
+def is_name(value: Any) -> bool:
+    """Whether a value can be the name of a thing; the parser reads whole numbers of more than 64 bits as floats."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def json_column(
+    values: list[Any], field: pa.Field, lines: Sequence[bytes | None], *, names_only: bool = False
+) -> tuple[Any, list[Problem]]:
+    """The values as a column; null and a problem where one does not fit, or is no name where all must be."""
+    if names_only:
+        wrong = [row for row, value in enumerate(values) if _has_others(value)]
+        for row in wrong:
+            values[row] = None
+        column, problems = json_column(values, field, lines)
+        return column, [*problems, *(Problem(row, field.name, _NO_NAME) for row in wrong)]
     if set(map(type, values)) <= _FAST.get(field.type, set()):
         try:
             return pa.array(values, type=field.type), []
         except (pa.ArrowInvalid, OverflowError):
             pass  # an integer of more than 64 bits
     return _each(values, field, lines)
+
+
+def _has_others(value: Any) -> bool:
+    """Whether there are single values that are no names."""
+    if isinstance(value, list):
+        return any(isinstance(one, float | bool) for one in value)
+    return isinstance(value, float | bool)
 
 
 def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Problem]]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
 from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
 from shoal.decode.columns import NOT_UTF8, first_problems, null_rows
-from shoal.decode.json_values import infer, json_column
+from shoal.decode.json_values import infer, is_name, json_column
 from shoal.errors import InputError
 
 _BATCH_ROWS: Final = 65_536
@@ -45,7 +45,8 @@ class JsonlDecoder(Decoder):
         Types of columns that the first records must have, but cannot tell the type of: numbers that happen to be
         whole, or null, so far.
     lists
-        Columns that may hold lists: one of the first records with a list makes it a column of lists of texts.
+        Columns of names of things, which may stand in lists: one of the first records with a list makes it a column of
+        lists of texts. Names are texts or whole numbers of up to 64 bits; other values are problems.
     """
 
     def __init__(
@@ -115,7 +116,10 @@ class JsonlDecoder(Decoder):
     def _guess(self, name: str, records: list[dict[str, Any]]) -> pa.DataType:
         values = [record.get(name) for record in records]
         has_lists = name in self._lists and any(isinstance(value, list) for value in values)
-        return pa.list_(pa.string()) if has_lists else infer(values)
+        if has_lists:
+            return pa.list_(pa.string())
+        names = [value for value in values if is_name(value)] if name in self._lists else []
+        return infer(names or values)
 
     def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
         """A key that no record has is a misspelt one, not a rare one."""
@@ -131,7 +135,7 @@ class JsonlDecoder(Decoder):
         columns = []
         for field in self.schema:
             values = [record.get(field.name) for record in records]
-            column, wrong = json_column(values, field, lines.texts)
+            column, wrong = json_column(values, field, lines.texts, names_only=field.name in self._lists)
             columns.append(column)
             problems += wrong
         first = first_problems(problems)

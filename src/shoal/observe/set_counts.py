@@ -24,6 +24,7 @@ class SetSummary(RunSummary):
     blocks_used: int = 0
     """Blocks that somebody's items are in."""
     error: float = 0.0
+    """To two digits: more could be solved for counts that the release hides."""
     error_kind: str = ""
     certificate: list[dict[str, Any]] = field(default_factory=list)
     """By size."""

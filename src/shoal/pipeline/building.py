@@ -92,11 +92,19 @@ def _arrow_encoder(policy: Policy) -> Encoder:
     return encoder_for("arrow-stream" if is_stream else "arrow")()
 
 
+def make_whole_outlet(policy: Policy) -> FileOutlet:
+    """Where rows go that are written all at once, to one file."""
+    return FileOutlet(_encoder(policy), FileSink(policy.sink.path.path))
+
+
+def make_whole_trace(path: Path, secret: Secret | None) -> FileOutlet:
+    """Where a trace goes that is written all at once."""
+    parquet = encoder_for("parquet")()
+    return FileOutlet(SealedEncoder(parquet, secret) if secret else parquet, FileSink(path, private=True))
+
+
 def make_trace_outlet(path: Path, *, resumable: bool, secret: Secret | None) -> Outlet:
     """Where the private trace goes: for its owner alone, sealed where a key was given."""
-    parquet = encoder_for("parquet")()
-    if secret is not None:
-        return FileOutlet(SealedEncoder(parquet, secret), FileSink(path, private=True))
-    if resumable:
-        return AssembledOutlet(parquet, path, private=True)
-    return FileOutlet(parquet, FileSink(path, private=True))
+    if resumable and secret is None:
+        return AssembledOutlet(encoder_for("parquet")(), path, private=True)
+    return make_whole_trace(path, secret)

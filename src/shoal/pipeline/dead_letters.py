@@ -21,10 +21,14 @@ class DeadLetters:
     ----------
     keep_rows
         Also keep the record itself, sealed where a key was given.
+    in_place
+        False: letters appear, and replace earlier ones, when all is finished.
     """
 
-    def __init__(self, path: Path, *, keep_rows: bool = False, secret: Secret | None = None) -> None:
-        self._sink = FileSink(path, private=True, in_place=True)
+    def __init__(
+        self, path: Path, *, keep_rows: bool = False, secret: Secret | None = None, in_place: bool = True
+    ) -> None:
+        self._sink = FileSink(path, private=True, in_place=in_place)
         self._secret = secret
         self.keep_rows = keep_rows
 
@@ -55,6 +59,10 @@ class DeadLetters:
 
     def clean(self) -> None:
         """Nothing is left over."""
+
+    def discard(self) -> None:
+        """Give up: letters that are not in place go."""
+        self._sink.discard()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -14,15 +14,18 @@ import pyarrow.compute as pc
 
 from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded
-from shoal.errors import InputError, ShoalError
+from shoal.errors import InputError, OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
+from shoal.policy.crosschecks import beside
+from shoal.policy.fields import Location
 from shoal.policy.method_base import MethodSection
 from shoal.policy.tuples import TupleSection
+from shoal.sinks.files import check_target
 from shoal.sources.files import InputFile
 from shoal.times import column_ns
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
@@ -88,8 +91,13 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         yield Remark(
             "look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly"
         )
+    places |= {ending.split(".")[1]: beside(policy.sink.path, ending) for ending in policy.anonymize.beside_sink()}
     for topic, place in places.items():
         if place.is_standard:
+            continue
+        problem = _target_problem(place, takes_parts=topic == "sink" and policy.anonymize.IS_STREAM)
+        if problem is not None:
+            yield Remark("wrong", topic, problem)
             continue
         parent = next(folder for folder in (place.path, *place.path.parents) if folder.exists())
         if not os.access(parent, os.W_OK):
@@ -99,6 +107,17 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
             what = "is there already and" if place.path.is_file() else "holds part files already, which"
             yield Remark("look", topic, f"{place.text}: {what} will be replaced")
+
+
+def _target_problem(place: Location, *, takes_parts: bool) -> str | None:
+    """Why a run could not write there."""
+    if takes_parts and place.is_folder:
+        return None
+    try:
+        check_target(place.path)
+    except OutputError as error:
+        return str(error)
+    return None
 
 
 def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:

@@ -83,6 +83,11 @@ class FileOutlet:
     def clean(self) -> None:
         pass
 
+    def discard(self) -> None:
+        """Give up: nothing of a file that is not finished stays."""
+        _abandon(self._writer)
+        self._sink.discard()
+
     def close(self) -> None:
         _abandon(self._writer)
         self._sink.close()

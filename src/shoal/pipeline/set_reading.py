@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import InputError
+from shoal.hierarchies.tree import is_label
 from shoal.pipeline.building import make_decoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
@@ -26,7 +27,7 @@ _SETTLE_AFTER: Final = 64
 _LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
 _NO_PERSON: Final = "there is no person; fill the column"
 _NO_ITEM: Final = "there is no item; fill the column, or leave the row out"
-_EMPTY_ITEM: Final = "an item is null or empty; the rest of the row was used, take the item out or fill it in"
+_EMPTY_ITEM: Final = "an item is null, empty or blank; the rest of the row was used, take the item out or fill it in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,9 @@ class SetReader:
         page.refuse_unreadable()
         usable = ~page.is_bad
         if self.person is not None:
-            people = batch.column(self.person).cast(pa.string())
-            nobody = _is_nothing(people) & usable
+            column = batch.column(self.person)
+            people = column.cast(pa.string())
+            nobody = (_is_nothing(people) | _is_nan(column)) & usable
             page.refuse(nobody, "null-person", self.person, _NO_PERSON)
             usable &= ~nobody
             self._people.add(people.filter(pa.array(usable)))
@@ -183,8 +185,8 @@ class SetReader:
         """The entries that are items; rows with others get a letter each."""
         has_any = np.zeros(len(usable), np.bool_)
         has_any[owners] = True
-        nothing = _is_nothing(texts)
-        is_alone = not _is_list(page.decoded.batch.column(self.item).type)
+        nothing = _is_blank(texts)
+        is_alone = not _is_list(page.decoded.batch.column(self.item).type) and self.policy.source.separator is None
         page.refuse(usable & ~has_any, "null-item", self.item, _NO_ITEM)
         page.refuse(_rows(owners[nothing], len(usable)), "null-item", self.item, _NO_ITEM if is_alone else _EMPTY_ITEM)
         good = ~nothing
@@ -242,6 +244,21 @@ def _rows(owners: Ints, count: int) -> npt.NDArray[np.bool_]:
 
 def _is_nothing(texts: Any) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False)  # noqa: FBT003
+    return found.copy()
+
+
+def _is_nan(column: Any) -> npt.NDArray[np.bool_]:
+    if not pa.types.is_floating(column.type):
+        return np.zeros(len(column), np.bool_)
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+    return found
+
+
+def _is_blank(texts: Any) -> npt.NDArray[np.bool_]:
+    """Null, or nothing but white space: no such label can be told from another."""
+    different = texts.dictionary_encode()
+    is_blank = pa.array([not is_label(text) for text in different.dictionary.to_pylist()], pa.bool_())
+    found: npt.NDArray[np.bool_] = pc.fill_null(is_blank.take(different.indices), True).to_numpy(zero_copy_only=False)  # noqa: FBT003
     return found.copy()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Final
@@ -14,9 +14,8 @@ from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
-from shoal.pipeline.building import make_files, make_outlet, make_trace_outlet
+from shoal.pipeline.building import make_files, make_whole_outlet, make_whole_trace
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
     DEFAULT_SEPARATOR,
@@ -34,7 +33,7 @@ from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
-from shoal.sinks.files import FileSink
+from shoal.sinks.files import FileSink, check_target
 from shoal.sinks.folders import sync_folder
 from shoal.sinks.streams import output_error
 from shoal.vault.keys import secret_from_environment
@@ -44,6 +43,30 @@ _METHODS: Final = {
     "k^m-apriori": ("shoal.anonymizers.km_apriori", "KmApriori"),
 }
 """They compile much, so they load when they are needed."""
+
+
+_MANY_REFUSED: Final = 0.05
+
+
+def published_error(error: float) -> float:
+    """The error as it may be told: to all its digits, it could be solved for how often rare items occur.
+
+    >>> published_error(0.123456), published_error(1234.5), published_error(0.0)
+    (0.12, 1200.0, 0.0)
+    """
+    return float(f"{error:.2g}")
+
+
+def free_root(names: Collection[str]) -> str:
+    """A label for everything that no item has.
+
+    >>> free_root(["a"]), free_root(["a", "*"])
+    ('*', '**')
+    """
+    taken, root = set(names), "*"
+    while root in taken:
+        root += "*"
+    return root
 
 
 def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
@@ -89,23 +112,26 @@ class SetRun:
             sets = self._read()
             result = self._decide(sets)
             self._publish(sets, result)
+            stack.pop_all()  # all is finished: there is nothing to take back
         self.summary.seconds = time.perf_counter() - self.started
         return self.summary
 
     def _open(self, stack: ExitStack) -> None:
         """Open what is written to first: nobody wants to learn after an hour that the folder is read-only."""
         policy, key = self.policy, secret_from_environment()
+        self.undo = stack
         self.files = make_files(policy)
-        self.letters = DeadLetters(policy.dead_letters.path.path, keep_rows=policy.dead_letters.keep_rows, secret=key)
-        self.rows: Outlet = make_outlet(policy, resumable=False)
-        self.trace: Outlet | None = None
-        if policy.trace is not None:
-            self.trace = make_trace_outlet(policy.trace.path.path, resumable=False, secret=key)
+        for ending in self.method.beside_sink():
+            check_target(beside(policy.sink.path, ending).path)
+        self.rows = make_whole_outlet(policy)
+        self.trace = make_whole_trace(policy.trace.path.path, key) if policy.trace is not None else None
         for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
             if outlet is not None:
-                stack.callback(outlet.close)
+                stack.callback(outlet.discard)
                 outlet.open(schema, None)
-        stack.callback(self.letters.close)
+        letters = policy.dead_letters
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, in_place=False)
+        stack.callback(self.letters.discard)
         self.letters.open(None)
 
     # ---- reading
@@ -123,8 +149,23 @@ class SetRun:
         summary.files, summary.records, summary.empty_records = len(self.files), read.records, read.records - len(sets)
         summary.items = len(read.names)
         if not len(sets):
-            raise InputError(f"none of {reader.rows:,} rows gives an item; see {summary.dead_letters}")
+            why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
+            raise InputError(
+                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
+            )
+        self._warn_of_refused()
         return sets
+
+    def _warn_of_refused(self) -> None:
+        summary = self.summary
+        if summary.dead > _MANY_REFUSED * summary.rows_in:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
+            warning = (
+                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not in what is "
+                "published; are [source] separator, the columns and the generalization the right ones?"
+            )
+            summary.warnings.append(warning)
+            self.observer.warn(warning)
 
     def _note_reading(self, reader: SetReader) -> None:
         summary = self.summary
@@ -140,7 +181,8 @@ class SetRun:
         parameters = self.policy.parameters()
         if "generalize" not in parameters:
             assert self.method.generalize.balanced is not None
-            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced)
+            root = free_root(sets.names)
+            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced, root)
         self._check_labels(sets.names)
         self._check_labels(getattr(parameters["generalize"], "labels", ()))
         module, name = _METHODS[self.method.METHOD]
@@ -173,7 +215,7 @@ class SetRun:
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
         summary.blocks_after, summary.blocks_used = len(blocks), len(set(shown.items.tolist()))
-        summary.error = result.error
+        summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
         summary.statement = result.certificate.statement
@@ -182,6 +224,7 @@ class SetRun:
     def _certificate(self, certificate: Any) -> dict[str, Any]:
         """What may be published beside the release: not the fingerprint of the data, which could be tried out."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
+        content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
         return {
             "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
@@ -196,7 +239,7 @@ class SetRun:
             self.trace.write(trace_table(shown, order, self.summary.records))
             self.trace.commit()
         self.rows.commit()
-        sinks = [_written(beside(self.policy.sink.path, ending), content) for ending, content in beside_it.items()]
+        sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
         _remove(self.policy.sink.path)
         for sink in sinks:
             sink.finish()
@@ -204,13 +247,13 @@ class SetRun:
             if outlet is not None:
                 outlet.finish()
 
-
-def _written(place: Location, content: Mapping[str, Any]) -> FileSink:
-    """JSON on the disk, not yet under its name."""
-    sink = FileSink(place.path)
-    sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    sink.commit()
-    return sink
+    def _written(self, place: Location, content: Mapping[str, Any]) -> FileSink:
+        """JSON on the disk, not yet under its name."""
+        sink = FileSink(place.path)
+        self.undo.callback(sink.discard)
+        sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sink.commit()
+        return sink
 
 
 def _remove(place: Location) -> None:

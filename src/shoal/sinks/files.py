@@ -21,6 +21,14 @@ _OWNER_ONLY: Final = 0o600
 _AS_UMASK_SAYS: Final = 0o666
 
 
+def check_target(path: Path) -> None:
+    """Refuse what is no file: renaming over a device or pipe would replace it, as root even /dev/null."""
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
+    if path.exists() and not path.is_file():
+        raise OutputError(f'{path}: is not a regular file; name a file, or "-" for standard output')
+
+
 class FileSink:
     """One file: written as `<path>.partial` and renamed when it is finished.
 
@@ -37,18 +45,19 @@ class FileSink:
         self._mode = _OWNER_ONLY if private else _AS_UMASK_SAYS
         self._working = self.path if in_place else self.path.with_name(self.path.name + _PARTIAL)
         self._out: Guarded | None = None
+        self._is_begun = False
 
     def resume(self, position: int | None) -> BinaryIO:
         """Cut the file at a committed length and go on there; None or 0: start anew."""
         self.close()
         with output_error(self.path):
-            self._check_target()
+            check_target(self.path)
             make_folder(self.path.parent)
             if position:
                 self._take_back(position)
                 self._check_length(position)
             file = _open(self._working, self._mode)
-            self._out = Guarded(file, self.path)
+            self._out, self._is_begun = Guarded(file, self.path), True
             file.truncate(position or 0)
             file.seek(position or 0)
             sync_folder(self.path.parent)  # or a checkpoint could outlive the file it counts on
@@ -76,17 +85,18 @@ class FileSink:
         if out is not None:
             out.close()
 
+    def discard(self) -> None:
+        """Give up: what was begun goes, a finished file stays."""
+        with contextlib.suppress(OutputError):  # what fails here has failed before, and was said
+            self.close()
+        if self._is_begun and self._working != self.path:
+            with output_error(self.path):
+                self._working.unlink(missing_ok=True)
+
     def _require_open(self) -> Guarded:
         if self._out is None:
             raise OutputError(f"{self.path}: is not open; call resume first")
         return self._out
-
-    def _check_target(self) -> None:
-        """Renaming over a device or pipe would replace it, as root even /dev/null."""
-        if self.path.is_dir():
-            raise OutputError(f"{self.path}: is a folder where a file is needed; name a file in it")
-        if self.path.exists() and not self.path.is_file():
-            raise OutputError(f'{self.path}: is not a regular file; name a file, or "-" for standard output')
 
     def _take_back(self, position: int) -> None:
         """A run that died between renaming and its last note left the finished file: go on with that one."""
@@ -218,6 +228,9 @@ class StandardOutput:
 
     def finish(self) -> None:
         self._out.flush()
+
+    def discard(self) -> None:
+        """What was written cannot be taken back."""
 
     def close(self) -> None:
         """Standard output belongs to the process and stays open."""
