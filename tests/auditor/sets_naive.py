@@ -15,7 +15,7 @@ UP = {item: region for region, items in TREE["all"].items() for item in items}
 
 
 def policy(k=2, m=2, *, hierarchy=True, **more):
-    rules = {"method": "k^m", "item": "items", "k": k, "m": m, **more}
+    rules = {"method": "k^m", "item": "items", "k": k, "m": m, "sigma": 1, **more}
     if hierarchy:
         rules["generalize"] = {"hierarchy": {"kind": "nested", "tree": TREE}}
     return {"anonymize": rules}

@@ -163,24 +163,36 @@ def test_a_trace_that_names_rows_twice_or_not_at_all():
     assert "trace-broken" in codes(by_trace(case, [99, *case.positions[1:]]))
 
 
-def test_dropped_records_are_told_by_the_trace():
+@pytest.mark.parametrize("nowhere", [-1, None])
+def test_a_record_that_the_trace_says_was_dropped_is_missing(nowhere):
     case = Case(k=2)
     at = case.positions[4]
     case.rows.pop(at)
-    positions = [place - (place > at) if place != at else -1 for place in case.positions]
+    positions = [place - (place > at) if place != at else nowhere for place in case.positions]
     report = case.audit(trace=pa.table({"row": range(40), "position": positions}))
+    assert codes(report) == {"record-missing"}
+    assert report.metrics["dropped_records"] == 1
+    assert "record-missing" in codes(by_trace(case, positions))
+
+
+@pytest.mark.parametrize("record", [frozenset(), frozenset({"atlantis"}), frozenset({"west"})])
+def test_a_record_without_an_item_of_the_hierarchy_may_be_dropped(record):
+    case = Case()
+    case.truth.append(record)
+    report = case.audit(trace=pa.table({"row": range(41), "position": [*case.positions, -1]}))
     assert report.ok
     assert report.metrics["dropped_records"] == 1
+    assert case.audit().ok
 
 
-def test_records_with_items_nobody_knows_may_have_been_put_away():
+def test_sets_leave_without_items_nobody_knows():
     case = Case()
     case.truth.append(frozenset({"la", "atlantis"}))
+    assert case.codes() == {"record-missing"}
+    case.rows.append({"west"})
     report = case.audit()
     assert report.ok
     assert [found.code for found in report.warnings] == ["unknown-item"]
-    case.rows.append({"west"})
-    assert case.audit().ok
     case.rows.append({"west"})
     assert case.codes() == {"not-the-image", "record-added"}
 

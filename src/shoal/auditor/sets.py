@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shoal.auditor.columns import Ints
-from shoal.auditor.hierarchy import Flat, Tree
 from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
-from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names
+from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
 from shoal.auditor.sets_promise import SetPromise, read_set_promise
 from shoal.auditor.sets_reading import read_blocks, read_entries, read_rows, read_truth, separator_of
 from shoal.auditor.sets_records import Sets, collect
@@ -68,8 +68,8 @@ class _Judge:
         notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
         notes.metrics["released_average_size"] = _mean(release.sizes)
         notes.metrics["released_labels"] = len(release.labels)
-        if self.promise.ladder is not None:
-            check_antichain(release, self.promise.ladder, notes)
+        if self.promise.ground.ladder is not None:
+            check_antichain(release, self.promise.ground.ladder, notes)
         for size in self._sizes():
             k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
             found = measure_released(self.book, size, k, self.rng)
@@ -108,15 +108,19 @@ class _Judge:
         """Check the promise about original itemsets, and that the release is the truth's image."""
         read_in = read_truth(what, self.policy, self.promise)
         truth, notes, positions = read_in.sets, self.notes, None
+        blocks = read_blocks(release)
         notes.metrics["records"] = len(truth)
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)
+        names = self._names(blocks)
+        if names is not None:
+            truth = only_known(truth, names, notes)
         if trace is not None:
             rows = read(trace, name="trace", expected=Format(), part="trace")
-            positions = read_positions(rows, len(truth), len(self.release), notes)
+            positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
             notes.metrics["dropped_records"] = int((positions < 0).sum())
             truth, positions = truth.only(positions >= 0), positions[positions >= 0]
-        partition = self._partition(truth, positions, read_blocks(release))
+        partition = self._partition(truth, positions, blocks)
         if partition is None:
             notes.skip(
                 "Which items a label stands for is not known, so neither the image nor the share of original "
@@ -127,9 +131,16 @@ class _Judge:
         self._judge_originals(truth, partition)
         self._measure_loss(truth, partition)
 
+    def _names(self, blocks: dict[str, list[str]] | None) -> Collection[str] | None:
+        """Return the items there are; None where any item is one."""
+        ground = self.promise.ground
+        if ground.way is None and blocks is not None:
+            return {item for items in blocks.values() for item in items}
+        return ground.names
+
     def _partition(self, truth: Sets, positions: Ints | None, blocks: dict[str, list[str]] | None) -> Partition | None:
-        if self.promise.ladder is not None:
-            return from_ladder(truth, self.release, self.promise.ladder, self.notes)
+        if self.promise.ground.ladder is not None:
+            return from_ladder(truth, self.release, self.promise.ground.ladder, self.notes)
         if blocks is not None:
             return from_blocks(truth, self.release, blocks, self.notes)
         if positions is not None:
@@ -187,9 +198,8 @@ class _Judge:
 
     def _ncp_of_labels(self, partition: Partition) -> Any:
         """Return for every label the share of all items it stands for; 0 for a single item."""
-        ladder = self.promise.ladder
-        tree = ladder.planted() if isinstance(ladder, Flat) else ladder
-        if isinstance(tree, Tree):
+        tree = self.promise.ground.tree
+        if tree is not None:
             leaves = tree.leaf_counts()
             below, total = np.array([leaves.get(label, 0) for label in partition.labels]), leaves[tree.root]
         else:
