@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.sets_certificate import check_certificate, read_certificate
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
 from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
 from shoal.auditor.sets_promise import SetPromise, read_set_promise
@@ -31,7 +33,8 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
     rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
-        judge = _Judge(policy, promise, _read_release(rows, column, policy, notes), notes)
+        sets = _read_release(rows, column, policy, notes)
+        judge = _Judge(policy, _sharpened(promise, release, sets, notes), sets, notes)
         judge.judge_release()
         if truth is None:
             notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
@@ -49,6 +52,18 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
     listed = np.bincount(entries.owner[entries.label >= 0], minlength=len(rows))
     notes.violation("label-twice", "A released set holds a label more than once.", rows=listed > sets.sizes)
     return sets
+
+
+def _sharpened(promise: SetPromise, release: Any, sets: Sets, notes: Notes) -> SetPromise:
+    """Return the promise with what the certificate adds: of a size that was counted, every itemset has its k."""
+    certificate = read_certificate(release)
+    if certificate is None:
+        notes.skip("The certificate was not checked: no certificate file stands beside the release.")
+        return promise
+    check_certificate(certificate, promise, sets, notes)
+    counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
+    sigma = tuple(1.0 if sure else share for sure, share in zip(counted, promise.sigma, strict=True))
+    return replace(promise, sigma=sigma)
 
 
 class _Judge:
