@@ -14,11 +14,12 @@ from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.sets_blocks import Blocks, check_blocks, own_labels, read_blocks
 from shoal.auditor.sets_certificate import check_certificate, read_certificate
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
 from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
 from shoal.auditor.sets_promise import SetPromise, read_set_promise
-from shoal.auditor.sets_reading import read_blocks, read_entries, read_rows, read_truth, separator_of
+from shoal.auditor.sets_reading import read_entries, read_rows, read_truth, separator_of
 from shoal.auditor.sets_records import Sets, collect
 from shoal.auditor.sets_sampling import coins
 from shoal.auditor.sets_shares import Book, Measured, measure_original, measure_released
@@ -34,9 +35,11 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
         sets = _read_release(rows, column, policy, notes)
-        judge = _Judge(policy, _sharpened(promise, release, sets, notes), sets, notes)
+        judge = _Judge(policy, _sharpened(promise, release, sets, notes), sets, read_blocks(release), notes)
         judge.judge_release()
         if truth is None:
+            notes.warning("no-rows", "The release has no row.", count=int(not len(sets)))
+            judge.judge_blocks(None)
             notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
         else:
             judge.judge_truth(truth, trace, release)
@@ -69,8 +72,9 @@ def _sharpened(promise: SetPromise, release: Any, sets: Sets, notes: Notes) -> S
 class _Judge:
     """One audit: the release, read once."""
 
-    def __init__(self, policy: Policy, promise: SetPromise, release: Sets, notes: Notes) -> None:
+    def __init__(self, policy: Policy, promise: SetPromise, release: Sets, blocks: Blocks | None, notes: Notes) -> None:
         self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
+        self.blocks = blocks
         self.book = Book(release)
         self.rng = coins(release.offsets, release.items)
 
@@ -84,13 +88,23 @@ class _Judge:
         notes.metrics["released_average_size"] = _mean(release.sizes)
         notes.metrics["released_labels"] = len(release.labels)
         if self.promise.ground.ladder is not None:
-            check_antichain(release, self.promise.ground.ladder, notes)
+            own = own_labels(self.blocks, self.promise.ground)
+            check_antichain(release, self.promise.ground.ladder, own, notes)
         for size in self._sizes():
             k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
             found = measure_released(self.book, size, k, self.rng)
             self._write("released", size, found)
             if found is not None and sigma == 1:
                 self._convict_labels(size, found)
+
+    def judge_blocks(self, truth: Sets | None) -> None:
+        """Check what the blocks file says."""
+        ground = self.promise.ground
+        if self.blocks is not None:
+            seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
+            check_blocks(self.blocks, self.release, ground, seen, self.notes)
+        elif ground.way is not None and ground.ladder is None:
+            self.notes.skip("Whether blocks hang together was not checked: no blocks file.")
 
     def _sizes(self) -> range:
         return range(1, self.promise.m + 1)
@@ -123,19 +137,22 @@ class _Judge:
         """Check the promise about original itemsets, and that the release is the truth's image."""
         read_in = read_truth(what, self.policy, self.promise)
         truth, notes, positions = read_in.sets, self.notes, None
-        blocks = read_blocks(release)
         notes.metrics["records"] = len(truth)
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)
-        names = self._names(blocks)
+        names = self._names()
         if names is not None:
             truth = only_known(truth, names, notes)
+        self.judge_blocks(truth)
+        if not len(self.release):
+            notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))
+            return
         if trace is not None:
             rows = read(trace, name="trace", expected=Format(), part="trace")
             positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
             notes.metrics["dropped_records"] = int((positions < 0).sum())
             truth, positions = truth.only(positions >= 0), positions[positions >= 0]
-        partition = self._partition(truth, positions, blocks)
+        partition = self._partition(truth, positions)
         if partition is None:
             notes.skip(
                 "Which items a label stands for is not known, so neither the image nor the share of original "
@@ -146,18 +163,18 @@ class _Judge:
         self._judge_originals(truth, partition)
         self._measure_loss(truth, partition)
 
-    def _names(self, blocks: dict[str, list[str]] | None) -> Collection[str] | None:
+    def _names(self) -> Collection[str] | None:
         """Return the items there are; None where any item is one."""
-        ground = self.promise.ground
-        if ground.way is None and blocks is not None:
-            return {item for items in blocks.values() for item in items}
-        return ground.names
+        if self.promise.ground.way is None and self.blocks is not None:
+            return {item for items in self.blocks.values() for item in items}
+        return self.promise.ground.names
 
-    def _partition(self, truth: Sets, positions: Ints | None, blocks: dict[str, list[str]] | None) -> Partition | None:
-        if self.promise.ground.ladder is not None:
-            return from_ladder(truth, self.release, self.promise.ground.ladder, self.notes)
-        if blocks is not None:
-            return from_blocks(truth, self.release, blocks, self.notes)
+    def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
+        ground = self.promise.ground
+        if ground.ladder is not None and (ground.tree is not None or self.blocks is None):
+            return from_ladder(truth, self.release, ground.ladder, self.notes)
+        if self.blocks is not None:
+            return from_blocks(truth, self.release, self.blocks, self.notes)
         if positions is not None:
             return from_trace(truth, positions, self.release, self.notes)
         return from_names(truth, self.release)

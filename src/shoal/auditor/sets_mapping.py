@@ -36,20 +36,23 @@ def only_known(truth: Sets, names: Collection[str], notes: Notes) -> Sets:
     return collect(truth.owners, truth.items, len(truth), truth.labels, known[truth.items]) if len(lost) else truth
 
 
-def check_antichain(release: Sets, ladder: Ladder, notes: Notes) -> None:
-    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways."""
-    there = set(release.labels)
+def check_antichain(release: Sets, ladder: Ladder, own: Collection[str], notes: Notes) -> None:
+    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways.
+
+    Labels in ``own`` mean but themselves.
+    """
+    there = set(release.labels).difference(own)
     unknown = np.array([not ladder.path(label) for label in release.labels], np.bool_)
     nested = np.array([not there.isdisjoint(ladder.path(label)[1:]) for label in release.labels], np.bool_)
     notes.violation(
         "unknown-label",
         f"The release has {int(unknown.sum())} labels that are not in the hierarchy.",
-        rows=_holding(release, unknown),
+        rows=holding(release, unknown),
     )
     notes.violation(
         "not-an-antichain",
         f"The release has {int(nested.sum())} labels beside a label that stands above them.",
-        rows=_holding(release, nested),
+        rows=holding(release, nested),
     )
 
 
@@ -66,17 +69,9 @@ def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], not
     labels = tuple(release.labels)
     number = {label: place for place, label in enumerate((*labels, *(name for name in blocks if name not in labels)))}
     block_of: dict[str, int] = {}
-    twice = 0
     for label, items in blocks.items():
         for item in items:
-            twice += block_of.setdefault(item, number[label]) != number[label]
-    notes.violation("item-in-two-blocks", "The blocks file lists items in two blocks.", count=twice)
-    foreign = np.array([label not in blocks for label in labels], np.bool_)
-    notes.violation(
-        "unknown-label",
-        f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
-        rows=_holding(release, foreign),
-    )
+            block_of.setdefault(item, number[label])
     label_of = np.array([block_of.get(item, -1) for item in truth.labels], np.int64)
     return _closed(truth, release, label_of, tuple(number)[len(labels) :], notes)
 
@@ -106,11 +101,11 @@ def note_labels_of_no_item(release: Sets, idle: Bools, notes: Notes) -> None:
     notes.violation(
         "label-of-no-item",
         f"The release has {int(idle.sum())} labels that stand for no item of the truth.",
-        rows=_holding(release, idle),
+        rows=holding(release, idle),
     )
 
 
-def _holding(sets: Sets, marked: Bools) -> Bools:
+def holding(sets: Sets, marked: Bools) -> Bools:
     """Mark the records that hold a marked label."""
     held = np.zeros(len(sets), np.bool_)
     held[sets.owners[marked[sets.items]]] = True
