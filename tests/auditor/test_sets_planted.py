@@ -241,6 +241,10 @@ def test_rows_in_the_order_of_the_input_are_warned_of(tmp_path):
     [
         {"k": 0}, {"k": [2]}, {"k": True}, {"m": 0}, {"m": None}, {"sigma": 0}, {"sigma": 1.5}, {"sigma": [1, 1, 1]},
         {"adversary": "neighbour"}, {"item": 3}, {"generalize": {"hierarchy": "tree"}},
+        {"adversary": ["itemset"]}, {"adversary": {}}, {"generalize": "tree"}, {"generalize": {}},
+        {"generalize": {"hierarchy": {"kind": ["csv"]}}}, {"generalize": {"hierarchy": {"kind": {}}}},
+        {"generalize": {"hierarchy": {"kind": "flat", "values": 3}}}, {"generalize": {"graph": 3}},
+        {"generalize": {"graph": "e.csv", "balanced": 3}},
     ],
 )  # fmt: skip
 def test_a_wrong_policy_is_refused(wrong):

@@ -76,8 +76,9 @@ def _records(place: Any, folder: Path, way: str) -> list[list[str]]:
         raise InputError(f"{path}: not UTF-8; save it as UTF-8") from None
     found = list(csv_records(text, ","))
     records = [fields for fields in found if fields is not None]
-    if len(records) < 2 or len(records) < len(found) or any(len(fields) != len(records[0]) for fields in records):
-        raise InputError(f"{path}: give a header and then lines with as many cells each")
+    wide = 2 if way == "graph" else len(records[0]) if records else 0
+    if len(records) < 2 or len(records) < len(found) or any(len(fields) != wide for fields in records[1:]):
+        raise InputError(f"{path}: give a header and then lines with as many cells each, two of them for a graph")
     return records
 
 
@@ -90,7 +91,7 @@ def _named(records: list[list[str]], column: Any) -> frozenset[str]:
 
 def _pairs(records: list[list[str]]) -> list[tuple[str, str]]:
     """Return the edges; an item without a neighbour is its own."""
-    if any(len(fields) != 2 or not fields[0].strip() for fields in records[1:]):
+    if not all(fields[0].strip() for fields in records[1:]):
         raise InputError("graph of generalize: every line must hold two items, or one and an empty cell")
     return [(first, second if second.strip() else first) for first, second in records[1:]]
 
