@@ -13,9 +13,16 @@ TREE = {"all": {"west": ["la", "sf", "seattle"], "east": ["ny", "boston", "miami
 ITEMS = ("la", "sf", "seattle", "ny", "boston", "miami")
 UP = {item: region for region, items in TREE["all"].items() for item in items}
 
+NO_CERTIFICATE = "The certificate was not checked: no certificate file stands beside the release."
+
+
+def unchecked(report):
+    """What was not checked, the certificate apart."""
+    return tuple(sentence for sentence in report.not_checked if sentence != NO_CERTIFICATE)
+
 
 def policy(k=2, m=2, *, hierarchy=True, **more):
-    rules = {"method": "k^m", "item": "items", "k": k, "m": m, **more}
+    rules = {"method": "k^m", "item": "items", "k": k, "m": m, "sigma": 1, **more}
     if hierarchy:
         rules["generalize"] = {"hierarchy": {"kind": "nested", "tree": TREE}}
     return {"anonymize": rules}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -120,8 +120,10 @@ def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Ladder:
         return _from_nested(spec, folder, name)
     if kind == "flat":
         values = spec.get("values")
+        if values is not None and (isinstance(values, str | Mapping) or not isinstance(values, Iterable)):
+            raise PolicyError(f"{name}: values must be a list")
         return Flat(None if values is None else {str(value) for value in values}, str(spec.get("root", ROOT)))
-    if kind in {"suffix", "prefix"}:
+    if kind in ("suffix", "prefix"):  # a list, not a set: whatever a policy holds can be compared
         return _from_separator(spec, name)
     raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix")
 
@@ -157,6 +159,8 @@ def _text_of(spec: Mapping[str, Any], folder: Path, name: str) -> str:
 
 def _from_csv(spec: Mapping[str, Any], folder: Path, name: str) -> Tree:
     text = _text_of(spec, folder, name)
+    if not isinstance(spec.get("sep", ""), str):
+        raise PolicyError(f"{name}: sep must be one character")
     separator = spec.get("sep") or (";" if ";" in text.lstrip("\r\n").partition("\n")[0] else ",")
     lines = [fields for fields in csv_records(text, separator) if fields]
     header = spec.get("header")

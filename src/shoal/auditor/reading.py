@@ -21,7 +21,7 @@ from shoal.errors import InputError, PolicyError, TruncatedInput
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-_BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet")
+_BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 

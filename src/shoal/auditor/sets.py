@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shoal.auditor.columns import Ints
-from shoal.auditor.hierarchy import Flat, Tree
 from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.sets_blocks import Blocks, check_blocks, own_labels, read_blocks
+from shoal.auditor.sets_certificate import check_certificate, read_certificate
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
-from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names
+from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
 from shoal.auditor.sets_promise import SetPromise, read_set_promise
-from shoal.auditor.sets_reading import read_blocks, read_entries, read_rows, read_truth, separator_of
+from shoal.auditor.sets_reading import read_entries, read_rows, read_truth, separator_of
 from shoal.auditor.sets_records import Sets, collect
 from shoal.auditor.sets_sampling import coins
 from shoal.auditor.sets_shares import Book, Measured, measure_original, measure_released
@@ -31,9 +34,12 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
     rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
-        judge = _Judge(policy, promise, _read_release(rows, column, policy, notes), notes)
+        sets = _read_release(rows, column, policy, notes)
+        judge = _Judge(policy, _sharpened(promise, release, sets, notes), sets, read_blocks(release), notes)
         judge.judge_release()
         if truth is None:
+            notes.warning("no-rows", "The release has no row.", count=int(not len(sets)))
+            judge.judge_blocks(None)
             notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
         else:
             judge.judge_truth(truth, trace, release)
@@ -51,11 +57,24 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
     return sets
 
 
+def _sharpened(promise: SetPromise, release: Any, sets: Sets, notes: Notes) -> SetPromise:
+    """Return the promise with what the certificate adds: of a size that was counted, every itemset has its k."""
+    certificate = read_certificate(release)
+    if certificate is None:
+        notes.skip("The certificate was not checked: no certificate file stands beside the release.")
+        return promise
+    check_certificate(certificate, promise, sets, notes)
+    counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
+    sigma = tuple(1.0 if sure else share for sure, share in zip(counted, promise.sigma, strict=True))
+    return replace(promise, sigma=sigma)
+
+
 class _Judge:
     """One audit: the release, read once."""
 
-    def __init__(self, policy: Policy, promise: SetPromise, release: Sets, notes: Notes) -> None:
+    def __init__(self, policy: Policy, promise: SetPromise, release: Sets, blocks: Blocks | None, notes: Notes) -> None:
         self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
+        self.blocks = blocks
         self.book = Book(release)
         self.rng = coins(release.offsets, release.items)
 
@@ -68,14 +87,24 @@ class _Judge:
         notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
         notes.metrics["released_average_size"] = _mean(release.sizes)
         notes.metrics["released_labels"] = len(release.labels)
-        if self.promise.ladder is not None:
-            check_antichain(release, self.promise.ladder, notes)
+        if self.promise.ground.ladder is not None:
+            own = own_labels(self.blocks, self.promise.ground)
+            check_antichain(release, self.promise.ground.ladder, own, notes)
         for size in self._sizes():
             k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
             found = measure_released(self.book, size, k, self.rng)
             self._write("released", size, found)
             if found is not None and sigma == 1:
                 self._convict_labels(size, found)
+
+    def judge_blocks(self, truth: Sets | None) -> None:
+        """Check what the blocks file says."""
+        ground = self.promise.ground
+        if self.blocks is not None:
+            seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
+            check_blocks(self.blocks, self.release, ground, seen, self.notes)
+        elif ground.way is not None and ground.ladder is None:
+            self.notes.skip("Whether blocks hang together was not checked: no blocks file.")
 
     def _sizes(self) -> range:
         return range(1, self.promise.m + 1)
@@ -111,12 +140,19 @@ class _Judge:
         notes.metrics["records"] = len(truth)
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)
+        names = self._names()
+        if names is not None:
+            truth = only_known(truth, names, notes)
+        self.judge_blocks(truth)
+        if not len(self.release):
+            notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))
+            return
         if trace is not None:
             rows = read(trace, name="trace", expected=Format(), part="trace")
-            positions = read_positions(rows, len(truth), len(self.release), notes)
+            positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
             notes.metrics["dropped_records"] = int((positions < 0).sum())
             truth, positions = truth.only(positions >= 0), positions[positions >= 0]
-        partition = self._partition(truth, positions, read_blocks(release))
+        partition = self._partition(truth, positions)
         if partition is None:
             notes.skip(
                 "Which items a label stands for is not known, so neither the image nor the share of original "
@@ -127,11 +163,18 @@ class _Judge:
         self._judge_originals(truth, partition)
         self._measure_loss(truth, partition)
 
-    def _partition(self, truth: Sets, positions: Ints | None, blocks: dict[str, list[str]] | None) -> Partition | None:
-        if self.promise.ladder is not None:
-            return from_ladder(truth, self.release, self.promise.ladder, self.notes)
-        if blocks is not None:
-            return from_blocks(truth, self.release, blocks, self.notes)
+    def _names(self) -> Collection[str] | None:
+        """Return the items there are; None where any item is one."""
+        if self.promise.ground.way is None and self.blocks is not None:
+            return {item for items in self.blocks.values() for item in items}
+        return self.promise.ground.names
+
+    def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
+        ground = self.promise.ground
+        if ground.ladder is not None and (ground.tree is not None or self.blocks is None):
+            return from_ladder(truth, self.release, ground.ladder, self.notes)
+        if self.blocks is not None:
+            return from_blocks(truth, self.release, self.blocks, self.notes)
         if positions is not None:
             return from_trace(truth, positions, self.release, self.notes)
         return from_names(truth, self.release)
@@ -187,9 +230,8 @@ class _Judge:
 
     def _ncp_of_labels(self, partition: Partition) -> Any:
         """Return for every label the share of all items it stands for; 0 for a single item."""
-        ladder = self.promise.ladder
-        tree = ladder.planted() if isinstance(ladder, Flat) else ladder
-        if isinstance(tree, Tree):
+        tree = self.promise.ground.tree
+        if tree is not None:
             leaves = tree.leaf_counts()
             below, total = np.array([leaves.get(label, 0) for label in partition.labels]), leaves[tree.root]
         else:

@@ -20,7 +20,7 @@ class Image:
     expected: Ints
     shown: Ints
     is_sure: Bools
-    """Which expected records have no item of unknown label."""
+    """Which expected records have no item whose label could not be told."""
     is_empty: Bools
     shown_is_empty: Bools
 
@@ -30,7 +30,8 @@ def read_image(truth: Sets, release: Sets, partition: Partition) -> Image:
     label = partition.label_of[truth.items]
     expected = collect(truth.owners, label, len(truth), partition.labels, label >= 0)
     unsure = np.zeros(len(truth), np.bool_)
-    unsure[truth.owners[label < 0]] = True
+    if partition.is_unclear is not None:
+        unsure[truth.owners[partition.is_unclear[truth.items]]] = True
     numbers: dict[bytes, int] = {}
     ours, theirs = (
         np.array([numbers.setdefault(key, len(numbers)) for key in sets.keys()], np.int64)  # noqa: SIM118
@@ -52,7 +53,7 @@ def check_rows(image: Image, positions: Ints, notes: Notes) -> None:
 def check_as_multisets(image: Image, notes: Notes) -> None:
     """Check that the same sets were released, each as often, in whatever order.
 
-    Records with an item of unknown label may have left without it or not at all; empty records likewise.
+    Records with an item whose label could not be told are not held against it, nor are empty ones.
     """
     binding = image.is_sure & ~image.is_empty
     absent, extra = surplus(image.expected[binding], image.shown)

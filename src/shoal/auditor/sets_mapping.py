@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.hierarchy import Ladder
 from shoal.auditor.report import Notes
-from shoal.auditor.sets_records import Sets
+from shoal.auditor.sets_records import Sets, collect
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +20,39 @@ class Partition:
     label_of: Ints
     labels: tuple[str, ...]
     """The release's labels first, with their numbers; then labels that should have been released but were not."""
+    is_unclear: Bools | None = None
+    """Which items left under a label that could not be told; items without any label leave nothing."""
 
 
-def check_antichain(release: Sets, ladder: Ladder, notes: Notes) -> None:
-    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways."""
-    there = set(release.labels)
+def only_known(truth: Sets, names: Collection[str], notes: Notes) -> Sets:
+    """Return the truth as far as its items are known: sets leave without the others."""
+    known = np.array([item in names for item in truth.labels], np.bool_)
+    lost = np.unique(truth.items[~known[truth.items]])
+    notes.warning(
+        "unknown-item",
+        "Items of the truth are in no block and no hierarchy, places or graph; sets leave without them.",
+        count=len(lost),
+    )
+    return collect(truth.owners, truth.items, len(truth), truth.labels, known[truth.items]) if len(lost) else truth
+
+
+def check_antichain(release: Sets, ladder: Ladder, own: Collection[str], notes: Notes) -> None:
+    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways.
+
+    Labels in ``own`` mean but themselves.
+    """
+    there = set(release.labels).difference(own)
     unknown = np.array([not ladder.path(label) for label in release.labels], np.bool_)
     nested = np.array([not there.isdisjoint(ladder.path(label)[1:]) for label in release.labels], np.bool_)
     notes.violation(
         "unknown-label",
         f"The release has {int(unknown.sum())} labels that are not in the hierarchy.",
-        rows=_holding(release, unknown),
+        rows=holding(release, unknown),
     )
     notes.violation(
         "not-an-antichain",
         f"The release has {int(nested.sum())} labels beside a label that stands above them.",
-        rows=_holding(release, nested),
+        rows=holding(release, nested),
     )
 
 
@@ -44,9 +61,7 @@ def from_ladder(truth: Sets, release: Sets, ladder: Ladder, notes: Notes) -> Par
     number = {label: place for place, label in enumerate(release.labels)}
     found = [[number[step] for step in ladder.path(item) if step in number] for item in truth.labels]
     label_of = np.array([steps[-1] if steps else -1 for steps in found], np.int64)
-    known = np.array([bool(ladder.path(item)) for item in truth.labels], np.bool_)
-    _note_unknown(truth, ~known, notes)
-    return _closed(truth, release, np.where(known & (label_of < 0), len(release.labels), label_of), ("",), notes)
+    return _closed(truth, release, np.where(label_of < 0, len(release.labels), label_of), ("",), notes)
 
 
 def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], notes: Notes) -> Partition:
@@ -54,19 +69,10 @@ def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], not
     labels = tuple(release.labels)
     number = {label: place for place, label in enumerate((*labels, *(name for name in blocks if name not in labels)))}
     block_of: dict[str, int] = {}
-    twice = 0
     for label, items in blocks.items():
         for item in items:
-            twice += block_of.setdefault(item, number[label]) != number[label]
-    notes.violation("item-in-two-blocks", "The blocks file lists items in two blocks.", count=twice)
-    foreign = np.array([label not in blocks for label in labels], np.bool_)
-    notes.violation(
-        "unknown-label",
-        f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
-        rows=_holding(release, foreign),
-    )
+            block_of.setdefault(item, number[label])
     label_of = np.array([block_of.get(item, -1) for item in truth.labels], np.int64)
-    _note_unknown(truth, label_of < 0, notes)
     return _closed(truth, release, label_of, tuple(number)[len(labels) :], notes)
 
 
@@ -95,20 +101,11 @@ def note_labels_of_no_item(release: Sets, idle: Bools, notes: Notes) -> None:
     notes.violation(
         "label-of-no-item",
         f"The release has {int(idle.sum())} labels that stand for no item of the truth.",
-        rows=_holding(release, idle),
+        rows=holding(release, idle),
     )
 
 
-def _note_unknown(truth: Sets, unknown: Bools, notes: Notes) -> None:
-    used = np.bincount(truth.items, minlength=len(truth.labels)) > 0
-    notes.warning(
-        "unknown-item",
-        "Items of the truth are in no block and no hierarchy; their records may have been put away or cut.",
-        count=int((unknown & used).sum()),
-    )
-
-
-def _holding(sets: Sets, marked: Bools) -> Bools:
+def holding(sets: Sets, marked: Bools) -> Bools:
     """Mark the records that hold a marked label."""
     held = np.zeros(len(sets), np.bool_)
     held[sets.owners[marked[sets.items]]] = True

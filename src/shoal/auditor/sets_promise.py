@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shoal.auditor.hierarchy import Ladder, read_hierarchy
 from shoal.auditor.promise import Policy
+from shoal.auditor.sets_ground import Ground, read_ground
 from shoal.errors import PolicyError
 
 METHODS: Final = ("k^m", "k^m-apriori")
@@ -32,8 +32,7 @@ class SetPromise:
     sigma: tuple[float, ...]
     adversaries: tuple[str, ...]
     """Over whom the share is taken: different itemsets alike, or persons alike and then their subsets."""
-    ladder: Ladder | None
-    """What stands above an item; None where blocks come from places or from a graph."""
+    ground: Ground
 
     @property
     def m(self) -> int:
@@ -47,7 +46,8 @@ def read_set_promise(policy: Policy) -> SetPromise:
     m = rules.get("m")
     if isinstance(m, bool) or not isinstance(m, int) or m < 1:
         raise PolicyError("[anonymize] m: must be a whole number from 1")
-    if rules.get("adversary", "itemset") not in _ADVERSARIES:
+    adversary = rules.get("adversary", "itemset")
+    if not isinstance(adversary, str) or adversary not in _ADVERSARIES:
         raise PolicyError(f"[anonymize] adversary: is one of {', '.join(_ADVERSARIES)}")
     person = policy.section("stream").get("person")
     return SetPromise(
@@ -57,8 +57,8 @@ def read_set_promise(policy: Policy) -> SetPromise:
         column=_name(rules, "column"),
         k=tuple(_people(value) for value in _per_size(rules, "k", m)),
         sigma=tuple(_share(value) for value in _per_size(rules, "sigma", m, _SIGMA.get(str(rules.get("method")), 1))),
-        adversaries=_ADVERSARIES[str(rules.get("adversary", "itemset"))],
-        ladder=_ladder(rules.get("generalize"), policy),
+        adversaries=_ADVERSARIES[adversary],
+        ground=read_ground(rules.get("generalize"), policy),
     )
 
 
@@ -87,9 +87,3 @@ def _share(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:
         raise PolicyError("[anonymize] sigma: must be a number above 0 and up to 1, or one for every size")
     return float(value)
-
-
-def _ladder(given: Any, policy: Policy) -> Ladder | None:
-    if not isinstance(given, Mapping) or "hierarchy" not in given:
-        return None
-    return read_hierarchy(given["hierarchy"], folder=policy.folder, name="hierarchy of generalize")

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
 from shoal.auditor.columns import TEXT, Ints, as_text
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.facts import is_someone
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
-from shoal.auditor.sets_promise import RELEASED_COLUMN, SetPromise
+from shoal.auditor.sets_promise import SetPromise
 from shoal.auditor.sets_records import Sets, collect
-from shoal.errors import InputError, PolicyError
+from shoal.errors import PolicyError
 
 _LISTS = pa.large_list(TEXT)
 
@@ -184,29 +181,3 @@ def _split(texts: Any, separator: str | None) -> Any:
     offsets = np.concatenate([[0], np.cumsum(np.bincount(kept, minlength=len(lists)))])
     mask = lists.is_null() if lists.null_count else None
     return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(filled), mask=mask)
-
-
-def read_blocks(release: Any) -> dict[str, list[str]] | None:
-    """Return which items every label stands for: a result says it, or a file beside the release."""
-    blocks = getattr(release, "blocks", None)
-    if isinstance(blocks, Mapping):
-        return {str(label): [str(item) for item in items] for label, items in blocks.items()}
-    if not isinstance(release, str | Path):
-        return None
-    beside = str(release).rstrip("/")
-    if Path(beside + ".blocks.json").is_file():
-        return _blocks_of_json(Path(beside + ".blocks.json"))
-    if Path(beside + ".blocks.parquet").is_file():
-        table = parquet.read_table(beside + ".blocks.parquet", columns=["label", RELEASED_COLUMN])
-        return dict(zip(table["label"].to_pylist(), table[RELEASED_COLUMN].to_pylist(), strict=True))
-    return None
-
-
-def _blocks_of_json(path: Path) -> dict[str, list[str]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(items, list) for items in found.values()):
-        raise InputError(f"{path}: give an object that lists the items of every label")
-    return {label: [str(item) for item in items] for label, items in found.items()}

@@ -18,9 +18,10 @@ _AT_ONCE = 4_000_000
 _JOINED = re.compile(r"(.+) \+(\d+)", re.DOTALL)
 
 
-def read_positions(trace: Rows, records: int, released: int, notes: Notes) -> Ints:
-    """Return for every record the released row it left as; -1 for those that did not leave."""
+def read_positions(trace: Rows, has_item: Bools, released: int, notes: Notes) -> Ints:
+    """Return for every record the released row it left as; -1 for those that did not leave: no item was usable."""
     trace.require("row", "position")
+    records = len(has_item)
     row, position = trace.numbers("row"), trace.numbers("position")
     fits = (row >= 0) & (row < records) & (position < released)
     notes.violation("trace-broken", "The trace names a record or a row that does not exist.", count=int((~fits).sum()))
@@ -31,6 +32,10 @@ def read_positions(trace: Rows, records: int, released: int, notes: Notes) -> In
     notes.violation("undecided", "Records are not in the trace.", count=records - len(np.unique(row)))
     positions = np.full(records, -1, np.int64)
     positions[row] = position
+    kept_back = np.unique(row[~left & has_item[row]])
+    notes.violation(
+        "record-missing", "The trace says of records with items that they did not leave.", count=len(kept_back)
+    )
     return positions
 
 
@@ -57,7 +62,7 @@ def from_trace(truth: Sets, positions: Ints, release: Sets, notes: Notes) -> Par
         notes.skip(
             f"{unclear} items could stand under several labels; sets with them were not checked: no blocks file."
         )
-    return Partition(label_of, tuple(release.labels))
+    return Partition(label_of, tuple(release.labels), label_of < 0)
 
 
 def _pairs(truth: Sets, positions: Ints, release: Sets) -> Iterator[Ints]:
