@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,18 @@ from tests.e2e.scene import Scene, shoal
 ASKING = """
 from shoal.anonymizers.restoring import METHODS
 from shoal.pipeline.compiling import must_compile
-print(*(must_compile(method) for method in METHODS))
+print(*(must_compile(method) for method in (*METHODS, "k^m", "k^m-apriori", "uniqueness")))
 """
+SETS: dict[str, dict[str, Any]] = {
+    "stream": {"person": "user"},
+    "anonymize": {"method": "k^m", "item": "site", "k": 2, "m": 2, "generalize": {"balanced": 2}},
+}
 
 
 @pytest.fixture
 def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """One on which nothing seems to be compiled."""
-    for place in ("pipeline", "examining", "compiling"):
+    for place in ("pipeline", "examining", "sets", "set_remarks", "compiling"):  # the last one is what others import
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: True)
     return scene
 
@@ -34,6 +39,31 @@ def test_a_run_says_so_before_anything_else(fresh_machine: Scene) -> None:
     assert ended.code == 0
     assert ended.err.splitlines()[0] == f"shoal: {COMPILING}"
     assert "compil" not in fresh_machine.run("--quiet").err
+
+
+def test_a_run_on_sets_says_so(fresh_machine: Scene) -> None:
+    fresh_machine.sections |= SETS
+    ended = fresh_machine.run("--json")
+    assert ended.code == 0, ended.err
+    assert ended.err == f"shoal: {COMPILING}\n"
+    assert "compil" not in fresh_machine.run("--quiet").err
+
+
+def test_a_doctor_of_sets_says_so(fresh_machine: Scene) -> None:
+    fresh_machine.sections |= SETS
+    fresh_machine.write_policy()
+    ended = shoal("doctor", fresh_machine.policy, "--json")
+    assert ended.code == 0, ended.out
+    assert ended.err == f"shoal: {COMPILING}\n"
+    assert ended.out.startswith(b"{")
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("change", [{}, {"m": 1}, {"method": "k^m-apriori"}, {"counted": 0}])
+def test_later_runs_on_sets_do_not_say_so(scene: Scene, change: dict[str, Any]) -> None:
+    scene.sections |= SETS | {"anonymize": SETS["anonymize"] | change}
+    assert scene.run("--quiet").code == 0
+    assert "compil" not in scene.run("--json").err
 
 
 def test_a_run_that_was_finished_has_nothing_to_compile(fresh_machine: Scene) -> None:
@@ -85,7 +115,7 @@ def test_an_empty_cache_is_noticed(tmp_path: Path) -> None:
     """For every method, in a process that compiles nothing."""
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     asked = subprocess.run([sys.executable, "-c", ASKING], env=env, capture_output=True, text=True, check=True)
-    assert asked.stdout.split() == ["True"] * len(METHODS)
+    assert asked.stdout.split() == ["True"] * (len(METHODS) + 3)
     assert not list(tmp_path.rglob("*.nbc"))
 
 

@@ -145,6 +145,27 @@ def test_items_apart_by_a_separator(stage: Scene) -> None:
     assert shown(stage) == expected
 
 
+def test_one_record_a_line_without_a_header(stage: Scene) -> None:
+    """As docs/policy.md tells to read it."""
+    assert stage.run("--quiet").code == 0
+    expected = shown(stage)
+    stage.write("in.dat", "".join(" ".join(items) + " \n" for items in SETS.values()))
+    stage.sections["source"] = {"kind": "csv", "path": "in.dat", "header": ["items"], "separator": " "}
+    stage.sections["anonymize"]["item"] = "items"
+    del stage.sections["stream"]
+    ended = stage.run("--quiet")
+    assert ended.code == 0, ended.err
+    assert shown(stage) == expected
+
+
+def test_parts_of_a_graph_are_linked(stage: Scene) -> None:
+    stage.write("edges.csv", "one,other\na,b\nc,d\ne,\nf,\n")
+    stage.sections["anonymize"] |= {"generalize": {"graph": "edges.csv"}, "k": 12, "m": 1}
+    ended = stage.run("--quiet")
+    assert ended.code == 0, ended.err
+    assert [sorted(items) for items in beside(stage, "blocks").values()] == [list("abcdef")]
+
+
 def test_days_of_a_person_are_one_set(stage: Scene) -> None:
     assert stage.run("--quiet").code == 0
     expected = shown(stage)

@@ -46,7 +46,7 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
         if not policy.anonymize.IS_STREAM:
             from shoal.pipeline.set_remarks import set_remarks  # only such policies need it
 
-            return [*remarks, *set_remarks(policy, rows)]
+            return [*remarks, *set_remarks(policy, rows, observer or Observer())]
         anonymizer = make_anonymizer(policy, new_secret())
         sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:

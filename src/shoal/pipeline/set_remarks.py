@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.errors import InputError, PolicyError
+from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_files
+from shoal.pipeline.compiling import UNIQUENESS, must_compile
 from shoal.pipeline.remarks import Remark
 from shoal.pipeline.set_reading import ReadSets, SetReader
 from shoal.pipeline.set_release import DEFAULT_SEPARATOR, Grouped, check_separator, group
@@ -28,7 +30,7 @@ _REASONS: Final = {
 }
 
 
-def set_remarks(policy: Policy, rows: int) -> Iterator[Remark]:
+def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remark]:
     """Everything worth saying about a sample of sets; raises InputError where the source cannot be read."""
     method = policy.anonymize
     assert isinstance(method, SetSection)
@@ -54,7 +56,10 @@ def set_remarks(policy: Policy, rows: int) -> Iterator[Remark]:
         return
     yield Remark("good", "sample", f"{'all' if is_all else 'the first'} {reader.rows:,} rows were looked at")
     yield from _refused_remarks(reader, first)
-    yield from _set_remarks(policy, method, reader.result(), is_all=is_all)
+    read = reader.result()
+    if len(read.items) and must_compile(UNIQUENESS):
+        observer.compiling()
+    yield from _set_remarks(policy, method, read, is_all=is_all)
 
 
 def _sample(reader: SetReader, files: list[Any], rows: int) -> bool:

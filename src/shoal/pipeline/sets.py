@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Final
 
+import numpy as np
 import orjson
 
 from shoal.errors import InputError
@@ -15,6 +16,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.building import make_files, make_whole_outlet, make_whole_trace
+from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
@@ -185,6 +187,9 @@ class SetRun:
             parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced, root)
         self._check_labels(sets.names)
         self._check_labels(getattr(parameters["generalize"], "labels", ()))
+        # Single items are counted without the kernels that take long to compile.
+        if min(self.method.m, int(np.diff(sets.starts).max())) > 1 and must_compile(self.method.METHOD):
+            self.observer.compiling()
         module, name = _METHODS[self.method.METHOD]
         method = getattr(import_module(module), name)(**parameters)
         self.settings = method.settings
