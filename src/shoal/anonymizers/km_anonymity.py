@@ -62,9 +62,12 @@ class KmAnonymity:
 
     Examples
     --------
+    >>> import shoal
     >>> cities = shoal.Hierarchy.from_nested({"US": {"West": ["LA", "Seattle"], "East": ["New York", "Boston"]}})
-    >>> trips = [{"LA"}, {"LA", "Seattle"}, {"New York", "Boston"}, {"New York", "Boston"}, {"LA", "Boston"}]
+    >>> trips = [{"LA"}, {"LA"}, {"New York", "Boston"}, {"New York", "Boston"}, {"LA", "Boston"}, {"LA", "New York"}]
     >>> result = shoal.KmAnonymity(k=2, m=2, sigma=1, generalize=cities).anonymize(trips)
+    >>> sorted(result.blocks)
+    ['East', 'LA', 'Seattle']
     """
 
     method: ClassVar[str] = "k^m"
