@@ -67,7 +67,7 @@ class KmAnonymity:
     >>> trips = [{"LA"}, {"LA"}, {"New York", "Boston"}, {"New York", "Boston"}, {"LA", "Boston"}, {"LA", "New York"}]
     >>> result = shoal.KmAnonymity(k=2, m=2, sigma=1, generalize=cities).anonymize(trips)
     >>> sorted(result.blocks)
-    ['East', 'LA', 'Seattle']
+    ['East', 'West']
     """
 
     method: ClassVar[str] = "k^m"

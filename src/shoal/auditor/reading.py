@@ -154,7 +154,8 @@ def _read_file(path: Path, expected: Format) -> Part:
     data = _decompressed(path)
     try:
         if data[:4] == b"PAR1":
-            return _from_table(parquet.ParquetFile(pa.BufferReader(data)).read())
+            # One thread: a thread pool that has just begun to grow when the process ends aborts it.
+            return _from_table(parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False))
         if data[:6] == b"ARROW1":
             return _from_table(pa.ipc.open_file(pa.BufferReader(data)).read_all())
         if data[:4] == b"\xff\xff\xff\xff":

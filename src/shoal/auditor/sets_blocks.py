@@ -54,7 +54,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _of_parquet(path: Path) -> Any:
     try:
-        table = parquet.ParquetFile(path).read(columns=["label", RELEASED_COLUMN])
+        table = parquet.ParquetFile(path, pre_buffer=False).read(columns=["label", RELEASED_COLUMN], use_threads=False)
         labels, items = (table.column(name).to_pylist() for name in ("label", RELEASED_COLUMN))
         return _once(list(zip(labels, items, strict=True)))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):

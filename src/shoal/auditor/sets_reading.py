@@ -135,8 +135,9 @@ def read_entries(rows: Rows, column: str, separator: str | None, *, one_item: bo
         return Entries(nothing, nothing, [])
     labels, codes = shared_codes(*values)
     label = np.concatenate(codes)
-    if "" in labels:
-        label = np.where(label == labels.index(""), -1, label)
+    blank = [code for code, text in enumerate(labels) if not text.strip()]
+    if blank:
+        label = np.where(np.isin(label, blank), -1, label)
     return Entries(np.concatenate(owners), label, labels)
 
 
@@ -144,7 +145,7 @@ def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
     if isinstance(piece, list):
         if any(isinstance(value, list) for value in piece):
             return _from_python(piece)
-        piece = as_text(piece)
+        piece = as_text([value if _can_be_item(value) else None for value in piece])
     whole = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
     if isinstance(whole, pa.ChunkedArray):  # no chunk at all
         whole = pa.array([], whole.type)
@@ -158,9 +159,19 @@ def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
 
 def _from_python(records: Iterable[Any]) -> Any:
     """Turn collections of labels into Arrow lists; what is no collection holds nothing."""
-    held = [list(record) if isinstance(record, list | tuple | set | frozenset) else [] for record in records]
+    held = [list(record) if _is_set_of_items(record) else [] for record in records]
     offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in held], dtype=np.int64)])
     return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(list(chain.from_iterable(held))))
+
+
+def _is_set_of_items(record: Any) -> bool:
+    return isinstance(record, list | tuple | set | frozenset) and all(_can_be_item(value) for value in record)
+
+
+def _can_be_item(value: Any) -> bool:
+    """Whether it is text or a whole number that fits: no other value of a text file can be published."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64
+    return is_whole or value is None or isinstance(value, str)
 
 
 def _texts_in_lists(lists: Any) -> Any:
