@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
+    from shoal.hierarchies.ontology import Ontology
     from shoal.hierarchies.places import Places
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
@@ -29,7 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
     "KmApriori", "LeastLoss",
-    "Numeric", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
+    "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -46,6 +47,7 @@ _PLACES = {
     "KmApriori": "shoal.anonymizers.km_apriori",
     "LeastLoss": "shoal.anonymizers.least_loss",
     "Numeric": "shoal.schema",
+    "Ontology": "shoal.hierarchies.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
