@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shoal.anonymizers.fads import Fads
     from shoal.anonymizers.fads_varied import FadsVaried
     from shoal.anonymizers.fast import Fast
+    from shoal.anonymizers.flexible_k import FlexibleK
     from shoal.anonymizers.iot_anonymization import IotAnonymization
     from shoal.anonymizers.k_varp import KVarp
     from shoal.anonymizers.km_anonymity import KmAnonymity
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
     "KmApriori", "LeastLoss",
     "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
@@ -40,6 +41,7 @@ _PLACES = {
     "Fads": "shoal.anonymizers.fads",
     "FadsVaried": "shoal.anonymizers.fads_varied",
     "Fast": "shoal.anonymizers.fast",
+    "FlexibleK": "shoal.anonymizers.flexible_k",
     "Hierarchy": "shoal.hierarchies",
     "IotAnonymization": "shoal.anonymizers.iot_anonymization",
     "KVarp": "shoal.anonymizers.k_varp",

@@ -44,8 +44,8 @@ class LabelSet:
     def of_tree(cls, tree: Hierarchy) -> LabelSet:
         """Labels of a hierarchy; codes number its leaves."""
         leaves = Leaves(tree)
-        inner = [node for node in range(1, len(tree)) if tree.leaf_counts[node] and node not in leaves.ranks_of_nodes]
         number = {int(node): rank for rank, node in enumerate(leaves.node)}
+        inner = [node for node in range(1, len(tree)) if node not in number]
         number |= {node: len(leaves) + place for place, node in enumerate(inner)}
         above = [[number[node] for node in _above(tree, int(leaf))] for leaf in leaves.node]
         order = [*leaves.node.tolist(), *inner, 0]

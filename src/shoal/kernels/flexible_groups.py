@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.kernels.coins import mixed
 from shoal.kernels.compiling import kernel, piece
+from shoal.kernels.flexible_sorting import copy_run
 
 NONE = -2
 """In place of a label: not looked at."""
@@ -72,7 +73,7 @@ def keep_group(groups, key, people):
         entry = groups.meta[ENTRIES]
         groups.meta[ENTRIES] += 1
         groups.slots[slot] = entry
-        groups.keys[entry, :] = key
+        copy_run(key, 0, len(key), groups.keys[entry], 0)
         groups.counts[entry] = 0
         groups.criteria[entry] = NONE
         groups.numbers[entry] = groups.meta[NUMBERS]

@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.kernels.compiling import piece
 from shoal.kernels.flexible_groups import NO_ENTRY, NONE, find_group
-from shoal.kernels.flexible_sorting import sort_rows
+from shoal.kernels.flexible_sorting import copy_run, sort_rows
 
 VALUE = -1
 IS_A = 0
@@ -141,9 +141,9 @@ def _list_rows(labels, desk, values, s, begin, end, of_all):
 
 @piece
 def _sort_present(desk, present):
-    desk.sort_keys[0, :present] = desk.present[:present]
+    copy_run(desk.present, 0, present, desk.sort_keys[0], 0)
     sort_rows(desk.sort_keys, desk.sort_rows, present)
-    desk.present[:present] = desk.sort_keys[0, :present]
+    copy_run(desk.sort_keys[0], 0, present, desk.present, 0)
 
 
 @piece
@@ -233,7 +233,7 @@ def _gather(desk, s, begin, end, out):
             desk.sort_rows[0, count] = row
             count += 1
     sort_rows(desk.sort_keys, desk.sort_rows, count)
-    desk.block[out : out + count] = desk.sort_rows[0, :count]
+    copy_run(desk.sort_rows[0], 0, count, desk.block, out)
     return out + count
 
 
@@ -270,6 +270,6 @@ def label_block(groups, labels, desk, values, persons, wide, count, k, criteria)
                     made += 1
             begin = end
         desk.key[wide:] = NONE
-        desk.bounds[0, :made] = desk.bounds[1, :made]
+        copy_run(desk.bounds[1], 0, made, desk.bounds[0], 0)
         segments, count = made, out
     return count

@@ -16,7 +16,7 @@ import numpy as np
 from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.flexible_groups import NO_ENTRY, NONE, ROUND, find_group, keep_group
 from shoal.kernels.flexible_labels import END, label_block, people_in
-from shoal.kernels.flexible_sorting import sort_rows
+from shoal.kernels.flexible_sorting import copy_run, sort_rows
 
 SCALE = 1 << 30
 """The loss of a row of which nothing is left."""
@@ -114,7 +114,7 @@ def _cost(groups, labels, waiting, desk, depths, rows, begin, end, criteria):
         return 0
     _take_key(waiting, desk, depths, rows[begin])
     count = end - begin
-    desk.block[:count] = rows[begin:end]
+    copy_run(rows, begin, end, desk.block, 0)
     k = _largest_crowd(waiting, rows, begin, end)
     wide = len(depths)
     got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
@@ -156,7 +156,7 @@ def _gather_rest(parting, rows, parts):
     for part in range(parts):
         end = parting.ends[part]
         if not parting.fits[part]:
-            parting.rest[count : count + end - begin] = rows[begin:end]
+            copy_run(rows, begin, end, parting.rest, count)
             count += end - begin
         begin = end
     return count
@@ -181,7 +181,7 @@ def _split(groups, waiting, desk, parting, rows, a, begin, end):
     NO_SPLIT for the parts where no part has enough people. `parting.depth` is the node's, and one deeper afterwards.
     """
     parts = _part(waiting, desk, parting, a, waiting.first[a] + parting.depth[a] + 1, begin, end)
-    rows[: end - begin] = desk.sort_rows[0, : end - begin]
+    copy_run(desk.sort_rows[0], 0, end - begin, rows, 0)
     _take_key(waiting, desk, parting.depth, rows[0])
     leaves = _may_leave(waiting, desk, parting.depth)
     parting.depth[a] += 1
@@ -263,8 +263,8 @@ def _make_nodes(waiting, nodes, parting, rows, parent, parts, begin, made):
         last = parting.ends[part]
         if parting.fits[part]:
             size = last - first
-            parting.order[at : at + size] = rows[first:last]
-            nodes.depths[made, :] = parting.depth
+            copy_run(rows, first, last, parting.order, at)
+            copy_run(parting.depth, 0, len(parting.depth), nodes.depths[made], 0)
             nodes.above[made], nodes.handed[made] = parent, END
             nodes.begins[made], nodes.ends[made] = at, at + size
             made += 1
@@ -279,7 +279,7 @@ def _part_node(groups, labels, waiting, desk, nodes, parting, rows, node, made, 
     """Split a node as long as that pays; return how many nodes there are, FULL where there is no room for more."""
     parting.done[:] = False
     while nodes.begins[node] < nodes.ends[node]:
-        parting.depth[:] = nodes.depths[node]
+        copy_run(nodes.depths[node], 0, len(parting.depth), parting.depth, 0)
         begin, end = nodes.begins[node], nodes.ends[node]
         a = _best_split(groups, labels, waiting, desk, parting, rows, begin, end, criteria)
         if a == NO_SPLIT:
@@ -288,7 +288,7 @@ def _part_node(groups, labels, waiting, desk, nodes, parting, rows, node, made, 
         if made + parts > len(nodes.above):
             return FULL
         made = _make_nodes(waiting, nodes, parting, rows, node, parts, begin, made)
-        parting.order[end - stay : end] = parting.rest[:stay]
+        copy_run(parting.rest, 0, stay, parting.order, end - stay)
         parting.done[a] = True
     return made
 
@@ -307,7 +307,7 @@ def _collect(nodes, parting, rows, node):
     """All rows that are left at a node: its own, then those handed up; return how many."""
     begin, end = nodes.begins[node], nodes.ends[node]
     count = end - begin
-    rows[:count] = parting.order[begin:end]
+    copy_run(parting.order, begin, end, rows, 0)
     row = nodes.handed[node]
     while row != END:
         rows[count] = row
@@ -397,7 +397,7 @@ def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, cri
         if not _may_leave(waiting, desk, nodes.depths[node]):
             break
         k = _largest_crowd(waiting, rows, 0, count)
-        desk.block[:count] = rows[:count]
+        copy_run(rows, 0, count, desk.block, 0)
         got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
         people = people_in(desk, waiting.persons, desk.block, 0, got)
         entry = find_group(groups, desk.key)

@@ -8,6 +8,13 @@ _RUN = 16
 
 
 @piece
+def copy_run(source, begin, end, target, at):
+    """Copy a run of numbers, one by one: Numba's own way asks for memory, in case the two overlap."""
+    for i in range(end - begin):
+        target[at + i] = source[begin + i]
+
+
+@piece
 def sort_rows(keys, rows, count):
     """Sort the first `count` rows of keys[0] and rows[0] by key, stably; keys[1] and rows[1] are room to work in."""
     for begin in range(0, count, _RUN):
@@ -24,8 +31,8 @@ def sort_rows(keys, rows, count):
             _merge(keys, rows, side, begin, min(begin + run, count), min(begin + 2 * run, count))
         side, run = 1 - side, 2 * run
     if side == 1:
-        keys[0, :count] = keys[1, :count]
-        rows[0, :count] = rows[1, :count]
+        for i in range(count):
+            keys[0, i], rows[0, i] = keys[1, i], rows[1, i]
 
 
 @piece
