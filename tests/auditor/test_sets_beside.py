@@ -94,6 +94,7 @@ class TestCertificate:
             certificate(size(1), size(2), settings={"k": [30, 30]}),
             certificate(size(1), size(2), settings={"sigma": [1.0, 1.0]}),
             certificate(size(1), size(2), settings=30),
+            certificate(size(1), size(2), released=[40]),
         ],
     )
     def test_one_that_claims_more(self, case, out, forged):
@@ -103,7 +104,8 @@ class TestCertificate:
         "forged",
         [
             {"epsilon": 1e-9}, {"delta": 1e-9}, {"passed": 40}, {"attempts": 9}, {"attempts": 0}, {"epsilon": 0.2},
-            {"delta": 0.9}, {"epsilon": 1}, {"delta": 0}, {"epsilon": -1, "passed": 10**9},
+            {"delta": 0.9}, {"epsilon": 1}, {"delta": 0}, {"delta": 5e-324}, {"epsilon": 5e-324},
+            {"epsilon": -1, "passed": 10**9},
         ],
     )  # fmt: skip
     def test_samples_that_prove_nothing(self, case, out, forged):
@@ -133,7 +135,10 @@ class TestCertificate:
 
     @pytest.mark.parametrize("junk", ["", "\x00", "[]", "{}", '{"sizes": 3}', '{"sizes": [1], "m": 2, "records": 1}',
                                       '{"sizes": [], "m": "2", "records": 1}', "[" * 100_000,
-                                      '{"sizes": [], "m": 2, "m": 2, "records": 40}'])  # fmt: skip
+                                      '{"sizes": [], "m": 2, "m": 2, "records": 40}',
+                                      json.dumps(certificate(size(1, sigma=10**400))),
+                                      json.dumps(certificate(size(1, sigma=float("nan")))),
+                                      json.dumps(certificate(size(1) | {"passed": 10**400}))])  # fmt: skip
     def test_junk(self, case, out, junk):
         with pytest.raises(InputError, match="certificate"):
             self.judged(case, out, junk)

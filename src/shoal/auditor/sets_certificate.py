@@ -96,13 +96,13 @@ def _table(found: Any) -> Mapping[str, Any]:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
         raise TypeError
     return value
 
 
 def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**63:
         raise TypeError
     return float(value)
 
@@ -111,7 +111,7 @@ def check_certificate(found: Certificate, promise: SetPromise, release: Sets, no
     """Check that what is claimed is what the policy promises, no less and no more, of as many records as left."""
     if found.m != promise.m or any(not 1 <= claim.size <= promise.m for claim in found.claims):
         _differs(f"it is for other sizes than the policy, whose m is {promise.m}", notes)
-    if {found.records, found.others.get("released", found.records)} != {len(release)}:
+    if found.records != len(release) or found.others.get("released", len(release)) != len(release):
         _differs(f"it is for another number of records, the release has {len(release)}", notes)
     for name in _others_that_differ(found, promise):
         _differs(f"its {name} is not the policy's", notes)
@@ -162,7 +162,8 @@ def _is_proven(claim: Claim) -> bool:
     """Tell whether so many samples without a failure show what is claimed; attempt j may use δ/(j (j + 1))."""
     if not (0 < claim.epsilon < 1 and 0 < claim.delta < 1 and claim.attempts >= 1):
         return False
-    needed = math.log(claim.delta / (claim.attempts * (claim.attempts + 1))) / math.log1p(-claim.epsilon)
+    share = math.log(claim.attempts) + math.log(claim.attempts + 1)
+    needed = (math.log(claim.delta) - share) / math.log1p(-claim.epsilon)
     gives = (1 - claim.epsilon) * (1 - claim.delta)
     return claim.passed >= needed * (1 - _ROUNDING) and gives >= claim.sigma - _ROUNDING
 
