@@ -471,6 +471,17 @@ def test_a_label_with_the_separator_in_it(stage: Scene) -> None:
     assert stage.run("--quiet").code == 0
 
 
+def test_a_label_that_ends_as_the_separator_begins(stage: Scene) -> None:
+    """``a~`` and ``b`` apart by ``~~`` would be read as ``a`` and ``~b``."""
+    stage.write("in.csv", (HEAD + GOOD).replace(",a\n", ",a~\n"))
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    stage.sections["sink"] = {"kind": "csv", "path": "out.jsonl", "separator": "~~"}
+    fails(stage, stage.run("--quiet"), 2, "[sink] separator: 1 labels", "choose one")
+    stage.sections["sink"]["separator"] = " ~"
+    assert stage.run("--quiet").code == 0
+    assert any("a~" in items for items in beside(stage, "blocks").values())
+
+
 def test_a_label_that_no_csv_file_can_hold(stage: Scene) -> None:
     rows = [{"user": person, "site": [*items, f"{CANARY}\0x"]} for person, items in SETS.items()]
     stage.write("in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

@@ -97,12 +97,19 @@ def release_batches(sets: Grouped, order: Ints, schema: pa.Schema, separator: st
 
 
 def check_separator(labels: Collection[str], separator: str) -> None:
-    """Refuse a separator that a label holds, and NUL: nobody could take the row apart again."""
-    count = sum(separator in label for label in labels)
+    """Refuse a separator that a label holds, or begins at its end, and NUL: nobody could take the row apart again.
+
+    >>> check_separator(["a~"], "|")
+    >>> check_separator(["a~", "b"], "~~")
+    Traceback (most recent call last):
+    ...
+    shoal.errors.PolicyError: [sink] separator: 1 labels or items hold it themselves, or end as it begins; ...
+    """
+    count = sum(f"{label}{separator}".find(separator) < len(label) for label in labels)
     if count:
         raise PolicyError(
-            f"[sink] separator: {count:,} labels or items hold it themselves; choose one that none of them holds, or "
-            "write jsonl, parquet or arrow"
+            f"[sink] separator: {count:,} labels or items hold it themselves, or end as it begins; choose one that "
+            "none of them holds, or write jsonl, parquet or arrow"
         )
     count = sum("\x00" in label for label in labels)
     if count:
