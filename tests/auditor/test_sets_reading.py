@@ -261,3 +261,11 @@ def test_rows_that_no_run_can_read_make_nobody(case, tmp_path, lists):
     report = audit(case.rows, truth, trace, policy=case.policy)
     assert report.findings == ()
     assert report.metrics["unusable_rows"] == (5 if lists else 3)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_a_policy_may_call_a_file_as_it_likes(case, tmp_path, name):
+    out, other = write_release(case, tmp_path / name), tmp_path / {"out.jsonl": "x.csv", "out.csv": "x.jsonl"}[name]
+    out.rename(other)
+    case.policy["sink"] = {"kind": name.split(".")[1], "path": other.name, "separator": " "}
+    assert audit(other, list(map(set, case.truth)), policy=case.policy).ok

@@ -206,6 +206,8 @@ def _kind(path: Path, data: bytes, expected: Format) -> str:
     told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if expected.kind == "lines":
         return "lines"
+    if {told, expected.kind} == {"csv", "jsonl"}:  # a policy may call a file as it likes
+        return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
     if told or expected.kind in {"csv", "jsonl"}:
         return told or str(expected.kind)
     if b"\x00" in data[:4096]:
