@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.evidence import Evidence
@@ -59,6 +60,7 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     if judge is None:
         raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
     source, sink = Format.of(written.section("source")), Format.of(written.section("sink"))
+    sink = replace(sink, names_once=True)
     return judge(
         Evidence(
             policy=written,

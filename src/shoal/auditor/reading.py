@@ -36,6 +36,8 @@ class Format:
     """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
     nulls: tuple[str, ...] = ()
     """Words of a CSV file that stand for a missing value."""
+    names_once: bool = False
+    """Whether a JSON object that says a name twice cannot be read; what is released must have but one meaning."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
@@ -182,7 +184,7 @@ def _decompressed(path: Path) -> bytes:
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     kind = _kind(path, data, expected)
     if kind == "jsonl":
-        return read_jsonl(data)
+        return read_jsonl(data, names_once=expected.names_once)
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
     if kind not in {"csv", "tsv"}:
@@ -204,6 +206,8 @@ def _kind(path: Path, data: bytes, expected: Format) -> str:
     told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if expected.kind == "lines":
         return "lines"
+    if {told, expected.kind} == {"csv", "jsonl"}:  # a policy may call a file as it likes
+        return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
     if told or expected.kind in {"csv", "jsonl"}:
         return told or str(expected.kind)
     if b"\x00" in data[:4096]:
