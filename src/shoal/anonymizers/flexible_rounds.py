@@ -110,9 +110,9 @@ class Grouping:
         if not count:
             return Leaving.nothing(len(self._wide), len(self._deep))
         waiting = self._waiting(codes, persons, crowds)
-        order, tops = _tops(waiting.paths[waiting.first[:-1]])
+        order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
         self.table.reserve((1 + len(self._deep)) * count)
-        desk, room, capacity = self._desk(count, int(persons.max()) + 1), np.empty(count, np.int64), 2 * count + 64
+        desk, room, capacity = self._desk(count, int(persons.max()) + 1), np.empty(count, np.int64), 2 * count + len(tops)
         while True:
             nodes, parting = _nodes(capacity, len(self._wide)), _parting(order, len(self._wide))
             left = form_groups(

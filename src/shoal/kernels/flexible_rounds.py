@@ -1,6 +1,6 @@
 """One round of the flexible method: rows that wait are parted into blocks as fine as their labels may be.
 
-From the coarsest labels down a node is split along the quasi-identifier that costs least, as long as that lowers the
+From the coarsest labels that may leave down, a node is split along the quasi-identifier that costs least, as long as that lowers the
 cost; a part with too few people stays with the node. Then, from the finest nodes up, each node publishes what it can
 label, and hands the rest to the node above. What the topmost nodes cannot publish goes on waiting.
 
@@ -23,7 +23,7 @@ SCALE = 1 << 30
 UNLABELLED = 2 * SCALE
 """What a row costs that a block cannot label: it would go up, or go on waiting."""
 MISSING = -1
-"""The code of a missing value, which lies under nothing but itself."""
+"""The code of a missing value at every depth: it lies under nothing but itself."""
 NO_SPLIT = -1
 FULL = -1
 
@@ -78,15 +78,6 @@ def _take_key(waiting, desk, depths, row):
     desk.key[:] = NONE
     for a in range(len(depths)):
         desk.key[a] = waiting.paths[waiting.first[a] + depths[a], row]
-
-
-@piece
-def _may_leave(waiting, desk, depths):
-    """Whether labels of these depths, of the block in the key, may be published."""
-    for a in range(len(depths)):
-        if depths[a] < waiting.floors[a] and desk.key[a] != MISSING:
-            return False
-    return True
 
 
 @piece
@@ -182,8 +173,6 @@ def _split(groups, waiting, desk, parting, rows, a, begin, end):
     """
     parts = _part(waiting, desk, parting, a, waiting.first[a] + parting.depth[a] + 1, begin, end)
     copy_run(desk.sort_rows[0], 0, end - begin, rows, 0)
-    _take_key(waiting, desk, parting.depth, rows[0])
-    leaves = _may_leave(waiting, desk, parting.depth)
     parting.depth[a] += 1
     first = 0
     for part in range(parts):
@@ -192,7 +181,7 @@ def _split(groups, waiting, desk, parting, rows, a, begin, end):
         first = parting.ends[part]
     parting.depth[a] -= 1
     stay = _gather_rest(parting, rows, parts)
-    while stay and leaves:
+    while stay:
         _take_key(waiting, desk, parting.depth, parting.rest[0])
         if _is_crowd(groups, waiting, desk, parting.rest, 0, stay):
             break
@@ -219,16 +208,7 @@ def _split_cost(groups, labels, waiting, desk, parting, rows, a, begin, end, cri
     if parts == NO_SPLIT:
         return NO_SPLIT
     if stay:
-        cost += _stay_cost(groups, labels, waiting, desk, parting, parting.rest, 0, stay, criteria)
-    return cost
-
-
-@piece
-def _stay_cost(groups, labels, waiting, desk, parting, rows, begin, end, criteria):
-    """What rows lose if they stay at the node."""
-    cost = _cost(groups, labels, waiting, desk, parting.depth, rows, begin, end, criteria)
-    if not _may_leave(waiting, desk, parting.depth):
-        return (end - begin) * UNLABELLED
+        cost += _cost(groups, labels, waiting, desk, parting.depth, parting.rest, 0, stay, criteria)
     return cost
 
 
@@ -242,7 +222,7 @@ def _can_descend(waiting, parting, a, row):
 @piece
 def _best_split(groups, labels, waiting, desk, parting, rows, begin, end, criteria):
     """The attribute along which a split costs least, NO_SPLIT where staying costs no more."""
-    cost = _stay_cost(groups, labels, waiting, desk, parting, parting.order, begin, end, criteria)
+    cost = _cost(groups, labels, waiting, desk, parting.depth, parting.order, begin, end, criteria)
     best = NO_SPLIT
     for a in range(len(parting.depth)):
         if parting.done[a] or not _can_descend(waiting, parting, a, parting.order[begin]):
@@ -394,8 +374,6 @@ def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, cri
     wide, deep = len(waiting.floors), len(waiting.values)
     while count:
         _take_key(waiting, desk, nodes.depths[node], rows[0])
-        if not _may_leave(waiting, desk, nodes.depths[node]):
-            break
         k = _largest_crowd(waiting, rows, 0, count)
         copy_run(rows, 0, count, desk.block, 0)
         got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
@@ -408,8 +386,6 @@ def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, cri
                     _hand_up(nodes, parting, node, rows[i])
             return got
         count = _without_largest(waiting, nodes, parting, rows, count, node, k)
-    for i in range(count):
-        _hand_up(nodes, parting, node, rows[i])
     return 0
 
 
@@ -417,12 +393,12 @@ def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, cri
 def form_groups(groups, labels, waiting, desk, nodes, parting, rows, tops, criteria):
     """Let leave what can; return how many rows do, FULL where there was no room for so many nodes.
 
-    `tops` are ends of runs in `parting.order`: rows whose coarsest labels are the same. Rows that leave get a node
+    `tops` are ends of runs in `parting.order`: rows whose coarsest labels that may leave are the same. Rows that leave get a node
     and a group; their sparse labels are in `desk.given`.
     """
     begin = 0
     for top in range(len(tops)):
-        nodes.depths[top, :] = 0
+        copy_run(waiting.floors, 0, len(waiting.floors), nodes.depths[top], 0)
         nodes.above[top], nodes.handed[top] = NO_SPLIT, END
         nodes.begins[top], nodes.ends[top] = begin, tops[top]
         begin = tops[top]
