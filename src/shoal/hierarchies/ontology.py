@@ -112,7 +112,7 @@ class Ontology:
     @classmethod
     def devices(cls) -> Self:
         """The one that comes with the package: phones and tablets by family, brand, system, country and region."""
-        return cls.from_rdf(Path(__file__).with_name("devices.ttl"))
+        return cls.from_rdf(shipped_devices())
 
     @classmethod
     def from_sketches(cls, sketches: Iterable[Sketch]) -> Self:
@@ -157,6 +157,11 @@ class Ontology:
     def __repr__(self) -> str:
         parts = ", ".join(f"{name!r} ({len(found.values)} values)" for name, found in self._attributes.items())
         return f"<Ontology of {parts}>"
+
+
+def shipped_devices() -> Path:
+    """Where the ontology of devices lies."""
+    return Path(__file__).with_name("devices.ttl")
 
 
 def _check_words(attribute: object, tag: object) -> None:

@@ -40,14 +40,16 @@ class RdfReading:
         Names of properties declared to have one object at most.
     unused_properties
         Names of properties that nothing in an attribute has.
+    uncovering
+        What things are called that lie beside or below objects of properties, while nothing says that a value has them.
     stray
-        What named classes and individuals outside every attribute are called, unless they are objects of properties,
-        or lie above or below some.
+        What all other named classes and individuals outside every attribute are called.
     """
 
     sketches: tuple[Sketch, ...]
     functional: tuple[str, ...]
     unused_properties: tuple[str, ...]
+    uncovering: tuple[str, ...]
     stray: tuple[str, ...]
 
 
@@ -81,11 +83,13 @@ class _Reader:
         used = {name for sketch in sketches for name in sketch.properties}
         names = self.properties.values()
         functional = (self.properties.get(thing) for thing in self.graph.subjects(RDF.type, OWL.FunctionalProperty))
+        uncovering, stray = self._outside(set().union(*members.values(), roots))
         return RdfReading(
             sketches=sketches,
             functional=tuple(sorted({name for name in functional if name is not None})),
             unused_properties=tuple(sorted(set(names) - used)),
-            stray=self._stray(set().union(*members.values(), roots)),
+            uncovering=uncovering,
+            stray=stray,
         )
 
     # ---- reading
@@ -279,12 +283,17 @@ class _Reader:
     def _keys(self, things: Iterable[Node]) -> list[Key]:
         return sorted(map(_key, things))
 
-    def _stray(self, inside: set[Node]) -> tuple[str, ...]:
+    def _outside(self, inside: set[Node]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Things of no use: those among or below what properties range over, and all others."""
         objects = self._objects() | self.kinds
-        near = objects.union(*(self._below(thing) for thing in objects - inside))
+        near = set().union(*(self._below(thing) for thing in objects - inside))
         named = set(self.graph.subjects(RDF.type, OWL.Class)) | set(self.above) | set(self.below)
-        outside = {thing for thing in named - inside - near if _is_own(thing)}
-        return tuple(sorted(label(self.graph, thing) for thing in outside - set(self.properties) if thing not in _TAGS))
+        left = {thing for thing in named - inside - objects - set(self.properties) if _is_own(thing)}
+        uncovering, stray = left & near, left - near
+        return self._labels(uncovering), self._labels(stray)
+
+    def _labels(self, things: Iterable[Node]) -> tuple[str, ...]:
+        return tuple(sorted(label(self.graph, thing) for thing in things))
 
 
 def _key(thing: Node) -> Key:
