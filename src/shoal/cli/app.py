@@ -13,6 +13,7 @@ from shoal import __version__
 from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.ontology import ontology
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.errors import PolicyError, ShoalError
@@ -26,6 +27,7 @@ app = App(
 app.command(run)
 app.command(doctor)
 app.command(audit)
+app.command(ontology)
 app.command(demo)
 app.command(reproduce)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, get_args
 
@@ -94,6 +96,25 @@ class Ontology:
         return cls.from_sketches([sketch_table(table, shape, attribute=attribute, tag=tag, root=root)])
 
     @classmethod
+    def from_rdf(cls, path: str | PathLike[str]) -> Self:
+        """Every attribute of an RDF file: Turtle (``.ttl``) or RDF/XML (``.rdf``, ``.xml``, ``.owl``).
+
+        Classes by ``rdfs:subClassOf``, individuals by ``rdf:type``, names by ``rdfs:label`` (else the last part of the
+        IRI), aggregation properties by ``owl:ObjectProperty``, stated directly or as an OWL restriction. A class
+        directly below ``urn:shoal:ontology#SparseAttribute`` or ``…#NormalAttribute`` is an attribute; where nothing is
+        tagged, every top class is. ``…#priority`` on a property says which comes first. Nothing is fetched:
+        ``owl:imports`` is not followed. How to write one: docs/ontology.md.
+        """
+        from shoal.hierarchies.ontology_rdf import read_rdf  # rdflib is heavy, and tables do without
+
+        return cls.from_sketches(read_rdf(Path(path)).sketches)
+
+    @classmethod
+    def devices(cls) -> Self:
+        """The one that comes with the package: phones and tablets by family, brand, system, country and region."""
+        return cls.from_rdf(shipped_devices())
+
+    @classmethod
     def from_sketches(cls, sketches: Iterable[Sketch]) -> Self:
         """From what has been said about each attribute."""
         return cls(map(build_concepts, sketches))
@@ -136,6 +157,11 @@ class Ontology:
     def __repr__(self) -> str:
         parts = ", ".join(f"{name!r} ({len(found.values)} values)" for name, found in self._attributes.items())
         return f"<Ontology of {parts}>"
+
+
+def shipped_devices() -> Path:
+    """Where the ontology of devices lies."""
+    return Path(__file__).with_name("devices.ttl")
 
 
 def _check_words(attribute: object, tag: object) -> None:

@@ -37,7 +37,7 @@ class Sketch:
     properties
         Names of the other properties, in order of priority.
     statements
-        For each of these, what is said directly about values, classes, or everything (said about the root).
+        For each of these, what is said directly about values and classes.
     wider
         Things directly above the objects of properties.
     where
@@ -87,7 +87,7 @@ def build_concepts(sketch: Sketch) -> Concepts:
 
 def nodes_above(sketch: Sketch) -> dict[Key, set[Node]]:
     """Every label above each value and class: its classes, and what is said about it or about any of these."""
-    objects = _closure(sketch.wider, sketch.texts, sketch.where)
+    objects = closure(sketch.wider, sketch.texts, sketch.where)
     said: dict[Key, set[Node]] = {}
     for number, name in enumerate(sketch.properties, start=1):
         for subject, things in sketch.statements.get(name, {}).items():
@@ -125,7 +125,8 @@ def _check_text(labels: Sequence[str], where: str) -> None:
 # ---- going up
 
 
-def _closure(links: Links, texts: Mapping[Key, str], where: str) -> dict[Key, set[Key]]:
+def closure(links: Links, texts: Mapping[Key, str], where: str) -> dict[Key, set[Key]]:
+    """Everything above each thing that has something above it, and above that."""
     above: dict[Key, set[Key]] = {}
     for key in _parents_first(links, texts, where, ()):
         parents = links.get(key, ())
