@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
-    "KmApriori", "LeastLoss",
-    "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KVarp",
+    "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError",
+    "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.

@@ -117,7 +117,7 @@ class GridAxis(Axis):
         return cells
 
     def _end(self, cells: Ints) -> Floats:
-        found: Floats = self._role.low + cells * self._grid
+        found: Floats = np.float64(self._role.low) + cells * np.float64(self._grid)
         return found
 
     def paths(self, codes: Ints) -> Ints:
@@ -135,7 +135,8 @@ class GridAxis(Axis):
         depth = np.searchsorted(self._firsts, np.maximum(labels, 0), side="right") - 1
         factors = np.array(self._factors, dtype=np.int64)[depth]
         first = (np.maximum(labels, 0) - self._firsts[depth]) * factors
-        return self._end(first), np.minimum(self._end(first + factors), self._role.high)
+        high: Floats = np.minimum(self._end(first + factors), np.float64(self._role.high))
+        return self._end(first), high
 
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
         low, high = self._ends(labels)

@@ -33,7 +33,7 @@ class Frozen:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Frozen:
         """What describe wrote."""
-        return cls(tuple(content["sparse"]), dict(content["shares"]), {k: s for k, s in content["k_s"]})
+        return cls(tuple(content["sparse"]), dict(content["shares"]), dict(content["k_s"]))
 
     def by_crowd(self) -> Ints:
         """The k of a label at the place of the k of its block."""

@@ -73,19 +73,19 @@ class FlexibleK(FlexibleSingles):
     ... )
     >>> models = ["iPhone 6", "HTC One", "iPhone 6", "Samsung S3", "Huawei P8"]
     >>> _ = flexible.push_batch(
-    ...     pa.table({"maid": ["a", "b", "c", "d", "e"], "network": ["4G"] * 5, "model": models, "mbps": [5, 9, 7, 8, 2]})
+    ...     pa.table({"maid": list("abcde"), "network": ["4G"] * 5, "model": models, "mbps": [5, 9, 7, 8, 2]})
     ... )
     >>> flexible.flush().rows.to_pydict()["model"]
     ['iPhone 6', 'Android', 'iPhone 6', 'Android', 'Android']
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name, and each means something to a user
         self,
         schema: Schema,
         ontology: Ontology | Concepts | Mapping[str, Ontology | Concepts] | None,
         *,
         k: int = 6,
-        sparse: Literal["auto"] | str | Sequence[str] = "auto",  # noqa: PYI051 - the word stands for itself
+        sparse: Literal["auto"] | str | Sequence[str] = "auto",
         threshold: float = 0.1,
         p_sparse: float | None = None,
         k_s: int | None = None,

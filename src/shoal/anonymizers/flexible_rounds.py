@@ -58,7 +58,9 @@ class Grouping:
         weights /= weights.sum()
         self._weights = weights[self._wide]
         self._axes = [self._axis(settings, a, types) for a in self._wide]
-        self._reorder = {a: _tree_order(settings, quasi[a].name) for a in self._wide if quasi[a].name in settings.concepts}
+        self._reorder = {
+            a: _tree_order(settings, quasi[a].name) for a in self._wide if quasi[a].name in settings.concepts
+        }
         k_s = frozen.by_crowd()
         if is_plain:
             k_s = np.arange(len(k_s), dtype=np.int64)
@@ -86,13 +88,10 @@ class Grouping:
         groups = self.table.groups
         join_groups(groups, finest, values, crowds, self.labels.arrays.k_s, key, joined)
         places = np.flatnonzero(joined != NO_ENTRY)
-        losses = [
-            np.rint(axis.losses(one[places])[-1] * weight)
-            for axis, one, weight in zip(self._axes, normal, self._weights, strict=True)
-        ]
-        total = np.sum(losses, axis=0, dtype=np.int64) if losses else np.zeros(len(places), np.int64)
-        numbers = groups.numbers[joined[places]]
-        return Leaving(places, finest[:, places], values[:, places], numbers, total.astype(np.int64))
+        losses = np.zeros(len(places), dtype=np.int64)
+        for axis, one, weight in zip(self._axes, normal, self._weights, strict=True):
+            losses += np.rint(axis.losses(one[places])[-1] * weight).astype(np.int64)
+        return Leaving(places, finest[:, places], values[:, places], groups.numbers[joined[places]], losses)
 
     def _normal_codes(self, codes: Ints) -> Ints:
         """Codes of the normal attributes; values of an ontology become leaves of its tree."""
@@ -112,7 +111,11 @@ class Grouping:
         waiting = self._waiting(codes, persons, crowds)
         order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
         self.table.reserve((1 + len(self._deep)) * count)
-        desk, room, capacity = self._desk(count, int(persons.max()) + 1), np.empty(count, np.int64), 2 * count + len(tops)
+        desk, room, capacity = (
+            self._desk(count, int(persons.max()) + 1),
+            np.empty(count, np.int64),
+            2 * count + len(tops),
+        )
         while True:
             nodes, parting = _nodes(capacity, len(self._wide)), _parting(order, len(self._wide))
             left = form_groups(
@@ -209,7 +212,8 @@ def _parting(order: Ints, wide: int) -> Parting:
     return Parting(
         order=order.copy(), ends=np.empty(count, np.int64), fits=np.empty(count, np.bool_),
         rest=np.empty(count, np.int64), done=np.empty(wide, np.bool_), next_handed=np.full(count, END, np.int64),
-        node_of=np.full(count, -1, np.int64), group_of=np.full(count, NO_ENTRY, np.int64), depth=np.empty(wide, np.int64),
+        node_of=np.full(count, -1, np.int64), group_of=np.full(count, NO_ENTRY, np.int64),
+        depth=np.empty(wide, np.int64),
     )  # fmt: skip
 
 

@@ -129,7 +129,8 @@ def _number_problems(given: Mapping[str, Any]) -> list[str]:
         for name, least, most in (("k", LEAST, _MOST), ("window", 1, _MOST), ("remember", 1, _MOST))
         if not _is_whole(given[name], least, most)
     ]
-    if given["k_s"] is not None and not (_is_whole(given["k"], LEAST, _MOST) and _is_whole(given["k_s"], 2, given["k"])):
+    most = given["k"] if _is_whole(given["k"], LEAST, _MOST) else _MOST
+    if given["k_s"] is not None and not _is_whole(given["k_s"], LEAST, most):
         found.append("k_s: must be a whole number from 2 to k")
     for name in ("threshold", "floor", "p_sparse"):
         if given[name] is not None and not _is_share(given[name]):

@@ -153,13 +153,13 @@ class FlexibleStream(Anonymizer):
     @property
     def state_bytes(self) -> int:
         """Bytes of the tables."""
-        tables = [grouping.table.nbytes for grouping in (self._grouping, self._rival and self._rival.grouping) if grouping]
-        return sum(tables) + self._waiting.nbytes
+        own = self._grouping.table.nbytes if self._grouping else 0
+        return own + (self._rival.grouping.table.nbytes if self._rival else 0) + self._waiting.nbytes
 
     def explain(self, reason: str) -> Refusal:
         found = explain(reason, self._settings.schema)
         if reason.partition(":")[2] in self._settings.concepts:
-            return Refusal(found.column, "not a value of the ontology; `shoal ontology check` proposes the nearest ones")
+            return Refusal(found.column, "not in the ontology; `shoal ontology check` proposes the nearest values")
         return found
 
     # ---- types
@@ -256,15 +256,18 @@ class FlexibleStream(Anonymizer):
             reader.check_type(schema.field(reader.name).type)
         self._take_types(schema)
         self._waiting.load(_part(state, "waiting"))
-        self._grouping, self._rival = None, None
+        self._grouping = self._rival = None
         if header["frozen"]:
-            self._take_frozen(Frozen.of(header["frozen"]))
-        if self._grouping is not None:
-            self._grouping.load(_part(state, "groups"))
-        if self._rival is not None:
-            self._rival.load(header["rival"], _part(state, "rival"))
+            self._load_groups(state)
         kept = pa.ipc.read_record_batch(pa.py_buffer(state.arrays["kept"]), self._kept.schema)
         self._kept.add(self._waiting.rows, kept)
+
+    def _load_groups(self, state: State) -> None:
+        self._take_frozen(Frozen.of(state.header["frozen"]))
+        assert self._grouping is not None
+        self._grouping.load(_part(state, "groups"))
+        if self._rival is not None:
+            self._rival.load(state.header["rival"], _part(state, "rival"))
 
 
 def _part(state: State, part: str) -> dict[str, npt.NDArray[Any]]:

@@ -24,11 +24,13 @@ class GroupTable:
         self.groups = self._made(_FIRST)
 
     def _made(self, capacity: int, meta: npt.NDArray[np.int64] | None = None) -> Groups:
-        ints = [np.zeros(capacity, dtype=np.int64) for _ in _ARRAYS]
         return Groups(
-            np.full(2 * capacity, NO_ENTRY, dtype=np.int64), np.zeros((capacity, self._width), dtype=np.int64), *ints,
-            seed=self._seed, meta=np.zeros(GROUPS_META, dtype=np.int64) if meta is None else meta,
-        )  # fmt: skip
+            slots=np.full(2 * capacity, NO_ENTRY, dtype=np.int64),
+            keys=np.zeros((capacity, self._width), dtype=np.int64),
+            **{name: np.zeros(capacity, dtype=np.int64) for name in _ARRAYS},
+            seed=self._seed,
+            meta=np.zeros(GROUPS_META, dtype=np.int64) if meta is None else meta,
+        )
 
     def __len__(self) -> int:
         return int(self.groups.meta[ENTRIES])

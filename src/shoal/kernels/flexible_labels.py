@@ -166,7 +166,7 @@ def _published(groups, desk, at, label, prefix, k_s):
 @piece
 def _climb(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
     """Give values and classes, the finest first, wherever enough people share one; return how many rows are left."""
-    present = _list_rows(labels, desk, values, s, begin, end, False)
+    present = _list_rows(labels, desk, values, s, begin, end, 0)
     left = end - begin
     _sort_present(desk, present)
     for i in range(present):
@@ -184,7 +184,7 @@ def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, 
 
     A block keeps the criterion it has once shown.
     """
-    present = _list_rows(labels, desk, values, s, begin, end, True)
+    present = _list_rows(labels, desk, values, s, begin, end, 1)
     known = NONE if prefix == NO_ENTRY else groups.criteria[prefix]
     best, most = NONE, 0
     for i in range(present):

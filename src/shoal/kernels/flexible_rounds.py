@@ -1,8 +1,8 @@
 """One round of the flexible method: rows that wait are parted into blocks as fine as their labels may be.
 
-From the coarsest labels that may leave down, a node is split along the quasi-identifier that costs least, as long as that lowers the
-cost; a part with too few people stays with the node. Then, from the finest nodes up, each node publishes what it can
-label, and hands the rest to the node above. What the topmost nodes cannot publish goes on waiting.
+From the coarsest labels that may leave down, a node is split along the quasi-identifier that costs least, as long as
+that lowers the cost; a part with too few people stays with the node. Then, from the finest nodes up, each publishes
+what it can label, and hands the rest to the node above. What the topmost nodes cannot publish goes on waiting.
 
 Costs are whole numbers, so that no order of adding changes them.
 """
@@ -393,8 +393,8 @@ def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, cri
 def form_groups(groups, labels, waiting, desk, nodes, parting, rows, tops, criteria):
     """Let leave what can; return how many rows do, FULL where there was no room for so many nodes.
 
-    `tops` are ends of runs in `parting.order`: rows whose coarsest labels that may leave are the same. Rows that leave get a node
-    and a group; their sparse labels are in `desk.given`.
+    `tops` are ends of runs in `parting.order`: rows whose coarsest labels that may leave are the same. Rows that leave
+    get a node and a group; their sparse labels are in `desk.given`.
     """
     begin = 0
     for top in range(len(tops)):
