@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -137,3 +139,40 @@ def test_every_group_has_its_people(stream, columns, chosen):
         assert len(people) >= asked[block]
     for (block, _), people in labels.items():
         assert len(people) >= flexible.frozen.k_s[asked[block]]
+
+
+def crowded(seed):
+    """Many people in few cells, some devices far more usual than others: splits that pay, parts that are too small."""
+    random = np.random.default_rng(seed)
+    size = int(random.integers(80, 220))
+    people = int(random.integers(8, 40))
+    shares = random.dirichlet(np.full(len(MODELS), 0.5))
+    own = random.choice(MODELS, size=people, p=shares)
+    rows = []
+    for person in random.integers(0, people, size).tolist():
+        rows.append({
+            "maid": f"u{person}", "device": str(own[person]),
+            "place": str(random.choice(["a", "b", "c", "d", "e", "west"], p=[0.3, 0.2, 0.05, 0.25, 0.15, 0.05])),
+            "network": str(random.choice(["2G", "3G", "4G", "5G"], p=[0.05, 0.25, 0.6, 0.1])),
+            "speed": float(random.choice([3.0, 17.0, 33.0, 95.0])),
+        })  # fmt: skip
+    chosen = {"k": int(random.integers(2, 6)), "window": int(random.choice([40, 90, 500])), "root": bool(seed % 3 == 0),
+              "tag": "sparse"}  # fmt: skip
+    if seed % 4 == 1:
+        chosen["density"] = {"place": {"north": 3, "south": 6}}
+    if seed % 5 == 2:
+        chosen |= {"sparse": ["device", "network"], "k_s": 2}
+    return rows, chosen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_decides_as_the_naive_one_where_many_people_are(seed):
+    stream, chosen = crowded(seed)
+    got, flexible = compiled(stream, ["device", "place", "network", "speed"], **chosen)
+    expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)
+    assert {row: plain(labels) for row, labels in got.items()} == expected
+    assert len({str(labels) for labels in expected.values()}) > 1
+    assert flexible.held == len(twin.waiting)
+    known = sorted(count for count, _ in twin.groups.values())
+    table = flexible._grouping.table
+    assert sorted(table.groups.counts[: len(table)].tolist()) == known

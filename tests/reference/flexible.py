@@ -182,7 +182,8 @@ class NaiveFlexible:
     def shown(self, block, own):
         found = dict(zip([role.name for role in self.normal], block, strict=True))
         found |= dict(zip(self.sparse, own, strict=True))
-        return {name: None if label == MISSING else label for name, label in found.items()}
+        return {name: None if label == MISSING else label[:2] if isinstance(label, tuple) else label
+                for name, label in found.items()}  # fmt: skip
 
     def count(self, block, own):
         return self.groups.get((block, own), [0])[0]
@@ -387,5 +388,6 @@ def cells(role, value):
     for width in ([count] if count > 1 else []) + widths[::-1]:
         low = role.low + cell // width * width * grid
         high = min(role.low + (cell // width * width + width) * grid, role.high)
-        steps.append(((float(low), float(high)), float(np.float64(high - low) / span)))
+        # At the end of the domain cells of two widths may be the same range; they are different blocks all the same.
+        steps.append(((float(low), float(high), width), float(np.float64(high - low) / span)))
     return steps
