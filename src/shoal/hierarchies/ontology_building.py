@@ -159,9 +159,8 @@ def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Ite
 
 def _cycle(keys: Sequence[Key], texts: Mapping[Key, str], where: str) -> PolicyError:
     first = min(range(len(keys)), key=keys.__getitem__)
-    names = [texts.get(key, key) for key in (*keys[first:], *keys[: first + 1])]
-    shown = [*names[:6], "…"] if len(names) > 8 else names
-    circle = " → ".join(map(repr, shown))
+    names = [repr(texts.get(key, key)) for key in (*keys[first:], *keys[: first + 1])]
+    circle = " → ".join([*names[:6], "…"] if len(names) > 8 else names)
     return PolicyError(f"{where}: classes lie below themselves: {circle}; take one of these statements out")
 
 
