@@ -203,6 +203,16 @@ def test_nothing_can_be_changed():
         ({"properties": [], "is_a": [], "parents": None}, "at least one column"),
         ({"parents": {"brand": ["region"]}}, "not among properties"),
         ({"properties": ["os", "os"], "parents": None}, "named twice"),
+        ({"rows": pa.table({"model": ["a"]})}, "has no column"),
+        (
+            {
+                "rows": pa.table({"model": [["a"]], "is a": [["x"]]}),
+                "is_a": [],
+                "properties": ["is a"],
+                "parents": None,
+            },
+            "cannot be called 'is a'",
+        ),
         ({"tag": "rare"}, "tag= must be"),
         ({"attribute": " "}, "attribute= must be"),
         ({"root": " "}, "root needs a label"),
@@ -240,6 +250,8 @@ def test_other_broken_sources(tmp_path):
     for source in (tmp_path / "missing.csv", tmp_path / "missing.parquet", tmp_path / "a.parquet", 3, [3]):
         with pytest.raises(PolicyError):
             Ontology.from_table(source, value="model", properties=["os"])
+    with pytest.raises(PolicyError, match="cells that are text"):
+        Ontology.from_table(pa.table({"v": [[{"a": 1}]], "p": ["x"]}), value="v", properties=["p"])
     with pytest.raises(PolicyError, match="half a character"):
         Ontology.from_table([{"v": "\ud800", "p": "x"}], value="v", properties=["p"])
 

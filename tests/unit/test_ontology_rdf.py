@@ -133,6 +133,17 @@ def test_what_is_said_of_an_attribute_holds_for_all_its_values(write):
     assert Ontology.from_rdf(write(text)).attribute("A").covered("o") == ("b", "c")
 
 
+def test_expressions_that_run_in_circles_end(write):
+    text = (
+        PREFIXES
+        + """@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+    :A rdfs:subClassOf s:NormalAttribute . :b rdfs:subClassOf :A, _:e, _:f .
+    _:e owl:intersectionOf _:l . _:l rdf:first _:e ; rdf:rest rdf:nil .
+    _:f owl:intersectionOf _:m . _:m rdf:first :C ; rdf:rest _:m ."""
+    )
+    assert Ontology.from_rdf(write(text)).attribute("A").values == ("b",)
+
+
 def test_several_values_of_one_name_are_one(write):
     text = PREFIXES + ':A rdfs:subClassOf s:NormalAttribute . :b a :B ; rdfs:label "x" . :c a :C ; rdfs:label "x" .'
     concepts = Ontology.from_rdf(write(text + ":B rdfs:subClassOf :A . :C rdfs:subClassOf :A .")).attribute("A")
