@@ -22,9 +22,9 @@ def check(
     attribute: str | None = None,
     value: str | None = None,
     properties: Annotated[
-        list[str] | None, Parameter(name=["--properties", "--property"], consume_multiple=True)
+        list[str] | None, Parameter(name=["--properties", "--property"], consume_multiple=True, negative="")
     ] = None,
-    is_a: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    is_a: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Say what is unreachable or ambiguous in an ontology, and which values of a file it does not know.
@@ -37,11 +37,11 @@ def check(
 
         shoal ontology check devices.ttl
 
-        shoal ontology check devices.ttl --values measurements.csv --column device
+        shoal ontology check devices.ttl --values data.csv --column device
 
-        shoal ontology check list.csv.gz --value model --is-a family brand --properties os country
+        shoal ontology check list.csv.gz --value model --is-a brand --properties os
 
-        shoal ontology check --values measurements.parquet --column device     (with the shipped device ontology)
+        shoal ontology check --values data.parquet --column device   (the shipped one)
 
     Parameters
     ----------

@@ -138,9 +138,13 @@ def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Ite
     """Every key, each after all that it lies under; a loop instead of recursion, for chains may be long."""
     order: dict[Key, None] = {}
     for start in chain(links, more):
-        path = [start]
-        on_path = {start}
-        waiting = [iter(links.get(start, ()))] if start not in order else []
+        if start in order:
+            continue
+        if all(parent in order for parent in links.get(start, ())):  # so it is for most of many values
+            order[start] = None
+            continue
+        path, on_path = [start], {start}
+        waiting = [iter(links.get(start, ()))]
         while waiting:
             parent = next(waiting[-1], None)
             if parent is None:
@@ -159,9 +163,8 @@ def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Ite
 
 def _cycle(keys: Sequence[Key], texts: Mapping[Key, str], where: str) -> PolicyError:
     first = min(range(len(keys)), key=keys.__getitem__)
-    names = [texts.get(key, key) for key in (*keys[first:], *keys[: first + 1])]
-    shown = [*names[:6], "…"] if len(names) > 8 else names
-    circle = " → ".join(map(repr, shown))
+    names = [repr(texts.get(key, key)) for key in (*keys[first:], *keys[: first + 1])]
+    circle = " → ".join([*names[:6], "…"] if len(names) > 8 else names)
     return PolicyError(f"{where}: classes lie below themselves: {circle}; take one of these statements out")
 
 

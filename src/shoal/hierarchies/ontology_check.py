@@ -289,7 +289,7 @@ def _proposals(concepts: Concepts, unknown: Mapping[str, Seen]) -> list[Finding]
         listed = ", ".join(f"{place:,}" for place in places[:_MOST_SHOWN]) + (
             ", …" if len(places) > _MOST_SHOWN else ""
         )
-        sentence = f"others, rare or like no known value: {len(places):,}, first in rows (from 0) {listed}"
+        sentence = f"others, rare or like no known value: {len(places):,}, first in rows (from 1) {listed}"
         found.append(Finding("look", "uncovered", sentence))
     return found
 

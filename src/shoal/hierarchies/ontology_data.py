@@ -18,7 +18,7 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(slots=True)
 class Seen:
-    """How many rows hold a value, and the number of the first one, counted from 0."""
+    """How many rows hold a value, and the number of the first one, counted from 1."""
 
     rows: int
     first: int
@@ -29,7 +29,7 @@ def count_values(path: Path, column: str) -> dict[str, Seen]:
     cells = _parquet_cells(path, column) if path.suffix.lower() in (".parquet", ".pq") else _csv_cells(path, column)
     seen: dict[str, Seen] = {}
     with closing(cells):
-        for row, cell in enumerate(cells):
+        for row, cell in enumerate(cells, start=1):
             if cell is None or not cell.strip():
                 continue
             known = seen.get(cell)

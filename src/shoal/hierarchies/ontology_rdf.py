@@ -78,6 +78,8 @@ class _Reader:
     def read(self) -> RdfReading:
         roots = self._attributes()
         members = {root: self._below(root) for root in roots}
+        for root in roots:
+            self._check_no_cycle(root)
         self._check_apart(members)
         sketches = tuple(self._sketch(root, tag, members[root]) for root, tag in roots.items())
         used = {name for sketch in sketches for name in sketch.properties}
@@ -121,13 +123,17 @@ class _Reader:
             ) from None
 
     def _read_classes(self) -> None:
+        """Classes above things; what kind of class a class is (its rdf:type) says nothing of what lies below it."""
+        classes = {*self.graph.objects(None, RDFS.subClassOf), *self.graph.objects(None, RDF.type)}
         for predicate in (RDFS.subClassOf, OWL.equivalentClass, RDF.type):
             for child, parent in self.graph.subject_objects(predicate):
                 if not _is_own(child):
                     continue
                 if isinstance(parent, BNode):
                     self._read_expression(child, parent, set())
-                elif predicate != OWL.equivalentClass and _is_named_class(parent):
+                elif predicate == OWL.equivalentClass or not _is_named_class(parent):
+                    continue
+                elif predicate == RDFS.subClassOf or child not in classes or parent in _TAGS:
                     self.above.setdefault(child, set()).add(parent)
 
     def _read_expression(self, child: Node, expression: Node, seen: set[Node]) -> None:
@@ -176,7 +182,7 @@ class _Reader:
         return dict(sorted(found.items(), key=lambda entry: str(entry[0])))
 
     def _tops(self) -> Iterator[Node]:
-        for thing in self.below:
+        for thing in sorted(self.below, key=str):
             self._check_no_cycle(thing)
             if not self.above.get(thing):
                 yield thing
@@ -187,22 +193,19 @@ class _Reader:
         while todo:
             for parent in self.above.get(todo.pop(), ()):
                 if parent == thing:
-                    raise self._cycle(thing)
+                    name = label(self.graph, thing)
+                    raise PolicyError(
+                        f"{self.where}: {name!r} lies below itself; take one rdfs:subClassOf of that circle out"
+                    )
                 if parent not in seen:
                     seen.add(parent)
                     todo.append(parent)
-
-    def _cycle(self, thing: Node) -> PolicyError:
-        name = label(self.graph, thing)
-        return PolicyError(f"{self.where}: {name!r} lies below itself; take one rdfs:subClassOf of that circle out")
 
     def _below(self, root: Node) -> set[Node]:
         found: set[Node] = set()
         todo = [root]
         while todo:
             for child in self.below.get(todo.pop(), ()):
-                if child == root:
-                    raise self._cycle(root)
                 if child not in found:
                     found.add(child)
                     todo.append(child)

@@ -17,8 +17,8 @@ from shoal.errors import PolicyError
 
 SHOAL: Final = Namespace("urn:shoal:ontology#")
 """The vocabulary of tags: SparseAttribute, NormalAttribute and priority."""
-_BASE: Final = "urn:shoal:file"
-"""What relative names are relative to: where the file lies must not matter."""
+_BASE: Final = "http://file.invalid/"
+"""What relative names are relative to: where the file lies must not matter, and nothing can lie there."""
 _FORMATS: Final = {".ttl": "turtle", ".nt": "turtle", ".rdf": "xml", ".xml": "xml"}
 _XML_START: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(\?xml|!DOCTYPE|!--|rdf:RDF|[A-Za-z]+:RDF)")
 _LINE: Final = re.compile(r":(\d+):\d+:")
