@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shoal.auditor.evidence import Evidence
+from shoal.auditor.flexible import audit_flexible
+from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
@@ -19,6 +21,7 @@ from shoal.errors import PolicyError
 FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
     "z-anonymity": audit_z,
     **dict.fromkeys(TUPLE_METHODS, audit_tuples),
+    FLEXIBLE: audit_flexible,
 }
 
 
