@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ TURTLE = """
 :g1 a :Galaxy ; rdfs:label "G 1"@en, "G eins"@de . :g2 a :Galaxy ; rdfs:label "G 2" . :g3 a :Galaxy ; rdfs:label "G 3" .
 :s9 a :Samsung ; rdfs:label "S 9" .
 :i1 a :Apple ; rdfs:label "i 1" ; :producedIn :China . :i2 a :Apple ; rdfs:label "i 2" ; :producedIn :China .
-:o1 a :Georgia ; rdfs:label "o 1" ; :producedIn :GeorgiaCountry . :o2 a :Georgia ; rdfs:label "o 2" ; :producedIn :China .
+:o1 a :Georgia ; rdfs:label "o 1" ; :producedIn :GeorgiaCountry .
+:o2 a :Georgia ; rdfs:label "o 2" ; :producedIn :China .
 """
 _KOREA, _CHINA = {"Korea", "Asia"}, {"China", "Asia"}
 DEVICES = {
@@ -130,17 +131,28 @@ def normal(record: Row, level: int) -> tuple[Any, ...]:
 class Run:
     """Decide everything at once, from fine to coarse; what has no crowd waits."""
 
-    def __init__(self, folder: Path, truth: list[Row] | None = None, *, k: int = 4, density: Any = None, **rules: Any):
+    def __init__(
+        self,
+        folder: Path,
+        truth: list[Row] | None = None,
+        *,
+        k: int = 4,
+        density: Any = None,
+        publishes: bool = True,
+        **rules: Any,
+    ):
         self.truth = records(400) if truth is None else truth
         self.k, self.density = k, density or {}
         self.promised = policy(folder, k=k, **({"density": {"place": density}} if density else {}), **rules)
         usable = [record for record in self.truth if not refusal(record)]
-        self.p = share(usable[: self.promised["anonymize"]["window"]], k) if usable else 0.0
+        found = share(usable[: self.promised["anonymize"]["window"]], k) if usable else 0.0
+        self.p = rules.get("p_sparse", found)
         self.k_s = k_sparse(self.p, k)
         self.claims: Row = {"sparse": ["device"], "k": k, "k_s": self.k_s, "p_sparse": self.p}
         self.release: list[Row] = []
         self.trace: list[Row] = []
-        self._publish()
+        if publishes:
+            self._publish()
 
     def _publish(self) -> None:
         left = []
@@ -244,7 +256,11 @@ def broken(run: Run) -> tuple[set[int], set[int]]:
     for names, is_sparse in ((("place", "hour"), False), (("device", "place", "hour"), True)):
         few = set()
         for at in range(len(run.release)):
-            mine = [other for other in range(len(run.release)) if run.vector(other, names=names) == run.vector(at, names=names)]
+            mine = [
+                other
+                for other in range(len(run.release))
+                if run.vector(other, names=names) == run.vector(at, names=names)
+            ]
             k = max(asked_k(run.record_of(other), run.k, run.density) for other in mine)
             needed = k_sparse(run.p, k) if is_sparse else k
             if len({run.record_of(other)["maid"] for other in mine}) < needed:
@@ -275,7 +291,3 @@ def candidates(run: Run, names: tuple[str, ...]) -> list[int]:
         behind = [other for other, shown in enumerate(run.release) if covers(shown, target, names)]
         counts.append(len({run.record_of(other)["maid"] for other in behind}))
     return counts
-
-
-def spread(values: list[int]) -> Counter[int]:
-    return Counter(values)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
@@ -28,6 +31,7 @@ from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.tuples_columns import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples_cover import check_values
+from shoal.auditor.tuples_values import Attribute
 
 
 def audit_flexible(evidence: Evidence) -> AuditReport:
@@ -105,13 +109,18 @@ class _Judge:
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)
-        if person is None:
-            return
-        described = self.notes.metrics
-        all_known = count_candidates(self.attributes, row, person, judged)
-        described["candidates_knowing_all"] = all_known.describe(every.asked(), person)
-        some_known = count_candidates(known, row, person, judged)
-        described["candidates_knowing_normal"] = some_known.describe(normal.asked(), person)
+        if person is not None:
+            metrics = self.notes.metrics
+            metrics["candidates_knowing_all"] = self._candidates(self.attributes, every, row, person)
+            metrics["candidates_knowing_normal"] = self._candidates(known, normal, row, person)
+
+    def _candidates(self, known: Sequence[Attribute], groups: Groups, row: Ints, person: Ints) -> dict[str, Any] | None:
+        """Say how many people a row could be of for one who knows the true values of some columns."""
+        found = count_candidates(known, row, person, groups.classes.judged)
+        if found is None:
+            self.notes.skip("Whom one could find who knows true values was not counted: too many overlapping ranges.")
+            return None
+        return found.describe(groups.asked(), person)
 
     def _say_rows(self, *, is_traced: bool) -> None:
         skip = self.notes.skip

@@ -15,6 +15,9 @@ from shoal.auditor.tuples_values import Attribute, Labels, Spans, combined
 
 _AT_ONCE: Final = 200_000
 """True vectors looked up together, so that memory stays bounded."""
+_ENOUGH: Final = 10_000
+"""A group of more people than this is a crowd by itself: who else there might be is not counted."""
+_MOST_COVERED: Final = 200_000_000
 _QUANTILES: Final = {"least": 0.0, "1%": 0.01, "10%": 0.1, "median": 0.5, "90%": 0.9}
 _MIXERS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
@@ -52,7 +55,7 @@ class _Column:
     """For every true value the published values that cover it."""
 
 
-def _column(attribute: Attribute) -> _Column:
+def _column(attribute: Attribute) -> _Column | None:
     if isinstance(attribute, Labels):
         return _labels(attribute)
     if isinstance(attribute, Spans):
@@ -70,7 +73,7 @@ def _labels(attribute: Labels) -> _Column:
     return _Column(attribute.true_code + 1, attribute.code + 1, _Lists.of(owner, label, len(codes) + 1))
 
 
-def _spans(attribute: Spans) -> _Column:
+def _spans(attribute: Spans) -> _Column | None:
     there = attribute.code >= 0
     count = int(attribute.code.max(initial=-1)) + 1
     low, high = np.zeros(count), np.zeros(count)
@@ -82,6 +85,8 @@ def _spans(attribute: Spans) -> _Column:
     true = np.where(missing, 0, _place(np.where(missing, 0.0, attribute.true_value), ends) + 2)
     begin, end = _place(low, ends) + 2, _place(high, ends) + 2
     length = np.maximum(end - begin + 1, 0)
+    if length.sum() > _MOST_COVERED:
+        return None
     label = np.repeat(np.arange(count), length)
     place = np.arange(len(label)) - np.repeat(np.cumsum(length) - length, length) + begin[label]
     owner, label = np.append(place, 0), np.append(label + 1, 0)
@@ -115,16 +120,21 @@ class Candidates:
         }
 
 
-def count_candidates(attributes: Sequence[Attribute], row: Ints, person: Ints, judged: Bools) -> Candidates:
+def count_candidates(attributes: Sequence[Attribute], row: Ints, person: Ints, judged: Bools) -> Candidates | None:
     """Count the people behind all published rows that cover the true values of each released row's record.
 
     ``row`` and ``person`` are the record and the person of every released row; rows without one are nobody's.
     Rows published alike are looked at once, and so are records that no published value tells apart.
+    None where ranges lie across each other in so many ways that nothing would come to an end.
     """
     rows = np.flatnonzero(judged & (row >= 0) & (person >= 0))
-    columns = [_column(attribute) for attribute in attributes]
+    if not attributes:
+        return Candidates(rows, np.full(len(rows), len(np.unique(person[rows])), np.int64))
+    columns = [column for attribute in attributes if (column := _column(attribute)) is not None]
+    if len(columns) < len(attributes):
+        return None
     shown = [column.shown[rows] for column in columns]
-    group = combined(shown, len(rows)) if columns else np.zeros(len(rows), np.int64)
+    group = combined(shown, len(rows))
     people = _people_of_groups(group, person[rows])
     target = combined([column.true[row[rows]] for column in columns], len(rows))
     first = np.unique(target, return_index=True)[1]
@@ -186,15 +196,14 @@ def _distinct_people(owner: Ints, group: Ints, count: int, people: _Lists) -> In
     owner, group = owner[order], group[order]
     kind = _same_sets(owner, group, count)
     first = np.unique(kind, return_index=True)[1]
-    starts = np.searchsorted(owner, np.arange(count + 1))
+    starts, size = np.searchsorted(owner, np.arange(count + 1)), np.diff(people.starts)
     counts = np.zeros(len(first), np.int64)
     stamp = np.zeros(int(people.items.max(initial=-1)) + 1, np.int64)
     for number, one in enumerate(first.tolist()):
         groups = group[starts[one] : starts[one + 1]]
-        if len(groups) == 1:
-            counts[number] = people.starts[groups[0] + 1] - people.starts[groups[0]]
-        else:
-            counts[number] = _distinct(people.expand(groups)[1], stamp)
+        largest = int(size[groups].max(initial=0))
+        alone = len(groups) == 1 or largest > _ENOUGH
+        counts[number] = largest if alone else _distinct(people.expand(groups)[1], stamp)
     return counts[kind]
 
 
