@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import shoal
-from shoal.cli.app import main
+from shoal.cli.app import app
 from tests.auditor.flexible_naive import (
     DENSITY,
     RELEASE,
@@ -167,12 +167,12 @@ def test_the_command(tmp_path, capsys):
     parquet.write_table(trace, tmp_path / "trace.parquet")
     given = ["--policy", str(tmp_path / "policy.toml"), "--truth", str(tmp_path / "truth.csv")]
     command = ["audit", str(tmp_path / "released.csv"), *given, "--trace", str(tmp_path / "trace.parquet")]
-    assert main(command) == 0
+    assert app(command, result_action="return_value") == 0
     text = capsys.readouterr().out
     assert "audit of flexible-k: nothing broken" in text
     assert "candidates knowing all: least" in text
     parquet.write_table(trace.replace_schema_metadata({b"shoal": b'{"k": 3, "k_s": 1}'}), tmp_path / "trace.parquet")
-    assert main([*command, "--json"]) == 1
+    assert app([*command, "--json"], result_action="return_value") == 1
     found = json.loads(capsys.readouterr().out)
     assert {finding["code"] for finding in found["findings"]} >= {"k-lowered", "k-s-lowered"}
     assert found["metrics"]["candidates_knowing_normal"]["promised_risk"] == 0.25

@@ -23,6 +23,7 @@ from shoal.auditor.flexible_groups import (
     read_groups,
     row_k,
 )
+from shoal.auditor.flexible_pending import check_pending
 from shoal.auditor.flexible_promise import METHOD, FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible_trace import Trace, read_trace
 from shoal.auditor.flexible_values import read_flexible_attribute
@@ -71,6 +72,9 @@ class _Judge:
         calibration = calibrate(promise, self.attributes, self.person, usable, claims, notes)
         check_claims(claims, promise, calibration, notes)
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
+        if trace is not None and self.has_truth:
+            k = row_k(promise, self.attributes, np.arange(len(self.truth)))
+            check_pending(promise, self.attributes, trace.decided, k, self.person, self.usable, notes)
         row = trace.row if trace is not None and trace.is_linked and self.has_truth else None
         if trace is not None and trace.is_linked:
             check_one_vector(self.attributes, trace.group, notes)

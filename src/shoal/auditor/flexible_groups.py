@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,17 +76,21 @@ def measure_groups(normal: Groups, every: Groups, person: Ints | None, notes: No
     """Write down how large groups are."""
     rows = int(normal.classes.judged.sum())
     notes.metrics["counted_in_classes"] = "people" if person is not None else "rows (at least as many as people)"
-    for name, groups in (("normal_groups", normal), ("groups", every)):
-        people = groups.classes.people
-        notes.metrics[name] = {
-            "count": len(people),
-            "smallest": int(people.min()) if len(people) else None,
-            "median": float(np.median(people)) if len(people) else None,
-            "rows_below_share": float(groups.small().sum() / rows) if rows else None,
-        }
+    notes.metrics["normal_groups"] = _sizes(normal, rows)
+    notes.metrics["groups"] = _sizes(every, rows)
     if person is not None:
         named = person[person >= 0]
         notes.metrics["released_people"] = len(np.unique(named))
+
+
+def _sizes(groups: Groups, rows: int) -> dict[str, Any]:
+    people = groups.classes.people
+    return {
+        "count": len(people),
+        "smallest": int(people.min()) if len(people) else None,
+        "median": float(np.median(people)) if len(people) else None,
+        "rows_below_share": float(groups.small().sum() / rows) if rows else None,
+    }
 
 
 def check_in_force(trace: Trace, k: Ints, calibration: Calibration, notes: Notes) -> None:

@@ -30,7 +30,8 @@ class Trace:
     k: Ints | None
     """What was in force by the trace itself; None where it does not say. So is ``k_s``."""
     k_s: Ints | None
-    delay: Ints | None
+    decided: Ints
+    """All records that there is a verdict on."""
 
 
 def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -> Trace:
@@ -55,13 +56,14 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
         "The trace has a released row without a group, or another row with one.",
         count=int((leaves != (group >= 0)).sum()),
     )
+    _measure_delays(trace, leaves, notes)
     return Trace(
         is_linked=not apart,
         row=np.where(exists, row, -1)[leaves],
         group=group[leaves],
         k=_column(trace, "k", leaves),
         k_s=_column(trace, "k_s", leaves),
-        delay=_delays(trace, leaves, notes),
+        decided=row[exists],
     )
 
 
@@ -120,13 +122,12 @@ def _column(trace: Rows, name: str, leaves: Bools) -> Ints | None:
     return trace.numbers(name)[leaves] if name in trace.columns else None
 
 
-def _delays(trace: Rows, leaves: Bools, notes: Notes) -> Ints | None:
+def _measure_delays(trace: Rows, leaves: Bools, notes: Notes) -> None:
     delay = _column(trace, "delay", leaves)
     if delay is None:
-        return None
+        return
     notes.violation("trace-delay", "A delay is missing or below 0.", count=int((delay < 0).sum()))
     waited = delay[delay >= 0]
     if len(waited):
         median, most = float(np.median(waited)), int(waited.max())
         notes.metrics["delay"] = {"median": median, "longest": most}
-    return delay

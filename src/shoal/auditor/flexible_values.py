@@ -67,6 +67,15 @@ def _is_power(width: Floats, most: Floats) -> Bools:
     return near & (exponent >= 0) & (np.exp2(exponent) <= most)
 
 
+def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
+    """Number the values of the truth as far as the finest labels tell them apart."""
+    if isinstance(rule, NumberRule) and isinstance(attribute, Spans) and rule.grid is not None:
+        unit = _MICROSECONDS if attribute.are_moments else 1.0
+        value = np.minimum(attribute.true_value, np.nextafter(rule.high * unit, -np.inf))
+        return numbered(np.floor((value - rule.low * unit) / (rule.grid * unit)))[1]
+    return true_codes(attribute)
+
+
 def true_codes(attribute: Attribute) -> Ints:
     """Number the values of the truth; a missing one is a value of its own."""
     if isinstance(attribute, Labels):

@@ -79,6 +79,4 @@ def from_columns(
         for value, text in zip(values, column, strict=True):
             if value and text:
                 above[value].add((kind, text))
-    for value, labels in above.items():
-        labels.discard((IS_A, value))  # a class of one value that bears its name is the value
     return Concepts(above, root=root, tag=tag)
