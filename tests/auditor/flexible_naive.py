@@ -42,8 +42,8 @@ DEVICES = {
     **{f"G {n}": {"Galaxy", "Samsung", "Android", "System", *_KOREA} for n in (1, 2, 3)},
     "S 9": {"Samsung", *_KOREA},
     **{f"i {n}": {"Apple", "iOS", "System", *_CHINA} for n in (1, 2)},
-    "o 1": {"Georgia", "Android", "System", "Georgia (produced in)", "Asia"},
-    "o 2": {"Georgia", "Android", "System", *_CHINA},
+    "o 1": {"Georgia (is a)", "Android", "System", "Georgia (produced in)", "Asia"},
+    "o 2": {"Georgia (is a)", "Android", "System", *_CHINA},
 }
 """What covers each device, written by hand."""
 PLACES = {"*": {"city": {"centre": ["a", "b"], "edge": ["c"]}, "land": {"village": ["d", "e"]}}}

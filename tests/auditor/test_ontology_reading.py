@@ -20,7 +20,7 @@ def test_turtle(tmp_path):
     assert {value: set(found.path(value)) - {value, "any device"} for value in DEVICES} == DEVICES
     assert (found.root, found.tag) == ("any device", "sparse")
     assert found.leaf_counts() == {
-        **dict.fromkeys(DEVICES, 1), "Galaxy": 3, "Samsung": 4, "Apple": 2, "Georgia": 2, "Android": 5, "iOS": 2,
+        **dict.fromkeys(DEVICES, 1), "Galaxy": 3, "Samsung": 4, "Apple": 2, "Georgia (is a)": 2, "Android": 5, "iOS": 2,
         "System": 7, "Korea": 4, "China": 3, "Georgia (produced in)": 1, "Asia": 8, "any device": 8,
     }  # fmt: skip
     assert {value for value, is_leaf in found.is_leaf().items() if is_leaf} == set(DEVICES)
@@ -71,18 +71,51 @@ def test_a_table(tmp_path):
     )
     assert (found.root, found.tag) == ("any", "sparse")
     assert set(found.path("A5")) == {"A5", "A", "S (is a)", "droid", "S (maker)", "any"}
-    assert set(found.path("P1")) == {"P1", "P", "fruit", "any"}
+    assert set(found.path("P1")) == {"P1", "P (is a)", "fruit", "any"}
     assert set(found.path("S")) == {"S", "A", "S (is a)", "droid", "P (maker)", "any"}
     assert found.leaf_counts() == {
-        "A5": 1, "A7": 1, "P1": 1, "S": 1, "A": 3, "S (is a)": 3, "droid": 3, "S (maker)": 2, "P": 1, "fruit": 1,
+        "A5": 1, "A7": 1, "P1": 1, "S": 1, "A": 3, "S (is a)": 3, "droid": 3, "S (maker)": 2, "P (is a)": 1, "fruit": 1,
         "P (maker)": 1, "any": 4,
     }  # fmt: skip
+
+
+def test_things_of_one_name_in_a_table(tmp_path):
+    text = "model,family,brand,town,land\na,Note,S,Rome,US\nb,Note,X,Rome,IT\nc,,X,Oslo,\nc,,X,Oslo,\n,Note,S,,\n"
+    found = table(
+        tmp_path, text, value="model", is_a=["family", "brand"], properties=["town"], parents={"town": "land"}
+    )
+    assert found.root == "any model"
+    assert set(found.path("a")) == {"a", "Note (S)", "S", "Rome (US)", "US", "any model"}
+    assert set(found.path("b")) == {"b", "Note (X)", "X", "Rome (IT)", "IT", "any model"}
+    assert set(found.path("c")) == {"c", "X", "Oslo", "any model"}
+
+
+def test_things_of_one_name_and_nothing_above(tmp_path):
+    text = TURTLE + ':p1 rdfs:label "Pole" . :p2 rdfs:label "Pole" . :g1 :producedIn :p1 . :g2 :producedIn :p2 .'
+    found = read(tmp_path, text)
+    assert "Pole (produced in) 2" in found.path("G 1")
+    assert "Pole (produced in) 3" in found.path("G 2")
+
+
+def test_expressions_and_ranges(tmp_path):
+    text = (
+        TURTLE
+        + """
+    :Galaxy owl:equivalentClass [ owl:intersectionOf ( :Flat [ owl:onProperty :hasForm ; owl:hasValue "bar" ] ) ] .
+    :Flat rdfs:subClassOf :device .
+    :hasForm s:priority 1 ; rdfs:label "has form" .
+    :hasOS rdfs:range :System .
+    """
+    )
+    found = read(tmp_path, text)
+    assert set(found.path("G 1")) - {"G 1", "any device"} == (DEVICES["G 1"] - {"System"}) | {"Flat", "bar"}
 
 
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
         ({}, PolicyError),
+        ({"value": "model", "parents": "land"}, PolicyError),
         ({"value": "model", "tag": "rare"}, PolicyError),
         ({"value": "model", "properties": ["colour"]}, InputError),
     ],

@@ -7,8 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.ontology import Concepts, from_columns
-from shoal.auditor.ontology_rdf import parse, read_attribute_of
+from shoal.auditor.ontology import IS_A, Concepts, outline_of_columns
 from shoal.auditor.reading import Format, read
 from shoal.errors import InputError, PolicyError
 
@@ -47,6 +46,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _attribute(data: bytes, spec: Mapping[str, Any], name: str, where: str) -> Concepts:
+    from shoal.auditor.ontology_rdf import parse, read_attribute_of  # rdflib is heavy, and tables do without
+
     wanted = str(spec.get("attribute", name))
     return read_attribute_of(parse(data, where), wanted, where, is_given="attribute" in spec)
 
@@ -57,20 +58,29 @@ def _from_table(spec: Mapping[str, Any], folder: Path, name: str) -> Concepts:
         raise PolicyError(f"ontology of {name}: value is missing; name the column of values")
     if tag is not None and tag not in _TAGS:
         raise PolicyError(f"ontology of {name}: tag is one of {', '.join(_TAGS)}")
-    classes, properties = (_columns(spec, key) for key in ("is_a", "properties"))
+    chains = _chains(spec, name)
     rows = read(_path(spec, folder, name), name=f"ontology of {name}", expected=Format.of(spec))
-    rows.require(value, *classes, *properties)
-
-    def column(of: str) -> list[str | None]:
-        return list(rows.text(of).to_pylist())
-
-    return from_columns(
-        column(value),
-        [column(of) for of in classes],
-        {of: column(of) for of in properties},
-        root=str(spec.get("root", spec.get("attribute", name))),
-        tag=tag,
+    rows.require(value, *(column for _, columns in chains for column in columns))
+    texts = {column: rows.text(column).to_pylist() for column in rows.columns}
+    root = spec.get("root")
+    return Concepts(
+        outline_of_columns(
+            texts[value],
+            [(kind, [texts[column] for column in columns]) for kind, columns in chains],
+            root=f"any {spec.get('attribute') or value}" if root is None else str(root),
+            tag=tag,
+        )
     )
+
+
+def _chains(spec: Mapping[str, Any], name: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return, for classes and for every property, its columns from the finest to the coarsest."""
+    parents = spec.get("parents", {})
+    if not isinstance(parents, Mapping):
+        raise PolicyError(f"ontology of {name}: parents is a table from a property to the columns above it")
+    classes = _columns(spec, "is_a")
+    chains = [(IS_A, classes)] if classes else []
+    return chains + [(column, (column, *_columns(parents, column))) for column in _columns(spec, "properties")]
 
 
 def _columns(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
