@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.evidence import Evidence
+from shoal.auditor.flexible import audit_flexible
+from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
@@ -20,6 +22,7 @@ from shoal.errors import PolicyError
 FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
     "z-anonymity": audit_z,
     **dict.fromkeys(TUPLE_METHODS, audit_tuples),
+    FLEXIBLE: audit_flexible,
 }
 
 

@@ -22,6 +22,7 @@ from shoal.errors import InputError, PolicyError, TruncatedInput
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
+_CLAIMS: Final = b"shoal"
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
@@ -58,6 +59,8 @@ class Rows:
     parts: tuple[Part, ...]
     name: str
     """What it is called in messages."""
+    claims: tuple[bytes, ...] = ()
+    """What parts say of themselves under the key ``shoal`` of their schema, as they say it."""
 
     def __len__(self) -> int:
         return sum(len(broken) for _, broken in self.parts)
@@ -105,10 +108,16 @@ def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
 
 def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
     """Read a path, an Arrow object, a frame, an object with ``.rows`` and ``.trace``, or a list of these."""
-    return Rows(tuple(_parts(what, name, expected, part)), name)
+    found = tuple(_parts(what, name, expected, part))
+    claims = dict.fromkeys(claim for _, claim in found if claim is not None)
+    return Rows(tuple(rows for rows, _ in found), name, tuple(claims))
 
 
-def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[Part]:
+_Claimed = tuple[Part, bytes | None]
+"""A part, and what it says of itself."""
+
+
+def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claimed]:
     if isinstance(what, list | tuple):
         for piece in what:
             yield from _parts(piece, name, expected, part)
@@ -129,10 +138,11 @@ def _memory(what: Any, name: str, part: str) -> Any:
     return table.select([place for place, column in names if not _INDEX_OF_PANDAS.fullmatch(column)])
 
 
-def _from_table(table: Any) -> Part:
+def _from_table(table: Any) -> _Claimed:
     if len(set(table.column_names)) != table.num_columns:
         raise InputError("two columns have the same name; rename one")
-    return {name: table.column(name) for name in table.column_names}, np.zeros(table.num_rows, np.bool_)
+    columns = {name: table.column(name) for name in table.column_names}
+    return (columns, np.zeros(table.num_rows, np.bool_)), (table.schema.metadata or {}).get(_CLAIMS)
 
 
 def _files(what: str | Path, name: str) -> list[Path]:
@@ -152,7 +162,7 @@ def _is_part(path: Path) -> bool:
     return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith(_BESIDE)
 
 
-def _read_file(path: Path, expected: Format) -> Part:
+def _read_file(path: Path, expected: Format) -> _Claimed:
     data = _decompressed(path)
     try:
         if data[:4] == b"PAR1":
@@ -164,7 +174,7 @@ def _read_file(path: Path, expected: Format) -> Part:
             return _from_table(pa.ipc.open_stream(pa.BufferReader(data)).read_all())
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
-    return _read_text(path, data, expected)
+    return _read_text(path, data, expected), None
 
 
 def _decompressed(path: Path) -> bytes:
