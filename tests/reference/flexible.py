@@ -71,6 +71,7 @@ class NaiveFlexible:
             return [(MISSING, 0)]
         if isinstance(role, Numeric):
             steps = cells(role, value)
+            steps = steps if self.root or len(steps) == 1 else steps[1:]
         else:
             tree = self.trees(role.name)
             counts = dict(zip(tree.labels, tree.leaf_counts.tolist(), strict=True))

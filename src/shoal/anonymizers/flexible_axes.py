@@ -93,14 +93,14 @@ def _tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:
 class GridAxis(Axis):
     """Numbers and moments in cells counted from the low end of the domain; a code is the number of a finest cell."""
 
-    def __init__(self, role: Numeric, *, is_moment: bool) -> None:
+    def __init__(self, role: Numeric, *, is_moment: bool, with_root: bool) -> None:
         span = role.high - role.low
         self._role = role
         self._grid = float(role.grid or (min(_HOUR, span) if is_moment else span / _CELLS))
         self.cells = max(1, math.ceil(span / self._grid))
         self._factors = _factors(self._grid, self.cells, is_moment=is_moment)
         self.lines = len(self._factors)
-        self.floor = 0
+        self.floor = 0 if with_root else min(1, self.lines - 1)
         counts = [-(-self.cells // factor) for factor in self._factors]
         self._firsts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
 

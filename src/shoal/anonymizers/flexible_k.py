@@ -50,7 +50,7 @@ class FlexibleK(FlexibleSingles):
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
         nearest label above a value counts, `k` where there is none. A block needs the largest k of its rows.
     root
-        Whether a root label may leave.
+        Whether a root label, or the whole domain of a number, may leave.
     compare
         Measure beside it what plain k-anonymity with suppression would have lost; takes about as long again.
     remember

@@ -72,7 +72,8 @@ class Grouping:
     def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema) -> Axis:
         role = settings.schema.quasi[a]
         if isinstance(role, Numeric):
-            return GridAxis(role, is_moment=is_moment_type(types.field(role.name).type))
+            is_moment = is_moment_type(types.field(role.name).type)
+            return GridAxis(role, is_moment=is_moment, with_root=settings.root)
         return TreeAxis(settings.tree_of(role.name), with_root=settings.root)
 
     # ---- rows that may leave at once
@@ -179,7 +180,8 @@ def cells_of(settings: FlexibleSettings, a: int, raws: npt.NDArray[np.float64], 
     """Codes of a numeric column."""
     role = settings.schema.quasi[a]
     assert isinstance(role, Numeric)
-    return GridAxis(role, is_moment=is_moment_type(types.field(role.name).type)).cells_of(raws)
+    is_moment = is_moment_type(types.field(role.name).type)
+    return GridAxis(role, is_moment=is_moment, with_root=True).cells_of(raws)
 
 
 def _tree_order(settings: FlexibleSettings, column: str) -> Ints:
