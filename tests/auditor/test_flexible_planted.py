@@ -70,7 +70,7 @@ def test_an_unknown_label(run, label):
     assert "unknown-label" in run.codes(truth=False, trace=False)
 
 
-@pytest.mark.parametrize(("name", "label"), [("device", "any device"), ("place", "*"), ("hour", {"lo": 0, "hi": 64})])
+@pytest.mark.parametrize(("name", "label"), [("device", "any device"), ("place", "*")])
 def test_a_root_label(run, name, label):
     for row in alike(run, a_row(run)):
         run.release[row][name] = label
@@ -78,6 +78,14 @@ def test_a_root_label(run, name, label):
     assert "root-label" in run.codes(truth=False, trace=False)
     run.promised["anonymize"]["root"] = True
     assert "root-label" not in run.codes()
+
+
+def test_a_whole_domain(run):
+    for row in alike(run, a_row(run)):
+        run.release[row]["hour"] = {"lo": 0, "hi": 64}
+    report = run.audit()
+    assert "whole-domain" in {found.code for found in report.warnings}
+    assert "not-a-cell" not in run.codes()
 
 
 def test_a_null_instead_of_a_label(run):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.columns import Ints
+from shoal.auditor.flexible_calibration import Records
 from shoal.auditor.flexible_promise import FlexiblePromise
 from shoal.auditor.flexible_values import finest_codes
 from shoal.auditor.report import Notes
@@ -17,18 +18,16 @@ def check_pending(
     promise: FlexiblePromise,
     attributes: Sequence[Attribute],
     decided: Ints,
-    k: Ints,
-    person: Ints,
-    usable: Bools,
+    records: Records,
     notes: Notes,
 ) -> None:
     """Warn of waiting records that a round of grouping had before it, and that would have made a group.
 
-    ``decided`` are the records that the trace decides, ``k`` is what every record asks for.
+    ``decided`` are the records that the trace decides.
     """
-    waiting = usable.copy()
+    person, waiting = records.person, records.usable.copy()
     waiting[decided] = False
-    arrivals = np.flatnonzero(usable)
+    arrivals = np.flatnonzero(records.usable)
     seen = len(arrivals) // promise.window * promise.window
     if len(arrivals) > seen and not waiting[arrivals[seen:]].all():
         seen = len(arrivals)  # some of the last ones are decided, so there was a round for them
@@ -40,7 +39,7 @@ def check_pending(
     width = int(person.max()) + 1
     people = np.bincount(np.unique(alike * width + person[rows]) // width)
     needed = np.zeros(len(people), np.int64)
-    np.maximum.at(needed, alike, k[rows])
+    np.maximum.at(needed, alike, records.k[rows])
     notes.warning(
         "held-back",
         "A record waits although K people whose records wait have the same values.",
