@@ -162,10 +162,16 @@ def test_a_crowd_that_was_made_to_wait(run):
     for number in range(run.k):
         run.truth.append({**crowd, "maid": f"new {number}"})
     assert [found.code for found in run.audit().warnings] == []  # the last round had not come yet
+    run.trace.append({**run.entries()[row], "row": len(run.truth), "delay": 1})  # a flush: one that came later left
+    run.release.append({**run.release[row]})
+    run.truth.append({**crowd, "maid": "last"})
+    assert [(found.code, found.count) for found in run.audit().warnings] == [("held-back", run.k)]
+    run.trace[-1]["delay"] = 0  # it joined a group as it came
+    assert run.audit().warnings == ()
     run.promised["anonymize"]["window"] = 1
     warned = run.audit().warnings
     assert [(found.code, found.count) for found in warned] == [("held-back", run.k)]
-    run.truth[-1]["maid"] = "new 0"
+    run.truth[-2]["maid"] = "new 0"
     assert run.audit().warnings == ()
 
 

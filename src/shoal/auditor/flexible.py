@@ -75,7 +75,7 @@ class _Judge:
         check_claims(claims, promise, calibration, notes)
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
         if trace is not None and records is not None:
-            check_pending(promise, self.attributes, trace.decided, records, notes)
+            check_pending(promise, self.attributes, trace, records, notes)
         row = trace.row if trace is not None and trace.is_linked and self.has_truth else None
         if trace is not None and trace.is_linked:
             check_one_vector(self.attributes, trace.group, notes)
