@@ -330,7 +330,7 @@ class NaiveFlexible:
                 given |= {entry["row"]: (label, leaves) for entry in covered(label)}
                 criterion = label
         if self.root:
-            rows = [entry for entry in members if entry["row"] not in given]
+            rows = [entry for entry in members if entry["row"] not in given and entry["record"][name] is not None]
             root = self.concepts[name].root if name in self.concepts else self.trees(name).root
             leaves = len(self.concepts[name].values) if name in self.concepts else len(leaves_of(self.trees(name)))
             if is_enough(root, rows):

@@ -204,8 +204,11 @@ def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, 
 
 
 @piece
-def _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s):
-    """Give what is left the root label, where it may leave and enough people get it."""
+def _give_root(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
+    """Give what is left the root label, where it may leave and enough people get it.
+
+    No value, which is the label after the root, lies under nothing but itself.
+    """
     root = labels.roots[s]
     if root == NONE:
         return
@@ -213,13 +216,14 @@ def _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s):
     people = 0
     for i in range(begin, end):
         row = desk.block[i]
-        if desk.given[s, row] == NONE and desk.seen[persons[row]] != desk.tick[0]:
+        is_left = desk.given[s, row] == NONE and values[s, row] != root + 1
+        if is_left and desk.seen[persons[row]] != desk.tick[0]:
             desk.seen[persons[row]] = desk.tick[0]
             people += 1
     if people >= k_s or (people and _published(groups, desk, at, root, prefix, k_s)):
         for i in range(begin, end):
             row = desk.block[i]
-            if desk.given[s, row] == NONE:
+            if desk.given[s, row] == NONE and values[s, row] != root + 1:
                 desk.given[s, row] = root
                 desk.common[s, row] = 0
 
@@ -263,7 +267,7 @@ def label_block(groups, labels, desk, values, persons, wide, count, k, criteria)
             if left and criteria:
                 left -= _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
             if left:
-                _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s)
+                _give_root(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
             first = out
             out = _gather(desk, s, begin, end, out)
             for i in range(first + 1, out + 1):
