@@ -20,7 +20,8 @@ from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
 from shoal.studies.campaign import campaign_places, make_campaign
 
 NETWORKS = Hierarchy.from_nested({"any network": {"mobile": ["2G", "3G", "4G", "5G"], "fixed": ["Wi-Fi"]}})
-SETTING: dict[str, Any] = {"records": 200_000, "people": 10_000, "k": 6, "window": 10_000, "columns": 4, "values": 0}
+SETTING: dict[str, Any] = {"records": 200_000, "people": 10_000, "k": 6, "window": 10_000, "columns": 4, "values": 0,
+                           "criteria": 1}  # fmt: skip
 GROWTH: dict[str, tuple[Any, ...]] = {
     "records": (10_000, 30_000, 100_000, 300_000, 1_000_000),
     "window": (1_000, 3_000, 10_000, 30_000, 100_000),
@@ -28,6 +29,7 @@ GROWTH: dict[str, tuple[Any, ...]] = {
     "columns": (2, 3, 4, 5, 6),
     "values": (446, 5_000, 50_000),
     "people": (1_000, 10_000, 100_000),
+    "criteria": (1, 2, 3, 5),
 }
 BATCH = 65_536
 
@@ -54,15 +56,17 @@ def with_devices(table: pa.Table, values: int) -> tuple[pa.Table, Ontology]:
     known = {name: at for at, name in enumerate(Ontology.devices().attribute("device").values)}
     # A prime step spreads the usual devices over the list.
     names = [f"model {known[name] * 7919 % values}" for name in table["device"].to_pylist()]
-    rows = [{"model": f"model {at}", "family": f"family {at // 8}", "brand": f"brand {at % 50}", "os": f"os {at % 50 % 3}"}
-            for at in range(values)]  # fmt: skip
+    rows = [
+        {"model": f"model {at}", "family": f"family {at // 8}", "brand": f"brand {at % 50}", "os": f"os {at % 50 % 3}"}
+        for at in range(values)
+    ]
     ontology = Ontology.from_table(
         rows, value="model", is_a=["family", "brand"], properties=["os"], tag="sparse", attribute="device"
     )
     return table.set_column(table.schema.get_field_index("device"), "device", pa.array(names)), ontology
 
 
-def measure(records: int, people: int, k: int, window: int, columns: int, values: int) -> dict[str, Any]:
+def measure(records: int, people: int, k: int, window: int, columns: int, values: int, criteria: int) -> dict[str, Any]:
     """One run; what compiles, compiles before."""
     table, ontology = with_devices(make_campaign(people, records, seed=0), values)
     schema = Schema(person="maid", time="time", quasi=roles_of(table, columns), carry=["mbps_down"])
@@ -70,7 +74,7 @@ def measure(records: int, people: int, k: int, window: int, columns: int, values
     warm.push_batch(table.slice(0, 200))
     warm.flush()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    flexible = FlexibleK(schema, ontology, k=k, window=window)
+    flexible = FlexibleK(schema, ontology, k=k, window=window, criteria=criteria)
     begun, worked = time.perf_counter(), time.process_time()
     for start in range(0, records, BATCH):
         flexible.push_batch(table.slice(start, BATCH))
@@ -79,7 +83,7 @@ def measure(records: int, people: int, k: int, window: int, columns: int, values
     counts, metrics = flexible.counts, flexible.metrics
     assert flexible.frozen is not None
     return {
-        "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values,
+        "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values, "criteria": criteria,
         "seconds": seconds, "worked": time.process_time() - worked, "per_second": records / seconds,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before,
         "tables": flexible.state_bytes / 2**20, "k_s": flexible.frozen.k_s[k], "loss": metrics["loss"],
