@@ -83,7 +83,8 @@ def measure(records: int, people: int, k: int, window: int, columns: int, values
     counts, metrics = flexible.counts, flexible.metrics
     assert flexible.frozen is not None
     return {
-        "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values, "criteria": criteria,
+        "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values,
+        "criteria": criteria,
         "seconds": seconds, "worked": time.process_time() - worked, "per_second": records / seconds,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before,
         "tables": flexible.state_bytes / 2**20, "k_s": flexible.frozen.k_s[k], "loss": metrics["loss"],

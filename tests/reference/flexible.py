@@ -130,7 +130,7 @@ class NaiveFlexible:
         self.shares = shares
 
     def is_sparse(self, name, share):
-        tag = self.concepts[name].tag if name in self.concepts else None
+        tag = self.concepts[name].tag if name in self.concepts else "normal"
         return tag == "sparse" if tag else share >= Fraction(str(self.threshold))
 
     def k_s(self, k):

@@ -96,6 +96,8 @@ def _sparse_columns(settings: FlexibleSettings, shares: Mapping[str, Fraction]) 
 
 def _is_sparse(settings: FlexibleSettings, name: str, share: Fraction) -> bool:
     concepts = settings.concepts.get(name)
-    if concepts is not None and concepts.tag is not None:
+    if concepts is None:
+        return False  # whoever knows a place, say, must not find fewer people because places are many
+    if concepts.tag is not None:
         return concepts.tag == "sparse"
     return share >= _exact(settings.threshold)

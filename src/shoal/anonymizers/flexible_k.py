@@ -32,8 +32,8 @@ class FlexibleK(FlexibleSingles):
     k
         In how large a crowd a row hides.
     sparse
-        Names of the sparse quasi-identifiers, or "auto": those the ontology says are, else those whose values too few
-        people have in a share of at least `threshold` of the records.
+        Names of the sparse quasi-identifiers, or "auto": of those that an ontology describes the ones it says are, and
+        where it is silent the ones whose values too few people have in a share of at least `threshold` of the records.
     threshold
         See `sparse`.
     p_sparse

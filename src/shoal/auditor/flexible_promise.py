@@ -59,9 +59,9 @@ class FlexiblePromise:
         return min([self.k, *(k for classes in self.density.values() for k in classes.values())])
 
     def tag(self, name: str) -> str | None:
-        """What the ontology of a column calls it."""
+        """What the ontology of a column calls it; a column without one is normal unless the policy says otherwise."""
         rule = next(rule for rule in self.quasi if rule.name == name)
-        return rule.tree.tag if isinstance(rule, LabelRule) and isinstance(rule.tree, Concepts) else None
+        return rule.tree.tag if isinstance(rule, LabelRule) and isinstance(rule.tree, Concepts) else "normal"
 
 
 def read_flexible_promise(policy: Policy) -> FlexiblePromise:
