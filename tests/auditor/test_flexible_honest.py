@@ -102,22 +102,21 @@ def test_loss_over_the_ontology(tmp_path):
 
 def test_sparse_is_worked_out(tmp_path):
     run = Run(tmp_path, records(250), sparse="auto", window=60)
-    run.promised["anonymize"]["quasi"]["device"] = {
-        "kind": "categorical",
-        "hierarchy": {"kind": "nested", "tree": {"*": {"x": sorted({record["device"] for record in run.truth})}}},
-    }
-    report = run.audit(trace=False)
-    rare = report.metrics["sparse"]
-    counts: dict[str, dict[str, set[str]]] = {"device": {}, "place": {}}
+    devices = sorted({record["device"] for record in run.truth})
+    (tmp_path / "list.csv").write_text("model,kind\n" + "".join(f"{device},x\n" for device in devices))
+    silent = {"kind": "table", "path": str(tmp_path / "list.csv"), "value": "model", "properties": ["kind"]}
+    run.promised["anonymize"]["quasi"]["device"] = {"kind": "ontology", "ontology": silent}
+    people: dict[str, set[str]] = {}
     for record in run.truth[:60]:
-        for name, people in counts.items():
-            people.setdefault(record[name], set()).add(record["maid"])
-    shares = {
-        name: sum(len(people[record[name]]) < run.k for record in run.truth[:60]) / 60
-        for name, people in counts.items()
-    }
-    assert rare == (", ".join(name for name, share in shares.items() if share >= 0.1) or None)
-    assert shares["device"] >= 0.1
+        people.setdefault(record["device"], set()).add(record["maid"])
+    share = sum(len(people[record["device"]]) < run.k for record in run.truth[:60]) / 60
+    for threshold, found in ((share - 0.01, "device"), (share, "device"), (share + 0.01, None)):
+        run.promised["anonymize"]["threshold"] = threshold
+        assert run.audit(trace=False).metrics["sparse"] == found
+    tree = {"kind": "nested", "tree": {"*": {"x": devices}}}
+    run.promised["anonymize"] |= {"threshold": 0.01}
+    run.promised["anonymize"]["quasi"]["device"] = {"kind": "categorical", "hierarchy": tree}
+    assert run.audit(trace=False).metrics["sparse"] is None
 
 
 def test_what_the_run_said_of_itself_is_not_there(tmp_path):
