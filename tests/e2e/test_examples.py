@@ -41,7 +41,38 @@ def test_generalize_hosts():
 
 def test_every_folder_is_tested():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == {"sets", "tuples"}
+    assert folders == {"measurements", "sets", "tuples"}
+
+
+def measured(tmp_path):
+    """The example of measurements with its data made."""
+    folder = Path(shutil.copytree(EXAMPLES / "measurements", tmp_path / "measurements"))
+    runpy.run_path(str(folder / "make_measurements.py"))["main"](folder, people=800, records=6000)
+    return folder
+
+
+def test_measurements(tmp_path, monkeypatch):
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    folder = measured(tmp_path)
+    policy = folder / "policy.toml"
+    looked = shoal("doctor", policy)
+    assert looked.code == 0, looked.out
+    assert b"plain k-anonymity would lose" in looked.out
+    ended = shoal("run", policy, "--json")
+    assert ended.code == 0, ended.err
+    counts = {name: ended.summary[name] for name in ("rows_in", "suppressed", "dead")}
+    assert counts == {"rows_in": 6000, "suppressed": 0, "dead": 0}
+    assert ended.summary["released"] + ended.summary["pending"] == 6000
+    assert ended.summary["released"] > 5000
+    assert ended.summary["metrics"]["loss"] < ended.summary["metrics"]["plain_loss"]
+    files = {"--truth": "measurements.csv", "--trace": "trace.parquet", "--policy": "policy.toml"}
+    given = [part for name, file in files.items() for part in (name, folder / file)]
+    judged = shoal("audit", folder / "released.csv", *given, "--json")
+    assert judged.code == 0, judged.out
+    report = json.loads(judged.out)
+    assert {found["code"] for found in report["findings"]} == {"held"}
+    assert report["not_checked"] == []
+    assert "*" not in (folder / "released.csv").read_text()
 
 
 def test_tuples(tmp_path, monkeypatch):
