@@ -43,6 +43,10 @@ class Axis(ABC):
         """Labels of rows by depth, coarsest first; MISSING throughout where the value is missing."""
 
     @abstractmethod
+    def finest(self, codes: Ints) -> Ints:
+        """The last line of the paths."""
+
+    @abstractmethod
     def losses(self, codes: Ints) -> Ints:
         """What each of these labels loses, in parts of SCALE, before weights."""
 
@@ -66,6 +70,10 @@ class TreeAxis(Axis):
     def paths(self, codes: Ints) -> Ints:
         found = self._paths[:, np.maximum(codes, 0)]
         found[:, codes == MISSING] = MISSING
+        return found
+
+    def finest(self, codes: Ints) -> Ints:
+        found: Ints = np.where(codes == MISSING, MISSING, self._paths[-1][codes])
         return found
 
     def losses(self, codes: Ints) -> Ints:
@@ -123,6 +131,10 @@ class GridAxis(Axis):
     def paths(self, codes: Ints) -> Ints:
         found = np.stack([first + codes // factor for first, factor in zip(self._firsts, self._factors, strict=True)])
         found[:, codes == MISSING] = MISSING
+        return found
+
+    def finest(self, codes: Ints) -> Ints:
+        found: Ints = np.where(codes == MISSING, MISSING, self._firsts[-1] + codes)
         return found
 
     def losses(self, codes: Ints) -> Ints:

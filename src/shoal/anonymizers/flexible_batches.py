@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import RELEASED, VERDICTS, Release
 from shoal.anonymizers.flexible_reading import as_codes
-from shoal.anonymizers.flexible_rounds import Leaving, cells_of
+from shoal.anonymizers.flexible_rounds import Leaving
 from shoal.anonymizers.flexible_stream import FlexibleStream
 from shoal.anonymizers.intake import fitted, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, NO_REASON
@@ -107,9 +107,8 @@ class FlexibleBatches(FlexibleStream):
     def _codes_of(self, raws: npt.NDArray[np.float64]) -> Ints:
         """A code for each quasi-identifier and row."""
         found = np.empty(raws.shape, dtype=np.int64)
-        for a, reader in enumerate(self._readers):
-            is_number = isinstance(reader, NumericReader)
-            found[a] = cells_of(self._settings, a, raws[a], self.input_schema) if is_number else as_codes(raws[a])
+        for a in range(len(self._readers)):
+            found[a] = self._grids[a].cells_of(raws[a]) if a in self._grids else as_codes(raws[a])
         return found
 
     def _crowds_of(self, codes: Ints) -> Ints:

@@ -83,12 +83,15 @@ class Grouping:
         if not len(self.table):
             return Leaving.nothing(len(self._wide), len(self._deep))
         normal, values = self._normal_codes(codes), self.labels.values_of(codes[self._deep])
-        finest = np.array([axis.paths(one)[-1] for axis, one in zip(self._axes, normal, strict=True)])
-        finest = finest.reshape(len(self._axes), codes.shape[1])
+        finest = np.empty_like(normal)
+        for place, axis in enumerate(self._axes):
+            finest[place] = axis.finest(normal[place])
         joined, key = np.empty(codes.shape[1], np.int64), np.empty(len(codes), np.int64)
         groups = self.table.groups
         join_groups(groups, finest, values, crowds, self.labels.arrays.k_s, key, joined)
         places = np.flatnonzero(joined != NO_ENTRY)
+        if not len(places):
+            return Leaving.nothing(len(self._wide), len(self._deep))
         losses = np.zeros(len(places), dtype=np.int64)
         for axis, one, weight in zip(self._axes, normal, self._weights, strict=True):
             losses += np.rint(axis.losses(one[places])[-1] * weight).astype(np.int64)
@@ -175,14 +178,6 @@ class Grouping:
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what dump gave."""
         self.table.load(arrays)
-
-
-def cells_of(settings: FlexibleSettings, a: int, raws: npt.NDArray[np.float64], types: pa.Schema) -> Ints:
-    """Codes of a numeric column."""
-    role = settings.schema.quasi[a]
-    assert isinstance(role, Numeric)
-    is_moment = is_moment_type(types.field(role.name).type)
-    return GridAxis(role, is_moment=is_moment, with_root=True).cells_of(raws)
 
 
 def _tree_order(settings: FlexibleSettings, column: str) -> Ints:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Guarantee, Refusal
 from shoal.anonymizers.exposures import is_text_like, key_words
+from shoal.anonymizers.flexible_axes import GridAxis, is_moment_type
 from shoal.anonymizers.flexible_calibration import Frozen, freeze
 from shoal.anonymizers.flexible_reading import flexible_reader
 from shoal.anonymizers.flexible_rival import Rival
@@ -24,6 +25,7 @@ from shoal.anonymizers.tuple_reasons import explain, tuple_reasons
 from shoal.anonymizers.tuple_shape import Leaves
 from shoal.errors import CheckpointError, InputError
 from shoal.kernels.flexible_rounds import form_groups
+from shoal.schema import Numeric
 from shoal.vault.keys import Secret
 from shoal.vault.snapshots import State, open_state, seal_state
 
@@ -192,6 +194,11 @@ class FlexibleStream(Anonymizer):
         kept = pa.schema([(name, schema.field(name).type) for name in (*roles.sensitive, *roles.carry)])
         shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self._readers]
         self._output_schema = pa.schema([*shown, *kept])
+        self._grids = {
+            a: GridAxis(role, is_moment=is_moment_type(schema.field(role.name).type), with_root=True)
+            for a, role in enumerate(roles.quasi)
+            if isinstance(role, Numeric)
+        }
         self._kept = KeptColumns(kept)
 
     # ---- what is found out once
