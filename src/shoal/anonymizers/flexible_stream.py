@@ -49,6 +49,7 @@ class FlexibleStream(Anonymizer):
         self._secret = secret
         self._person_key = key_words(secret.subkey("table of people"))
         self._seed = key_words(secret.subkey("table of groups"))
+        self._order_key = key_words(secret.subkey("order of rows"))
         quasi = settings.schema.quasi
         self._readers: list[Reader] = [flexible_reader(role, settings.concepts.get(role.name)) for role in quasi]
         self._reasons = tuple_reasons(settings.schema)
