@@ -76,7 +76,7 @@ class FlexibleK(FlexibleSingles):
     ...     pa.table({"maid": list("abcde"), "network": ["4G"] * 5, "model": models, "mbps": [5, 9, 7, 8, 2]})
     ... )
     >>> flexible.flush().rows.to_pydict()["model"]
-    ['iPhone 6', 'Android', 'iPhone 6', 'Android', 'Android']
+    ['iPhone 6', 'iPhone 6', 'Android', 'Android', 'Android']
     """
 
     def __init__(  # noqa: PLR0913 - all by name, and each means something to a user
