@@ -11,6 +11,7 @@ import pytest
 
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema, restore
 from shoal.anonymizers.flexible_calibration import label_crowd
+from shoal.cli.app import app
 from shoal.errors import CheckpointError, InputError, PolicyError
 
 KEY = b"0123456789abcdef"
@@ -265,6 +266,8 @@ def test_plain_k_anonymity_is_measured_beside():
     [
         ({"k": 1}, "k: must be a whole number"),
         ({"k_s": 9}, "k_s: must be a whole number from 2 to k"),
+        ({"k": 2_000_000_000}, "k: must be a whole number from 2 to 1,000,000"),
+        ({"density": {"place": {"centre": 2_000_000_000}}}, "every k must be a whole number from 2 to 1,000,000"),
         ({"p_sparse": 1.5}, "p_sparse: must be a number from 0 to 1"),
         ({"p_sparse": 0.5, "k_s": 2}, "leave one of them out"),
         ({"sparse": ["speed"]}, "names of categorical"),
@@ -299,3 +302,19 @@ def test_an_unusable_type_is_told_by_its_column():
         made.push_batch(pa.table({"maid": ["a"], "place": ["c1"], "device": [1.5]}))
     with pytest.raises(InputError, match="column 'maid'"):
         made.push_batch(pa.table({"maid": [1.5], "place": ["c1"], "device": ["LG G2"]}))
+
+
+@pytest.mark.parametrize("lines", [[], [",c1"] * 3])
+def test_a_run_in_which_nothing_could_be_used_is_told(tmp_path, monkeypatch, capsys, lines):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("\n".join(["maid,place", *lines, ""]))
+    (tmp_path / "p.toml").write_text("""
+source = { kind = "csv", path = "in.csv" }
+sink = { kind = "csv", path = "out.csv" }
+stream = { person = "maid" }
+[anonymize]
+method = "flexible-k"
+quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { land = ["c1", "c2"] } } }
+""")
+    assert app(["run", "p.toml"], result_action="return_value") == 0
+    assert "average loss" in capsys.readouterr().out

@@ -25,7 +25,7 @@ from shoal.policy.stream import StreamSection
 from shoal.schema import Categorical, Schema
 
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Crowd = Annotated[int, Field(ge=2, le=2**31 - 1)]
+Crowd = Annotated[int, Field(ge=2, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
