@@ -91,6 +91,23 @@ def test_density_asks_for_its_own_crowd():
     assert {row["k"] for row in made.flush().trace.to_pylist()} == set()
 
 
+def test_density_of_a_value_in_several_classes():
+    """Where two classes are as near, the larger crowd counts; a nearer one counts before both."""
+    rows = [{"model": "Fold", "kind": "phone"}, {"model": "Fold", "kind": "tablet"}]
+    rows += [{"model": "S3", "kind": "phone"}, {"model": "Tab", "kind": "tablet"}]
+    both = Ontology.from_table(rows, value="model", is_a=["kind"], attribute="device", tag="sparse")
+    for density, needed in (
+        ({"phone": 2, "tablet": 5}, 5),
+        ({"phone": 5, "tablet": 2}, 5),
+        ({"tablet": 5, "Fold": 3}, 3),
+    ):
+        for people in (needed - 1, needed):
+            released, _ = run(
+                [(f"u{n}", "c1", "Fold") for n in range(people)], ontology=both, k=2, density={"device": density}
+            )
+            assert len(released) == (people if people == needed else 0)
+
+
 def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
@@ -161,7 +178,8 @@ def test_values_at_rough_grid_ends_lie_within_what_is_published():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "grid"), [(-20.0, -19.2, 0.1), (-20.0, -19.4, 0.3), (-20.0, -17.3333333333, 1 / 3), (0.3, 1.1, 0.1)]
+    ("low", "high", "grid"),
+    [(-20.0, -19.2, 0.1), (-20.0, -19.4, 0.3), (-20.0, -17.3333333333, 1 / 3), (0.3, 1.1, 0.1), (-1e9, 0.2 - 1e9, 0.1)],
 )
 def test_a_domain_that_is_not_quite_whole_steps_wide_is_not_shown_whole(low, high, grid):
     schema = Schema(person="maid", quasi=[Numeric("x", low=low, high=high, grid=grid)])

@@ -98,7 +98,7 @@ class GridAxis(Axis):
         span = role.high - role.low
         self._role = role
         self._grid = float(role.grid or (min(_HOUR, span) if is_moment else span / _CELLS))
-        self.cells = _cell_count(span / self._grid)
+        self.cells = _cell_count(role, self._grid)
         self._factors = _factors(self._grid, self.cells, is_moment=is_moment)
         self.lines = len(self._factors)
         self.floor = 0 if with_root else min(1, self.lines - 1)
@@ -148,10 +148,12 @@ class GridAxis(Axis):
         return reader.publish(low, high, labels, labels == MISSING, kind)
 
 
-def _cell_count(steps: float) -> int:
-    """How many cells hold a domain of so many steps; one that is a rounding error wide is none."""
+def _cell_count(role: Numeric, grid: float) -> int:
+    """How many cells hold the domain; one that is a rounding error wide is none."""
+    steps = (role.high - role.low) / grid
+    error = _ROUNDING * max(1.0, steps) + 4 * math.ulp(max(abs(role.low), abs(role.high))) / grid
     whole = round(steps)
-    return max(1, whole if abs(steps - whole) <= _ROUNDING * max(1.0, steps) else math.ceil(steps))
+    return max(1, whole if abs(steps - whole) <= error else math.ceil(steps))
 
 
 def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:

@@ -48,7 +48,8 @@ class FlexibleK(FlexibleSingles):
         After how many records groups are formed among those that wait.
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
-        nearest label above a value counts, `k` where there is none. A block needs the largest k of its rows.
+        nearest label above a value counts, `k` where there is none; where an ontology has several that are as near, the
+        largest of theirs. A block needs the largest k of its rows.
     root
         Whether a root label, or the whole domain of a number, may leave.
     compare
