@@ -150,6 +150,21 @@ def test_moments_on_hours(tmp_path):
     assert codes == ["not-a-cell"]
 
 
+def test_widths_of_time_end_with_the_domain(tmp_path):
+    """In two days and a half there is a cell of two days: doubled from a day, not from a week that is too long."""
+    run = Run(tmp_path, publishes=False, truth=[], k=2, p_sparse=0.5)
+    del run.promised["anonymize"]["quasi"]["hour"], run.promised["anonymize"]["sensitive"]
+    run.promised["anonymize"]["quasi"]["at"] = {"kind": "numeric", "low": "2026-01-01", "high": "2026-01-03T12:00:00"}
+    start, moment = 1767225600, pa.timestamp("us")
+    ends = [pa.array([(start + at) * 1_000_000] * 2, moment) for at in (0, 2 * 86_400)]
+    at = pa.array([(start + 5) * 1_000_000] * 2, moment)
+    same = {"device": ["G 1"] * 2, "place": ["a"] * 2, "mbps": [1.0, 2.0]}
+    release = pa.table({**same, "at": pa.StructArray.from_arrays(ends, ["lo", "hi"])})
+    trace = pa.table({"row": [0, 1], "verdict": ["released"] * 2, "group": [0, 0]})
+    report = shoal.audit(release, pa.table({"maid": ["a", "b"], **same, "at": at}), trace, run.promised)
+    assert report.ok, report.text()
+
+
 def test_the_command(tmp_path, capsys):
     run = Run(tmp_path, records(250))
     policy, stream = run.promised["anonymize"], run.promised["stream"]

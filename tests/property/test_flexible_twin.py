@@ -138,13 +138,14 @@ def test_every_group_has_its_people(stream, columns, chosen):
         whole = tuple(shown.values())
         path = PLACES.path(stream[row]["place"]) if stream[row]["place"] else ()
         k = next((place[label] for label in path if label in place), chosen["k"])
-        asked[block] = max(asked.get(block, 0), k)
+        for asking in (block, (block, whole)):
+            asked[asking] = max(asked.get(asking, 0), k)
         blocks.setdefault(block, set()).add(stream[row]["maid"])
         labels.setdefault((block, whole), set()).add(stream[row]["maid"])
     for block, people in blocks.items():
         assert len(people) >= asked[block]
-    for (block, _), people in labels.items():
-        assert len(people) >= flexible.frozen.k_s[asked[block]]
+    for group, people in labels.items():
+        assert len(people) >= flexible.frozen.k_s[asked[group]]
 
 
 def crowded(seed):

@@ -134,10 +134,10 @@ class NaiveFlexible:
         return tag == "sparse" if tag else share >= Fraction(str(self.threshold))
 
     def k_s(self, k):
-        if self.k_s_asked is not None:
-            return min(max(self.k_s_asked, 2), k)
         if not self.sparse:
             return k
+        if self.k_s_asked is not None:
+            return min(max(self.k_s_asked, 2), k)
         asked = []
         for name in self.sparse:
             share = Fraction(str(self.p_sparse)) if self.p_sparse is not None else self.shares[name]
@@ -383,7 +383,7 @@ def cells(role, value):
     """Ranges around a value with their loss, from the whole domain to the finest cell."""
     span = role.high - role.low
     grid = float(role.grid or span / 1024)
-    count = max(1, math.ceil(span / grid))
+    count = max(1, math.ceil(round(span / grid, 9)))
     cell = max(at for at in range(count) if role.low + at * grid <= value)
     widths = [1]
     while widths[-1] * 2 < count:
@@ -391,7 +391,8 @@ def cells(role, value):
     steps = []
     for width in ([count] if count > 1 else []) + widths[::-1]:
         low = role.low + cell // width * width * grid
-        high = min(role.low + (cell // width * width + width) * grid, role.high)
+        last = cell // width * width + width
+        high = role.low + last * grid if last < count else role.high
         # At the end of the domain cells of two widths may be the same range; they are different blocks all the same.
         steps.append(((float(low), float(high), width), float(np.float64(high - low) / span)))
     return steps

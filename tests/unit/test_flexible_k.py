@@ -11,6 +11,7 @@ import pytest
 
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema, restore
 from shoal.anonymizers.flexible_calibration import label_crowd
+from shoal.cli.app import app
 from shoal.errors import CheckpointError, InputError, PolicyError
 
 KEY = b"0123456789abcdef"
@@ -90,6 +91,23 @@ def test_density_asks_for_its_own_crowd():
     assert {row["k"] for row in made.flush().trace.to_pylist()} == set()
 
 
+def test_density_of_a_value_in_several_classes():
+    """Where two classes are as near, the larger crowd counts; a nearer one counts before both."""
+    rows = [{"model": "Fold", "kind": "phone"}, {"model": "Fold", "kind": "tablet"}]
+    rows += [{"model": "S3", "kind": "phone"}, {"model": "Tab", "kind": "tablet"}]
+    both = Ontology.from_table(rows, value="model", is_a=["kind"], attribute="device", tag="sparse")
+    for density, needed in (
+        ({"phone": 2, "tablet": 5}, 5),
+        ({"phone": 5, "tablet": 2}, 5),
+        ({"tablet": 5, "Fold": 3}, 3),
+    ):
+        for people in (needed - 1, needed):
+            released, _ = run(
+                [(f"u{n}", "c1", "Fold") for n in range(people)], ontology=both, k=2, density={"device": density}
+            )
+            assert len(released) == (people if people == needed else 0)
+
+
 def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
@@ -118,7 +136,8 @@ def test_missing_values_are_with_their_like_alone():
         [("u1", None, "LG G2"), ("u2", None, "LG G2"), ("u3", "c1", None), ("u4", "c1", None), ("u5", "c1", "LG G2")],
         k=2, k_s=2,
     )  # fmt: skip
-    assert rows == [{"place": None, "device": "LG G2"}] * 2 + [{"place": "c1", "device": None}] * 2
+    rows.sort(key=str)
+    assert rows == [{"place": "c1", "device": None}] * 2 + [{"place": None, "device": "LG G2"}] * 2
     assert made.held == 1
 
 
@@ -142,7 +161,7 @@ def test_whole_numbers_lie_in_one_cell_only():
     table = pa.table({"maid": [f"u{n}" for n in range(6)], "speed": speeds, "device": ["LG G2"] * 6})
     made = FlexibleK(schema, ONTOLOGY, k=2, key=KEY)
     made.push_batch(table)
-    spans = [tuple(row["speed"].values()) for row in made.flush().rows.to_pylist()]
+    spans = sorted(tuple(row["speed"].values()) for row in made.flush().rows.to_pylist())
     assert spans == [(0, 24), (0, 24), (25, 49), (25, 49), (75, 100), (75, 100)]
 
 
@@ -156,6 +175,50 @@ def test_values_at_rough_grid_ends_lie_within_what_is_published():
         for row, one in zip(release.trace.to_pylist(), release.rows.to_pylist(), strict=True):
             assert one["speed"]["lo"] <= speeds[row["row"]] <= one["speed"]["hi"]
     assert made.held == 0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "grid"),
+    [(-20.0, -19.2, 0.1), (-20.0, -19.4, 0.3), (-20.0, -17.3333333333, 1 / 3), (0.3, 1.1, 0.1), (-1e9, 0.2 - 1e9, 0.1)],
+)
+def test_a_domain_that_is_not_quite_whole_steps_wide_is_not_shown_whole(low, high, grid):
+    schema = Schema(person="maid", quasi=[Numeric("x", low=low, high=high, grid=grid)])
+    made = FlexibleK(schema, None, k=6, key=KEY)
+    values = [low, low + grid, high, high, high - grid / 2, (low + high) / 2]
+    release = made.push_batch(pa.table({"maid": list("abcdef"), "x": values}))
+    assert release.rows.num_rows + made.flush().rows.num_rows == 0
+    made.push_batch(pa.table({"maid": [f"n{n}" for n in range(6)], "x": [high] * 6}))
+    shown = {tuple(row["x"].values()) for row in made.flush().rows.to_pylist()}
+    assert (low, high) not in shown
+    assert all(lo < hi == high for lo, hi in shown)  # nor is anyone's value shown as a cell without width
+
+
+def test_k_s_counts_for_nothing_where_nothing_is_sparse():
+    schema = Schema(person="maid", quasi=[Categorical("place", PLACES)])
+    made = FlexibleK(schema, None, k=4, k_s=2, threshold=1, key=KEY)
+    made.push_batch(pa.table({"maid": list("abcd"), "place": ["c1"] * 4}))
+    assert {row["k_s"] for row in made.flush().trace.to_pylist()} == {4}
+
+
+def test_rows_of_a_round_do_not_stand_in_the_order_they_came():
+    schema = Schema(person="maid", carry=["n"], quasi=[Categorical("place", PLACES)])
+    table = pa.table({
+        "maid": [f"u{n}" for n in range(40)], "place": [("c1", "c2")[n % 2] for n in range(40)], "n": list(range(40)),
+    })  # fmt: skip
+    orders = []
+    for key in (KEY, KEY, b"another key, also 16 or more"):
+        made = FlexibleK(schema, None, k=4, key=key, threshold=1)
+        made.push_batch(table)
+        last = made.flush()
+        rows = last.rows.to_pylist()
+        assert [row["n"] for row in rows] == last.trace.column("row").to_pylist()
+        groups = last.trace.column("group").to_pylist()
+        assert groups == sorted(groups)
+        assert all(row["place"] == ("c1", "c2")[row["n"] % 2] for row in rows)
+        orders.append([row["n"] for row in rows])
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != sorted(orders[0], key=lambda n: (n % 2, n))
+    assert sorted(orders[0]) == list(range(40))
 
 
 def test_what_cannot_be_used_is_dead_with_a_reason():
@@ -221,6 +284,8 @@ def test_plain_k_anonymity_is_measured_beside():
     [
         ({"k": 1}, "k: must be a whole number"),
         ({"k_s": 9}, "k_s: must be a whole number from 2 to k"),
+        ({"k": 2_000_000_000}, "k: must be a whole number from 2 to 1,000,000"),
+        ({"density": {"place": {"centre": 2_000_000_000}}}, "every k must be a whole number from 2 to 1,000,000"),
         ({"p_sparse": 1.5}, "p_sparse: must be a number from 0 to 1"),
         ({"p_sparse": 0.5, "k_s": 2}, "leave one of them out"),
         ({"sparse": ["speed"]}, "names of categorical"),
@@ -255,3 +320,19 @@ def test_an_unusable_type_is_told_by_its_column():
         made.push_batch(pa.table({"maid": ["a"], "place": ["c1"], "device": [1.5]}))
     with pytest.raises(InputError, match="column 'maid'"):
         made.push_batch(pa.table({"maid": [1.5], "place": ["c1"], "device": ["LG G2"]}))
+
+
+@pytest.mark.parametrize("lines", [[], [",c1"] * 3])
+def test_a_run_in_which_nothing_could_be_used_is_told(tmp_path, monkeypatch, capsys, lines):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("\n".join(["maid,place", *lines, ""]))
+    (tmp_path / "p.toml").write_text("""
+source = { kind = "csv", path = "in.csv" }
+sink = { kind = "csv", path = "out.csv" }
+stream = { person = "maid" }
+[anonymize]
+method = "flexible-k"
+quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { land = ["c1", "c2"] } } }
+""")
+    assert app(["run", "p.toml"], result_action="return_value") == 0
+    assert "average loss" in capsys.readouterr().out

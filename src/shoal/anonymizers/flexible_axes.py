@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 _CELLS: Final = 1024
 """Into how many cells a domain without a grid is cut."""
 _HOUR: Final = 3600.0
+_ROUNDING: Final = 1e-9
 _USUAL: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
 """Widths of cells of time that people know, in seconds."""
 
@@ -105,7 +106,7 @@ class GridAxis(Axis):
         span = role.high - role.low
         self._role = role
         self._grid = float(role.grid or (min(_HOUR, span) if is_moment else span / _CELLS))
-        self.cells = max(1, math.ceil(span / self._grid))
+        self.cells = _cell_count(role, self._grid)
         self._factors = _factors(self._grid, self.cells, is_moment=is_moment)
         self.lines = len(self._factors)
         self.floor = 0 if with_root else min(1, self.lines - 1)
@@ -147,7 +148,7 @@ class GridAxis(Axis):
         depth = np.searchsorted(self._firsts, np.maximum(labels, 0), side="right") - 1
         factors = np.array(self._factors, dtype=np.int64)[depth]
         first = (np.maximum(labels, 0) - self._firsts[depth]) * factors
-        high: Floats = np.minimum(self._end(first + factors), np.float64(self._role.high))
+        high: Floats = np.where(first + factors < self.cells, self._end(first + factors), np.float64(self._role.high))
         return self._end(first), high
 
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
@@ -157,6 +158,14 @@ class GridAxis(Axis):
             high = np.where(high < self._role.high, np.ceil(high) - 1, high)
         reader = NumericReader(self._role)
         return reader.publish(low, high, labels, labels == MISSING, kind)
+
+
+def _cell_count(role: Numeric, grid: float) -> int:
+    """How many cells hold the domain; one that is a rounding error wide is none."""
+    steps = (role.high - role.low) / grid
+    error = _ROUNDING * max(1.0, steps) + 4 * math.ulp(max(abs(role.low), abs(role.high))) / grid
+    whole = round(steps)
+    return max(1, whole if abs(steps - whole) <= error else math.ceil(steps))
 
 
 def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:

@@ -156,10 +156,17 @@ class FlexibleBatches(FlexibleStream):
         waiting = self._waiting
         left = self._grouping.form(waiting.codes, waiting.people(), waiting.crowds)
         if len(left.places):
+            left = left.ordered(self._order_of(left.groups))
             rows, delays = waiting.rows[left.places], self._came - 1 - waiting.arrivals[left.places]
             crowds = waiting.crowds[left.places]
             waiting.drop(left.places)
             yield self._left(Decided(at, rows, delays, crowds, left, is_round=True))
+
+    def _order_of(self, groups: Ints) -> Ints:
+        """An order for the rows of a round: by group, then by chance. In the order they came they would tell when."""
+        counter = [0, 0, self._came, self._counts[RELEASED]]
+        chance = np.random.Generator(np.random.Philox(key=self._order_key, counter=counter))
+        return np.lexsort((chance.permutation(len(groups)), groups)).astype(np.int64)
 
     def _left(self, decided: Decided) -> Decided:
         self._counts[RELEASED] += len(decided.rows)

@@ -79,10 +79,12 @@ def freeze(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints)
 
 
 def _crowd_of(settings: FlexibleSettings, shares: list[Fraction], k: int) -> int:
+    if not shares:
+        return k  # nothing is sparse, so nothing asks for fewer people
     if settings.k_s is not None:
         return min(max(settings.k_s, LEAST), k)
     # Of several sparse columns the one that asks for most people counts.
-    return max((label_crowd(share, k, settings.floor) for share in shares), default=k)
+    return max(label_crowd(share, k, settings.floor) for share in shares)
 
 
 def _sparse_columns(settings: FlexibleSettings, shares: Mapping[str, Fraction]) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ class FlexibleK(FlexibleSingles):
         shown, so with few of them rows may wait long that none of them covers.
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
-        nearest label above a value counts, `k` where there is none. A block needs the largest k of its rows.
+        nearest label above a value counts, `k` where there is none; where an ontology has several that are as near, the
+        largest of theirs. A block needs the largest k of its rows.
     root
         Whether a root label, or the whole domain of a number, may leave.
     compare
@@ -79,7 +80,7 @@ class FlexibleK(FlexibleSingles):
     ...     pa.table({"maid": list("abcde"), "network": ["4G"] * 5, "model": models, "mbps": [5, 9, 7, 8, 2]})
     ... )
     >>> flexible.flush().rows.to_pydict()["model"]
-    ['iPhone 6', 'Android', 'iPhone 6', 'Android', 'Android']
+    ['iPhone 6', 'iPhone 6', 'Android', 'Android', 'Android']
     """
 
     def __init__(  # noqa: PLR0913 - all by name, and each means something to a user

@@ -42,6 +42,11 @@ class Leaving:
         none = np.empty(0, dtype=np.int64)
         return cls(none, np.empty((wide, 0), np.int64), np.empty((deep, 0), np.int64), none, none)
 
+    def ordered(self, order: Ints) -> Leaving:
+        """The same rows in another order."""
+        normal, sparse = self.normal[:, order], self.sparse[:, order]
+        return Leaving(self.places[order], normal, sparse, self.groups[order], self.losses[order])
+
 
 class Grouping:
     """The normal attributes as axes, the sparse ones as labels, and the groups published so far."""

@@ -14,6 +14,8 @@ from shoal.schema import Categorical, Numeric, Schema
 LEAST: Final = 2
 _MOST: Final = 2**31 - 1
 _MANY: Final = 100
+_LARGEST_K: Final = 1_000_000
+"""There is a table of K_s by k."""
 Density = Mapping[str, Mapping[str, int]]
 
 
@@ -130,14 +132,14 @@ def _number_problems(given: Mapping[str, Any]) -> list[str]:
     found = [
         f"{name}: must be a whole number from {least:,} to {most:,}"
         for name, least, most in (
-            ("k", LEAST, _MOST),
+            ("k", LEAST, _LARGEST_K),
             ("window", 1, _MOST),
             ("remember", 1, _MOST),
             ("criteria", 1, _MANY),
         )
         if not _is_whole(given[name], least, most)
     ]
-    most = given["k"] if _is_whole(given["k"], LEAST, _MOST) else _MOST
+    most = given["k"] if _is_whole(given["k"], LEAST, _LARGEST_K) else _MOST
     if given["k_s"] is not None and not _is_whole(given["k_s"], LEAST, most):
         found.append("k_s: must be a whole number from 2 to k")
     for name in ("threshold", "floor", "p_sparse"):
@@ -189,6 +191,7 @@ def _density(schema: Schema, concepts: Mapping[str, Concepts], given: Any, probl
             continue
         problems += [f"density: column {column!r} has no label {label!r} in its tree" for label in table
                      if label not in trees[column]]  # fmt: skip
-        if not all(_is_whole(k, LEAST, _MOST) for k in table.values()):
-            problems.append(f"density: column {column!r}: every k must be a whole number of at least {LEAST}")
+        if not all(_is_whole(k, LEAST, _LARGEST_K) for k in table.values()):
+            words = f"every k must be a whole number from {LEAST} to {_LARGEST_K:,}"
+            problems.append(f"density: column {column!r}: {words}")
     return {column: dict(table) for column, table in given.items() if isinstance(table, Mapping)}

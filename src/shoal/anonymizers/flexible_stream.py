@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from shoal.anonymizers.tuple_reading import NumericReader, Reader
 from shoal.anonymizers.tuple_reasons import explain, tuple_reasons
 from shoal.anonymizers.tuple_shape import Leaves
 from shoal.errors import CheckpointError, InputError
+from shoal.hierarchies.ontology import Concepts
 from shoal.kernels.flexible_rounds import form_groups
 from shoal.schema import Numeric
 from shoal.vault.keys import Secret
@@ -51,6 +53,7 @@ class FlexibleStream(Anonymizer):
         self._secret = secret
         self._person_key = key_words(secret.subkey("table of people"))
         self._seed = key_words(secret.subkey("table of groups"))
+        self._order_key = key_words(secret.subkey("order of rows"))
         quasi = settings.schema.quasi
         self._readers: list[Reader] = [flexible_reader(role, settings.concepts.get(role.name)) for role in quasi]
         self._reasons = tuple_reasons(settings.schema)
@@ -69,13 +72,15 @@ class FlexibleStream(Anonymizer):
 
     def _crowd_table(self, column: str) -> Ints:
         """The k of each value of a column by the nearest label above it; the last one is for no value."""
-        tree, table = self._settings.tree_of(column), self._settings.density[column]
-        values = (
-            self._settings.concepts[column].values if column in self._settings.concepts else list(Leaves(tree).ranks)
-        )
-        found = [next((table[label] for label in tree.path(value) if label in table), self._settings.k)
-                 for value in values]  # fmt: skip
-        return np.array([*found, self._settings.k], dtype=np.int64)
+        table, k = self._settings.density[column], self._settings.k
+        if column in self._settings.concepts:
+            concepts = self._settings.concepts[column]
+            found = [_nearest_crowd(concepts, value, table, k) for value in concepts.values]
+        else:
+            tree = self._settings.tree_of(column)
+            found = [next((table[label] for label in tree.path(value) if label in table), k)
+                     for value in Leaves(tree).ranks]  # fmt: skip
+        return np.array([*found, k], dtype=np.int64)
 
     # ---- what it is
 
@@ -275,6 +280,15 @@ class FlexibleStream(Anonymizer):
         self._grouping.load(_part(state, "groups"))
         if self._rival is not None:
             self._rival.load(state.header["rival"], _part(state, "rival"))
+
+
+def _nearest_crowd(concepts: Concepts, value: str, table: Mapping[str, int], otherwise: int) -> int:
+    """The k by the label with fewest values above a value, which may be in several classes; of such the largest k."""
+    if value in table:
+        return table[value]
+    asked = [(int(concepts.leaf_counts[concepts.node_of(label)]), -table[label])
+             for label in concepts.labels_above(value) if label in table]  # fmt: skip
+    return -min(asked)[1] if asked else table.get(concepts.root, otherwise)
 
 
 def _part(state: State, part: str) -> dict[str, npt.NDArray[Any]]:

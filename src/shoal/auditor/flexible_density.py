@@ -8,6 +8,8 @@ import numpy as np
 
 from shoal.auditor.columns import Ints
 from shoal.auditor.flexible_promise import FlexiblePromise
+from shoal.auditor.hierarchy import Taxonomy
+from shoal.auditor.ontology import Concepts
 from shoal.auditor.tuples_promise import LabelRule
 from shoal.auditor.tuples_values import Attribute, Labels
 
@@ -24,11 +26,19 @@ def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) 
     for attribute, rule in zip(attributes, promise.quasi, strict=True):
         if isinstance(attribute, Labels) and isinstance(rule, LabelRule) and rule.name in promise.density:
             classes = promise.density[rule.name]
-            by_code = [_nearest(rule.tree.path(text), classes, promise.k) for text in attribute.texts]
+            by_code = [_nearest(rule.tree, text, classes, promise.k) for text in attribute.texts]
             k = np.array([*by_code, promise.k], np.int64)  # code -1, null, picks the last
             asked[known] = np.maximum(asked[known], k[attribute.true_code[row[known]]])
     return np.where(known, asked, promise.lowest_k)
 
 
-def _nearest(path: tuple[str, ...], classes: Mapping[str, int], otherwise: int) -> int:
-    return next((classes[label] for label in path if label in classes), otherwise)
+def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: int) -> int:
+    """Return the k of the nearest class; where an ontology has several that are as near, the largest."""
+    path = [label for label in tree.path(text) if label in classes]
+    if not path:
+        return otherwise
+    near = path[:1]
+    if isinstance(tree, Concepts) and near[0] not in (text, tree.root):
+        leaves = tree.leaf_counts()
+        near = [label for label in path if label != tree.root and leaves[label] == leaves[near[0]]]
+    return max(classes[label] for label in near)

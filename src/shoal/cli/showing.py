@@ -158,7 +158,7 @@ def _metric_lines(summary: RunSummary) -> list[str]:
     found, unit = summary.metrics, summary.delay_unit
     if not found:
         return []
-    if "k_s" in found:
+    if "pending" in found:  # K_s is not known before the first round
         return _flexible_lines(found)
     lines = [
         f"average loss   {found['loss']:>12.3f}  of 1, over what rows carry ({found['loss_all']:.3f} over all columns)",
