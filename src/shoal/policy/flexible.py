@@ -138,12 +138,6 @@ class FlexibleSection(MethodSection):
         found = []
         if self.k_s == 2 or (self.k_s is None and self.p_sparse is not None and self.p_sparse * self.k <= 2):
             found.append("K_s is 2: whoever knows a person's sparse value finds one of two people; choose a larger k_s")
-        untold = [f'"{name}"' for name, own in self.quasi.items() if own.kind == "categorical"]
-        if self.sparse == "auto" and untold:
-            found.append(
-                f'sparse = "auto": the first {self.window:,} records decide whether {", ".join(untold)} is protected '
-                "by k or by K_s only, and anybody who can send some of them can tip that; name the sparse columns"
-            )
         if self.root:
             found.append("root = true: rows may leave with labels that say nothing")
         return found
