@@ -15,6 +15,7 @@ from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
+from shoal.cli.sanitize import sanitize
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -24,6 +25,7 @@ app = App(
     help_format="plaintext",
 )
 app.command(run)
+app.command(sanitize)
 app.command(doctor)
 app.command(audit)
 app.command(demo)

@@ -125,15 +125,16 @@ def _column_problems(table: Table, sanitize: Table) -> Iterator[str]:
     stream, anonymize = table.get("stream"), table.get("anonymize")
     used: dict[str, str] = {}
     if isinstance(stream, Mapping):
-        used.update({name: "[stream] carry" for name in _texts(stream.get("carry"))})
-        used.update({name: "[stream] time" for name in _texts([stream.get("time")])})
+        used.update(dict.fromkeys(_texts(stream.get("carry")), "[stream] carry"))
+        used.update(dict.fromkeys(_texts([stream.get("time")]), "[stream] time"))
     if isinstance(anonymize, Mapping):
         method = METHODS.get(str(anonymize.get("method")))
         used.update({name: "[anonymize]" for _, name in (method.named_columns(anonymize) if method else ())})
     for key in ("pii", "maid"):
         for name in _texts(sanitize.get(key)):
             if name in used:
-                yield f'[sanitize] {key}: the column "{name}" names a person and is also in {used[name]}; take it out there'
+                where = used[name]
+                yield f'[sanitize] {key}: the column "{name}" names a person and is also in {where}; take it out there'
     person = stream.get("person") if isinstance(stream, Mapping) else None
     if person is not None and person != MAID and sanitize.get("maid"):
         yield "[sanitize] maid: [stream] person says already who a record is of; leave one out"

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, LiteralString, cast
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -62,15 +62,16 @@ class PostgresStore(Store):
     def insert(self, table: Layout, rows: pa.Table) -> None:
         names = ", ".join(map(quoted, table.names))
         sql = f"COPY {quoted(table.name)} ({names}) FROM STDIN (FORMAT csv)"
-        with self._errors(), self._base.cursor() as cursor, cursor.copy(cast(LiteralString, sql)) as copy:
+        with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
             for batch in rows.select(table.names).to_batches(max_chunksize=_COPIED):
                 copy.write(_written(batch))
 
     def read(self, table: Layout, names: Sequence[str], where: str = "", values: Sequence[int] = ()) -> pa.Table:
         # COPY takes no parameters; the values are whole numbers.
         condition = f" WHERE {where.replace('?', '{}').format(*map(int, values))}" if where else ""
-        sql = f"COPY (SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{condition}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)"
-        with self._errors(), self._base.cursor() as cursor, cursor.copy(cast(LiteralString, sql)) as copy:
+        query = f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{condition}"
+        sql = f"COPY ({query}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)"
+        with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
             data = b"".join(bytes(part) for part in copy)
         return _parsed(data, table, names)
 
@@ -109,9 +110,9 @@ class PostgresStore(Store):
             raise StoreError(f"{self.name}: {what}; check that it runs and may be used") from None
 
 
-def _own(sql: str) -> LiteralString:
+def _own(sql: str) -> str:
     """Values are marked in a way of its own; statements come from this package alone."""
-    return cast(LiteralString, sql.replace("%", "%%").replace("?", "%s"))
+    return sql.replace("%", "%%").replace("?", "%s")
 
 
 def _written(batch: pa.RecordBatch) -> bytes:

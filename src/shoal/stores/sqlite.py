@@ -35,7 +35,12 @@ class SqliteStore(Store):
             if private:
                 path.chmod(0o600)
             self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            for pragma in ("secure_delete = ON", "temp_store = MEMORY", "cache_size = -131072", "journal_mode = DELETE"):
+            for pragma in (
+                "secure_delete = ON",
+                "temp_store = MEMORY",
+                "cache_size = -131072",
+                "journal_mode = DELETE",
+            ):
                 self._base.execute(f"PRAGMA {pragma}")
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -107,9 +112,13 @@ class SqliteStore(Store):
             yield
         except sqlite3.Error as error:
             reason = getattr(error, "sqlite_errorname", type(error).__name__)
-            raise StoreError(f"{self.name}: {_SENTENCES.get(reason, f'the database says {reason}; check it')}") from None
+            raise StoreError(
+                f"{self.name}: {_SENTENCES.get(reason, f'the database says {reason}; check it')}"
+            ) from None
         except OSError as error:
-            raise StoreError(f"{self.name}: cannot be opened ({error.strerror}); check the path and its folder") from None
+            raise StoreError(
+                f"{self.name}: cannot be opened ({error.strerror}); check the path and its folder"
+            ) from None
 
 
 _SENTENCES: Final = {

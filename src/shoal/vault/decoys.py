@@ -1,0 +1,333 @@
+"""Decoys: people who are not there, made so that the store does not tell them from those who are.
+
+Every real person has k - 1 shadows, whose ids only the key derives from the person's. A shadow comes along where its
+person goes (the normal quasi-identifiers are those of the group it fills, numbers moved within their cell), and
+everything else it has from one record of its donor, another real person met when the shadow was first made: all columns
+of that record together, numbers that hardly repeat blurred a little. So a shadow comes as often and with the same gaps
+as a real person, keeps its device, and no column is drawn by itself.
+
+`blend` lets shadows come along everywhere, also where the crowd is large enough already: otherwise a record in a large
+group would be known to be real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.vault.cells import (
+    Groups,
+    Normal,
+    as_column,
+    column_of,
+    group,
+    is_number,
+    like,
+    numbers,
+    offsets,
+    shifted,
+)  # fmt: skip
+from shoal.vault.personal import Names, as_names
+from shoal.vault.tags import Blocks, as_blocks, one_way
+
+CANDIDATES: Final = 6
+BLUR: Final = 0.05
+_HARDLY_REPEATS: Final = 0.2
+_TRIES: Final = 4
+_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of people: their donors, and records of those who are not in the batch."""
+
+    donors: Mapping[bytes, tuple[bytes, ...]]
+    owners: tuple[bytes, ...]
+    records: pa.Table
+
+
+class Memory(Protocol):
+    """What outlives a batch, sealed."""
+
+    def recall(self, people: Sequence[bytes]) -> Known:
+        """Donors of these people, and records of those donors who are not among them."""
+
+    def remember(self, donors: Mapping[bytes, tuple[bytes, ...]], who: Names, records: pa.Table) -> None:
+        """Keep donors, and some records of everybody met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoys:
+    """Made for one batch of real records."""
+
+    persons: Blocks
+    pii: Blocks
+    data: pa.Table
+    groups: Ints
+    """Groups that are large enough from now on."""
+    twins: int
+    """Decoys that equal a real record in every column but the ids, after all tries to change them."""
+
+
+class DecoyMaker:
+    """Makes the decoys of batch after batch.
+
+    Parameters
+    ----------
+    normals
+        Columns that tell groups apart.
+    k
+        People every group must have.
+    key
+        Derives keys for one purpose each.
+    draw
+        Chance; seeded by the operating system unless in tests.
+    """
+
+    def __init__(
+        self, normals: Sequence[Normal], *, k: int, key: Callable[[str], bytes], draw: np.random.Generator, blend: bool
+    ) -> None:
+        self._normals = tuple(normals)
+        self._shadows = k - 1
+        self._k = k
+        self._key = key
+        self._draw = draw
+        self._blend = blend
+
+    def make(
+        self,
+        persons: Blocks,
+        pii: Blocks,
+        data: pa.Table,
+        memory: Memory,
+        is_large: Callable[[Ints], npt.NDArray[np.bool_]],
+    ) -> Decoys:
+        """Decoys for a batch of real records."""
+        people, who = np.unique(as_names(persons), return_inverse=True)
+        groups = group(self._key("groups"), data, self._normals)
+        rows, shadow = self._places(who, groups, is_large(groups.names))
+        pool = self._pool(people, who, data, memory)
+        sources = self._sources(rows, pool.donors[who[rows], shadow], pool)
+        made, twins = self._records(data, rows, shadow, groups, who, sources, pool)
+        return Decoys(
+            self._ids("person", persons[rows], shadow), self._ids("pii", pii[rows], shadow), made, groups.names, twins
+        )
+
+    # ---- who goes where
+
+    def _places(self, who: Ints, groups: Groups, is_large: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """For each decoy the real record it goes along with, and which shadow of its person it is."""
+        if self._blend:
+            counts = np.full(len(who), self._shadows)
+        else:
+            pairs, of = np.unique(groups.of * (who.max(initial=0) + 1) + who, return_inverse=True)
+            counts = self._shadows_needed(pairs // (who.max(initial=0) + 1), is_large)[of]
+        rows = np.repeat(np.arange(len(who)), counts)
+        shadow = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, shadow
+
+    def _shadows_needed(self, group_of: Ints, is_large: npt.NDArray[np.bool_]) -> Ints:
+        """How many shadows each person brings along to each group; pairs are sorted by group."""
+        crowd = np.bincount(group_of, minlength=len(is_large))
+        rank = np.arange(len(group_of)) - np.repeat(np.cumsum(crowd) - crowd, crowd)
+        missing = np.where(is_large, 0, np.maximum(self._k - crowd, 0))[group_of]
+        return np.asarray(np.maximum(0, -(-(missing - rank) // crowd[group_of])))
+
+    def _ids(self, what: str, real: Blocks, shadow: Ints) -> Blocks:
+        made = np.empty((len(real), 16), dtype=np.uint8)
+        for number in range(self._shadows):
+            chosen = shadow == number
+            made[chosen] = one_way(self._key(f"shadow {what} {number}"), real[chosen])
+        return made
+
+    # ---- whom they are like
+
+    def _pool(self, people: Names, who: Ints, data: pa.Table, memory: Memory) -> _Pool:
+        known = memory.recall(_listed(people))
+        number = {name: at for at, name in enumerate(_listed(people))}
+        for owner in known.owners:
+            number.setdefault(owner, len(number))
+        records = pa.concat_tables([data, known.records]) if known.records.num_rows else data
+        owners = np.concatenate([who, np.array([number[owner] for owner in known.owners], dtype=np.int64)])
+        pool = _Pool(records, owners, len(number), self._codes(records))
+        pool.donors = self._donors(people, known, number, pool)
+        found = list(number)
+        fresh = {
+            person: tuple(found[donor] for donor in pool.donors[at])
+            for at, person in enumerate(_listed(people))
+            if person not in known.donors
+        }
+        memory.remember(fresh, people[who], data)
+        return pool
+
+    def _codes(self, records: pa.Table) -> npt.NDArray[np.int64]:
+        """Values of the categorical normal columns as numbers, a row a column."""
+        names = [
+            own.name for own in self._normals if own.is_grouped and not is_number(records.schema.field(own.name).type)
+        ]
+        codes = [column_of(records, name).dictionary_encode(null_encoding="encode").indices for name in names]
+        listed = [code.to_numpy(zero_copy_only=False).astype(np.int64) for code in codes]
+        return np.array(listed, dtype=np.int64).reshape(len(names), records.num_rows)
+
+    def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: _Pool) -> Ints:
+        """Donors as numbers: the remembered ones, and for new people others who were seen in like places."""
+        donors = np.full((len(people), self._shadows), -1, dtype=np.int64)
+        for at, person in enumerate(_listed(people)):
+            if person in known.donors:
+                found = [number.get(donor, -1) for donor in known.donors[person][: self._shadows]]
+                donors[at, : len(found)] = found
+        lacking, slots = np.nonzero(donors < 0)
+        if len(lacking):
+            donors[lacking, slots] = self._new_donors(lacking, pool)
+        return donors
+
+    def _new_donors(self, lacking: Ints, pool: _Pool) -> Ints:
+        own = pool.one_of(lacking, self._draw)
+        tried = self._draw.integers(0, len(pool.owners), (len(lacking), CANDIDATES * 2))
+        score = (
+            pool.likeness(own, tried)
+            + self._draw.random(tried.shape)
+            - 100.0 * (pool.owners[tried] == lacking[:, None])
+        )
+        return np.asarray(pool.owners[tried[np.arange(len(lacking)), score.argmax(axis=1)]])
+
+    def _sources(self, rows: Ints, donors: Ints, pool: _Pool) -> Ints:
+        """For each decoy a record of its donor, of some that of the likest place."""
+        tried = np.stack([pool.one_of(donors, self._draw) for _ in range(CANDIDATES)], axis=1)
+        score = pool.likeness(rows, tried) + self._draw.random(tried.shape)
+        return np.asarray(tried[np.arange(len(rows)), score.argmax(axis=1)])
+
+    # ---- what they say
+
+    def _records(
+        self, data: pa.Table, rows: Ints, shadow: Ints, groups: Groups, who: Ints, sources: Ints, pool: _Pool
+    ) -> tuple[pa.Table, int]:
+        by_name = {normal.name: normal for normal in self._normals}
+        stays = np.unique(
+            (groups.of[rows] * (who.max(initial=0) + 1) + who[rows]) * self._shadows + shadow, return_inverse=True
+        )[1]
+        columns: dict[str, pa.Array] = {}
+        for field in data.schema:
+            normal = by_name.get(field.name)
+            if normal is None:
+                columns[field.name] = self._borrowed(column_of(pool.records, field.name), sources)
+            elif normal.grid is None or not is_number(field.type):
+                columns[field.name] = column_of(data, field.name).take(pa.array(rows))
+            else:
+                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, stays)
+        made = pa.table(columns, schema=data.schema)
+        return self._without_twins(data, made, rows)
+
+    def _borrowed(self, column: pa.Array, sources: Ints) -> pa.Array:
+        """Values of the donors' records; numbers that hardly repeat are blurred, or each would be there twice."""
+        kind = column.type
+        taken = column.take(pa.array(sources))
+        if not is_number(kind) or pa.types.is_timestamp(kind) or not len(column):
+            return taken
+        if len(column.unique()) < _HARDLY_REPEATS * len(column):
+            return taken
+        real, is_there = numbers(column)
+        values = real[sources]
+        return as_column(self._blurred(values, real[is_there]), is_there[sources], kind)
+
+    def _blurred(self, values: Any, real: Any) -> Any:
+        if not len(real):
+            return values
+        noise = self._draw.standard_normal(len(values)) * BLUR
+        low, high = real.min(), real.max()
+        made = values * np.exp(noise) if low > 0 else values + noise * (real.std() or 1.0)
+        made = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
+        return like(np.clip(made, low, high), real)
+
+    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, stays: Ints) -> pa.Array:
+        """Numbers within their cells: each stay of a shadow in a group is moved as a whole, so that gaps last."""
+        values, is_there = numbers(column)
+        within = offsets(values[is_there], column.type, normal)
+        if not len(within):
+            return column.take(pa.array(rows))
+        size = int(stays.max(initial=-1)) + 1
+        drawn = self._draw.integers(0, len(within), (2, size))
+        shifts = (within[drawn[0]] - within[drawn[1]])[stays]
+        return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
+
+    def _without_twins(self, data: pa.Table, made: pa.Table, rows: Ints) -> tuple[pa.Table, int]:
+        """No decoy says the same as a real record, as far as there is something in it that can be changed."""
+        for _ in range(_TRIES):
+            twins = np.flatnonzero(_same(made, data))
+            if not len(twins):
+                return made, 0
+            made = self._changed(made, data, rows, twins)
+        return made, int(_same(made, data).sum())
+
+    def _changed(self, made: pa.Table, data: pa.Table, rows: Ints, twins: Ints) -> pa.Table:
+        by_name = {normal.name: normal for normal in self._normals}
+        for at, field in enumerate(made.schema):
+            normal = by_name.get(field.name)
+            column = column_of(made, field.name)
+            if not is_number(field.type) or (normal is not None and normal.grid is None):
+                continue
+            values, is_there = numbers(column)
+            real, is_real = numbers(column_of(data, field.name))
+            if normal is not None:
+                within = offsets(real[is_real], field.type, normal)
+                if len(within):
+                    shifts = self._draw.choice(within, len(twins)) - self._draw.choice(within, len(twins))
+                    values[twins] = shifted(values[twins], field.type, normal, shifts)
+            elif not pa.types.is_timestamp(field.type):
+                values[twins] = self._blurred(values[twins], real[is_real])
+            made = made.set_column(at, field, as_column(values, is_there, field.type))
+        return made
+
+
+class _Pool:
+    """Real records that decoys may be like, and whose they are."""
+
+    donors: Ints
+
+    def __init__(self, records: pa.Table, owners: Ints, people: int, codes: npt.NDArray[np.int64]) -> None:
+        self.records = records
+        self.owners = owners
+        self._codes = codes
+        self._order = np.argsort(owners, kind="stable")
+        self._counts = np.bincount(owners, minlength=people)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def one_of(self, people: Ints, draw: np.random.Generator) -> Ints:
+        """A record of each of these people."""
+        at = self._starts[people] + (draw.random(len(people)) * self._counts[people]).astype(np.int64)
+        return np.asarray(self._order[at])
+
+    def likeness(self, rows: Ints, others: Ints) -> npt.NDArray[np.float64]:
+        """In how many categorical normal columns records agree."""
+        found = np.zeros(others.shape)
+        for code in self._codes:
+            found += code[others] == code[rows][:, None]
+        return found
+
+
+def _listed(names: Names) -> list[bytes]:
+    """Names as they are: NumPy drops zero bytes at the end."""
+    data = names.tobytes()
+    return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+
+def _same(made: pa.Table, data: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows of a table stand in the other, too, by a hash of all their values."""
+    size = made.num_rows
+    marks = np.zeros(size + data.num_rows, dtype=np.uint64)
+    for name in made.schema.names:
+        both = pa.chunked_array([*made.column(name).chunks, *data.column(name).chunks]).combine_chunks()
+        both = both.chunk(0) if isinstance(both, pa.ChunkedArray) else both
+        codes = both.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        marks = (marks ^ codes.astype(np.uint64)) * _PRIME
+        marks ^= marks >> np.uint64(29)
+    return np.isin(marks[:size], marks[size:])
+
+
+__all__ = ["DecoyMaker", "Decoys", "Known", "Memory", "as_blocks"]
