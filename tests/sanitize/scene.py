@@ -35,9 +35,8 @@ def lines(people: int, records: int, seed: int, *, first: int = 0) -> list[str]:
         person = draw.randrange(people)
         place = home[person] if draw.random() < 0.8 else draw.choice(PLACES)
         minute = number * 7 + draw.randrange(5)
-        time = (
-            f"2026-03-{1 + minute // 1440 % 28:02d}T{minute // 60 % 24:02d}:{minute % 60:02d}:{draw.randrange(60):02d}Z"
-        )
+        day, hour = 1 + minute // 1440 % 28, minute // 60 % 24
+        time = f"2026-03-{day:02d}T{hour:02d}:{minute % 60:02d}:{draw.randrange(60):02d}Z"
         mbps = round(draw.lognormvariate(3, 0.6), 2)
         made.append(
             f"acc-CANARY-{person},imei-{person:04d},p{person}@secret.example,{time},{place},{draw.choice(NETWORKS)},"
@@ -48,8 +47,6 @@ def lines(people: int, records: int, seed: int, *, first: int = 0) -> list[str]:
 
 def policy_text(internal: str, external: str, *, k: int = 3, more: str = "", method: str = "fads") -> str:
     """A policy; `internal` and `external` are the lines of their tables."""
-    tree = "{" + ", ".join(f"{name} = {{}}" for name in ()) + "}"
-    del tree
     return f"""
 [stream]
 time = "time"
