@@ -2,9 +2,10 @@
 
 Every real person has k - 1 shadows, whose ids only the key derives from the person's. A shadow comes along where its
 person goes (the normal quasi-identifiers are those of the group it fills, numbers moved within their cell), and
-everything else it has from one record of its donor, another real person met when the shadow was first made: all columns
-of that record together, numbers that hardly repeat blurred a little. So a shadow comes as often and with the same gaps
-as a real person, keeps its device, and no column is drawn by itself.
+everything else it has from one real record that is like its donor's, another real person met when the shadow was first
+made: all columns of that record together, numbers that change from record to record blurred a little. Like means the same
+in all columns that stay with a person, such as the device. So a shadow comes as often and with the same gaps as a real
+person, keeps its device, and no column is drawn by itself.
 
 `blend` lets shadows come along everywhere, also where the crowd is large enough already: otherwise a record in a large
 group would be known to be real.
@@ -36,8 +37,12 @@ from shoal.vault.personal import Names, as_names
 from shoal.vault.tags import Blocks, as_blocks, one_way
 
 CANDIDATES: Final = 6
-BLUR: Final = 0.05
-_HARDLY_REPEATS: Final = 0.2
+BLUR: Final = 0.15
+"""How far a number is blurred, as a share of the spread of its column."""
+_FEW: Final = 12
+"""A number with no more values than this is a code, and is not blurred."""
+_STAYS: Final = 0.1
+"""A column stays with a person if at most so many further records bring a further value."""
 _TRIES: Final = 4
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 Ints = npt.NDArray[np.int64]
@@ -155,7 +160,8 @@ class DecoyMaker:
             number.setdefault(owner, len(number))
         records = pa.concat_tables([data, known.records]) if known.records.num_rows else data
         owners = np.concatenate([who, np.array([number[owner] for owner in known.owners], dtype=np.int64)])
-        pool = _Pool(records, owners, len(number), self._codes(records))
+        others = [name for name in data.schema.names if name not in {own.name for own in self._normals}]
+        pool = _Pool(records, owners, len(number), self._codes(records), others)
         pool.donors = self._donors(people, known, number, pool)
         found = list(number)
         fresh = {
@@ -171,8 +177,7 @@ class DecoyMaker:
         names = [
             own.name for own in self._normals if own.is_grouped and not is_number(records.schema.field(own.name).type)
         ]
-        codes = [column_of(records, name).dictionary_encode(null_encoding="encode").indices for name in names]
-        listed = [code.to_numpy(zero_copy_only=False).astype(np.int64) for code in codes]
+        listed = [code_of(records, name) for name in names]
         return np.array(listed, dtype=np.int64).reshape(len(names), records.num_rows)
 
     def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: _Pool) -> Ints:
@@ -190,16 +195,13 @@ class DecoyMaker:
     def _new_donors(self, lacking: Ints, pool: _Pool) -> Ints:
         own = pool.one_of(lacking, self._draw)
         tried = self._draw.integers(0, len(pool.owners), (len(lacking), CANDIDATES * 2))
-        score = (
-            pool.likeness(own, tried)
-            + self._draw.random(tried.shape)
-            - 100.0 * (pool.owners[tried] == lacking[:, None])
-        )
+        score = pool.likeness(own, tried) + pool.plenty(lacking, tried) + self._draw.random(tried.shape)
+        score -= 100.0 * (pool.owners[tried] == lacking[:, None])
         return np.asarray(pool.owners[tried[np.arange(len(lacking)), score.argmax(axis=1)]])
 
     def _sources(self, rows: Ints, donors: Ints, pool: _Pool) -> Ints:
-        """For each decoy a record of its donor, of some that of the likest place."""
-        tried = np.stack([pool.one_of(donors, self._draw) for _ in range(CANDIDATES)], axis=1)
+        """For each decoy a record of its donor, or one like it; of some that of the likest place."""
+        tried = np.stack([pool.one_like(donors, self._draw) for _ in range(CANDIDATES)], axis=1)
         score = pool.likeness(rows, tried) + self._draw.random(tried.shape)
         return np.asarray(tried[np.arange(len(rows)), score.argmax(axis=1)])
 
@@ -216,7 +218,8 @@ class DecoyMaker:
         for field in data.schema:
             normal = by_name.get(field.name)
             if normal is None:
-                columns[field.name] = self._borrowed(column_of(pool.records, field.name), sources)
+                stays_with = field.name in pool.staying
+                columns[field.name] = self._borrowed(column_of(pool.records, field.name), sources, is_kept=stays_with)
             elif normal.grid is None or not is_number(field.type):
                 columns[field.name] = column_of(data, field.name).take(pa.array(rows))
             else:
@@ -224,14 +227,11 @@ class DecoyMaker:
         made = pa.table(columns, schema=data.schema)
         return self._without_twins(data, made, rows)
 
-    def _borrowed(self, column: pa.Array, sources: Ints) -> pa.Array:
-        """Values of the donors' records; numbers that hardly repeat are blurred, or each would be there twice."""
+    def _borrowed(self, column: pa.Array, sources: Ints, *, is_kept: bool) -> pa.Array:
+        """Values of other records; numbers that change are blurred, or each would be there more than once."""
         kind = column.type
-        taken = column.take(pa.array(sources))
-        if not is_number(kind) or pa.types.is_timestamp(kind) or not len(column):
-            return taken
-        if len(column.unique()) < _HARDLY_REPEATS * len(column):
-            return taken
+        if is_kept or not is_number(kind) or pa.types.is_timestamp(kind) or len(column.unique()) <= _FEW:
+            return column.take(pa.array(sources))
         real, is_there = numbers(column)
         values = real[sources]
         return as_column(self._blurred(values, real[is_there]), is_there[sources], kind)
@@ -241,7 +241,10 @@ class DecoyMaker:
             return values
         noise = self._draw.standard_normal(len(values)) * BLUR
         low, high = real.min(), real.max()
-        made = values * np.exp(noise) if low > 0 else values + noise * (real.std() or 1.0)
+        if low > 0:
+            made = values * np.exp(noise * (np.log(real).std() or 1.0))
+        else:
+            made = values + noise * (real.std() or 1.0)
         made = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
         return like(np.clip(made, low, high), real)
 
@@ -285,23 +288,64 @@ class DecoyMaker:
         return made
 
 
+class _Index:
+    """Rows by a number each has."""
+
+    def __init__(self, numbers_of_rows: Ints, size: int) -> None:
+        self._order = np.argsort(numbers_of_rows, kind="stable")
+        self.counts = np.bincount(numbers_of_rows, minlength=size)
+        self._ends = np.cumsum(self.counts)
+
+    def draw(self, wanted: Ints, draw: np.random.Generator) -> Ints:
+        """One row of each number, by chance."""
+        back = (draw.random(len(wanted)) * self.counts[wanted]).astype(np.int64)
+        return np.asarray(self._order[self._ends[wanted] - 1 - back])
+
+    def last(self, wanted: Ints) -> Ints:
+        """The last row of each number."""
+        return np.asarray(self._order[self._ends[wanted] - 1])
+
+
 class _Pool:
     """Real records that decoys may be like, and whose they are."""
 
     donors: Ints
 
-    def __init__(self, records: pa.Table, owners: Ints, people: int, codes: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self, records: pa.Table, owners: Ints, people: int, codes: npt.NDArray[np.int64], others: Sequence[str]
+    ) -> None:
         self.records = records
         self.owners = owners
         self._codes = codes
-        self._order = np.argsort(owners, kind="stable")
-        self._counts = np.bincount(owners, minlength=people)
-        self._starts = np.cumsum(self._counts) - self._counts
+        self._by_person = _Index(owners, people)
+        others_codes = {name: code_of(records, name) for name in others}
+        self.staying = {name for name, code in others_codes.items() if self._stays(records, name, code)}
+        self._profile = np.zeros(len(owners), dtype=np.int64)
+        for name in self.staying:
+            mixed = self._profile * (others_codes[name].max(initial=0) + 1) + others_codes[name]
+            self._profile = np.unique(mixed, return_inverse=True)[1]
+        self._by_profile = _Index(self._profile, int(self._profile.max(initial=-1)) + 1)
+
+    def _stays(self, records: pa.Table, name: str, code: Ints) -> bool:
+        """Whether a column hardly changes from one record of a person to the next; without evidence texts do not."""
+        pairs = len(np.unique(self.owners * (code.max(initial=0) + 1) + code))
+        people = len(np.unique(self.owners))
+        if len(self.owners) == people:
+            return not is_number(records.schema.field(name).type)
+        return bool((pairs - people) <= _STAYS * (len(self.owners) - people))
 
     def one_of(self, people: Ints, draw: np.random.Generator) -> Ints:
         """A record of each of these people."""
-        at = self._starts[people] + (draw.random(len(people)) * self._counts[people]).astype(np.int64)
-        return np.asarray(self._order[at])
+        return self._by_person.draw(people, draw)
+
+    def one_like(self, people: Ints, draw: np.random.Generator) -> Ints:
+        """A record of anybody that is the same as theirs in what stays with a person."""
+        return self._by_profile.draw(self._profile[self._by_person.last(people)], draw)
+
+    def plenty(self, people: Ints, rows: Ints) -> npt.NDArray[np.float64]:
+        """How far there are as many records like these as people need."""
+        needed = np.maximum(self._by_person.counts[people], 1)
+        return np.asarray(2.0 * np.minimum(1.0, self._by_profile.counts[self._profile[rows]] / needed[:, None]))
 
     def likeness(self, rows: Ints, others: Ints) -> npt.NDArray[np.float64]:
         """In how many categorical normal columns records agree."""
@@ -309,6 +353,12 @@ class _Pool:
         for code in self._codes:
             found += code[others] == code[rows][:, None]
         return found
+
+
+def code_of(records: pa.Table, name: str) -> Ints:
+    """Values of a column as numbers, missing ones too."""
+    coded = column_of(records, name).dictionary_encode(null_encoding="encode").indices
+    return np.asarray(coded.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _listed(names: Names) -> list[bytes]:
