@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.errors import ShoalError
-from shoal.pipeline.sanitize_house import BATCH, ID, PERSON, PII, TAG, TRACES, House
-from shoal.pipeline.sanitize_outgoing import Verifier
+from shoal.pipeline.sanitize_house import ID, PERSON, TRACES, House
+from shoal.pipeline.sanitize_outgoing import Verifier, real_records
 from shoal.stores.columns import column_blocks, from_plain, hex_column
 from shoal.vault.personal import SealedHashes, as_names
 
@@ -71,15 +71,10 @@ def _traces(house: House) -> pa.Table:
 def _truth(house: House, consumed: int) -> pa.Table:
     """Real records in the order they arrived in."""
     schema: Any = house.schema_of(house.internal)
-    layout = house.records(schema)
     verifier = Verifier(house, SealedHashes(house.sealed, house.ring).hashes)
     parts = []
     for batch in range(1, consumed + 1):
-        rows = house.internal.read(layout, layout.names, f"{BATCH} = ?", (batch,))
-        ids, tags, pii = (column_blocks(rows.column(name)) for name in (ID, TAG, PII))
-        is_real, arrivals = verifier.real(ids, tags, pii)
-        order = np.flatnonzero(is_real)[np.argsort(arrivals[is_real])]
-        rows = rows.take(pa.array(order))
+        rows, _ = real_records(house, verifier, schema, batch)
         person = hex_column(column_blocks(rows.column(PERSON)))
         parts.append(from_plain(rows, schema).append_column(str(house.policy.stream.person), person))
     return pa.concat_tables(parts)

@@ -137,11 +137,8 @@ class Publisher:
         house.reach("temporary")
 
     def _real_rows(self, batch: int, schema: pa.Schema) -> pa.Table:
-        layout = self._house.records(schema)
-        found = self._house.internal.read(layout, layout.names, f"{BATCH} = ?", (batch,))
-        is_real, arrivals = self._verifier.real(*_marks(found))
-        rows = found.append_column(ARRIVAL, pa.array(arrivals)).filter(pa.array(is_real)).sort_by(ARRIVAL)
-        marks = {name: rows.column(name) for name in (ARRIVAL, ID, TAG, PII)}
+        rows, arrivals = real_records(self._house, self._verifier, schema, batch)
+        marks = {ARRIVAL: pa.array(arrivals), **{name: rows.column(name) for name in (ID, TAG, PII)}}
         data = from_plain(rows, schema)
         person = hex_column(column_blocks(rows.column(PERSON)))
         columns = dict(zip(data.schema.names, data.columns, strict=True))
@@ -234,6 +231,23 @@ class Publisher:
             at = row - first
             place = self._intake.progress.place(int(arrivals[at])) if at >= 0 else {"record": row + 1}
             self._letters.write({**place, "column": refusal.column, "reason": refusal.sentence})
+
+
+def real_records(
+    house: House, verifier: Verifier, schema: pa.Schema, batch: int
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The real records of a batch of the internal store in the order they arrived in, and their numbers.
+
+    Decoys are many, so marks are looked at first and only real records read whole.
+    """
+    layout = house.records(schema)
+    marks = house.internal.read(layout, (ID, TAG, PII), f"{BATCH} = ?", (batch,))
+    is_real, _ = verifier.real(*_marks(marks))
+    chosen = marks.column(ID).filter(pa.array(is_real)).to_pylist()
+    rows = house.internal.read_some(layout, layout.names, batch, chosen)
+    _, arrivals = verifier.real(*_marks(rows))
+    order = np.argsort(arrivals)
+    return rows.take(pa.array(order)), arrivals[order]
 
 
 def _marks(rows: pa.Table) -> tuple[Blocks, Blocks, Blocks]:

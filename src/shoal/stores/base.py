@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.errors import PolicyError, StoreError
 
@@ -153,6 +154,16 @@ class Store(ABC):
             marks = ", ".join("?" * len(part))
             where = f"{quoted(table.key[0])} IN ({marks})"
             yield from self.execute(f"SELECT {names} FROM {quoted(table.name)} WHERE {where}", part)
+
+    def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
+        """Rows of a table with a key of two columns: the first has this number, the second is one of those chosen.
+
+        Which are chosen may be a secret: it must not be written to a disk, so that other rows are read, too, and left.
+        """
+        number, name = table.key
+        rows = self.read(table, tuple(dict.fromkeys((*names, name))), f"{quoted(number)} = ?", (first,))
+        is_chosen = pc.is_in(rows.column(name), value_set=pa.array(chosen, type=pa.binary()))
+        return rows.filter(is_chosen).select(list(names))
 
     def count(self, table: Layout, where: str = "", values: Sequence[Any] = ()) -> int:
         """How many rows there are."""

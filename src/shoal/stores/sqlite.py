@@ -59,6 +59,16 @@ class SqliteStore(Store):
             for batch in rows.select(table.names).to_batches(max_chunksize=_FETCHED):
                 self._base.executemany(sql, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
+    def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
+        # Temporary tables are in memory only, so the list may be one.
+        number, name = map(quoted, table.key)
+        self.execute("CREATE TEMP TABLE chosen (one BLOB PRIMARY KEY) WITHOUT ROWID")
+        try:
+            self.execute_many("INSERT INTO temp.chosen VALUES (?)", [(one,) for one in chosen])
+            return self.read(table, names, f"{number} = ? AND {name} IN (SELECT one FROM temp.chosen)", (first,))
+        finally:
+            self.execute("DROP TABLE temp.chosen")
+
     def read(self, table: Layout, names: Sequence[str], where: str = "", values: Sequence[int] = ()) -> pa.Table:
         condition = f" WHERE {where}" if where else ""
         schema = pa.schema([(name, ARROW[table.kind(name)]) for name in names])

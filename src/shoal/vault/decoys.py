@@ -3,9 +3,9 @@
 Every real person has k - 1 shadows, whose ids only the key derives from the person's. A shadow comes along where its
 person goes (the normal quasi-identifiers are those of the group it fills, numbers moved within their cell), and
 everything else it has from one real record that is like its donor's, another real person met when the shadow was first
-made: all columns of that record together, numbers that change from record to record blurred a little. Like means the same
-in all columns that stay with a person, such as the device. So a shadow comes as often and with the same gaps as a real
-person, keeps its device, and no column is drawn by itself.
+made: all columns of that record together, numbers that change from record to record blurred a little. Like means the
+same in all columns that stay with a person, such as the device. So a shadow comes as often and with the same gaps as a
+real person, keeps its device, and no column is drawn by itself.
 
 `blend` lets shadows come along everywhere, also where the crowd is large enough already: otherwise a record in a large
 group would be known to be real.
@@ -33,16 +33,15 @@ from shoal.vault.cells import (
     offsets,
     shifted,
 )  # fmt: skip
+from shoal.vault.decoy_pool import Pool, code_of, turns_of
 from shoal.vault.personal import Names, as_names
 from shoal.vault.tags import Blocks, as_blocks, one_way
 
 CANDIDATES: Final = 6
-BLUR: Final = 0.15
+BLUR: Final = 0.05
 """How far a number is blurred, as a share of the spread of its column."""
 _FEW: Final = 12
 """A number with no more values than this is a code, and is not blurred."""
-_STAYS: Final = 0.1
-"""A column stays with a person if at most so many further records bring a further value."""
 _TRIES: Final = 4
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 Ints = npt.NDArray[np.int64]
@@ -118,10 +117,10 @@ class DecoyMaker:
         groups = group(self._key("groups"), data, self._normals)
         rows, shadow = self._places(who, groups, is_large(groups.names))
         pool = self._pool(people, who, data, memory)
-        sources = self._sources(rows, pool.donors[who[rows], shadow], pool)
+        sources = self._sources(rows, who[rows] * self._shadows + shadow, pool.donors[who[rows], shadow], pool)
         made, twins = self._records(data, rows, shadow, groups, who, sources, pool)
         return Decoys(
-            self._ids("person", persons[rows], shadow), self._ids("pii", pii[rows], shadow), made, groups.names, twins
+            self.ids("person", persons[rows], shadow), self.ids("pii", pii[rows], shadow), made, groups.names, twins
         )
 
     # ---- who goes where
@@ -144,7 +143,8 @@ class DecoyMaker:
         missing = np.where(is_large, 0, np.maximum(self._k - crowd, 0))[group_of]
         return np.asarray(np.maximum(0, -(-(missing - rank) // crowd[group_of])))
 
-    def _ids(self, what: str, real: Blocks, shadow: Ints) -> Blocks:
+    def ids(self, what: str, real: Blocks, shadow: Ints) -> Blocks:
+        """Ids of shadows, by their number, of those who have these."""
         made = np.empty((len(real), 16), dtype=np.uint8)
         for number in range(self._shadows):
             chosen = shadow == number
@@ -153,7 +153,7 @@ class DecoyMaker:
 
     # ---- whom they are like
 
-    def _pool(self, people: Names, who: Ints, data: pa.Table, memory: Memory) -> _Pool:
+    def _pool(self, people: Names, who: Ints, data: pa.Table, memory: Memory) -> Pool:
         known = memory.recall(_listed(people))
         number = {name: at for at, name in enumerate(_listed(people))}
         for owner in known.owners:
@@ -161,7 +161,7 @@ class DecoyMaker:
         records = pa.concat_tables([data, known.records]) if known.records.num_rows else data
         owners = np.concatenate([who, np.array([number[owner] for owner in known.owners], dtype=np.int64)])
         others = [name for name in data.schema.names if name not in {own.name for own in self._normals}]
-        pool = _Pool(records, owners, len(number), self._codes(records), others)
+        pool = Pool(records, owners, len(number), self._codes(records), others, self._draw)
         pool.donors = self._donors(people, known, number, pool)
         found = list(number)
         fresh = {
@@ -180,7 +180,7 @@ class DecoyMaker:
         listed = [code_of(records, name) for name in names]
         return np.array(listed, dtype=np.int64).reshape(len(names), records.num_rows)
 
-    def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: _Pool) -> Ints:
+    def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: Pool) -> Ints:
         """Donors as numbers: the remembered ones, and for new people others who were seen in like places."""
         donors = np.full((len(people), self._shadows), -1, dtype=np.int64)
         for at, person in enumerate(_listed(people)):
@@ -192,23 +192,27 @@ class DecoyMaker:
             donors[lacking, slots] = self._new_donors(lacking, pool)
         return donors
 
-    def _new_donors(self, lacking: Ints, pool: _Pool) -> Ints:
+    def _new_donors(self, lacking: Ints, pool: Pool) -> Ints:
         own = pool.one_of(lacking, self._draw)
         tried = self._draw.integers(0, len(pool.owners), (len(lacking), CANDIDATES * 2))
         score = pool.likeness(own, tried) + pool.plenty(lacking, tried) + self._draw.random(tried.shape)
         score -= 100.0 * (pool.owners[tried] == lacking[:, None])
         return np.asarray(pool.owners[tried[np.arange(len(lacking)), score.argmax(axis=1)]])
 
-    def _sources(self, rows: Ints, donors: Ints, pool: _Pool) -> Ints:
-        """For each decoy a record of its donor, or one like it; of some that of the likest place."""
-        tried = np.stack([pool.one_like(donors, self._draw) for _ in range(CANDIDATES)], axis=1)
-        score = pool.likeness(rows, tried) + self._draw.random(tried.shape)
+    def _sources(self, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> Ints:
+        """For each decoy a record of its donor, or one like it; of some that of the likest place.
+
+        The records of one shadow take turns, so that none is taken twice before all were.
+        """
+        turn = turns_of(shadows) * CANDIDATES + self._draw.integers(0, 2**31, int(shadows.max(initial=0)) + 1)[shadows]
+        tried = np.stack([pool.one_like(donors, rows, turn + at) for at in range(CANDIDATES)], axis=1)
+        score = pool.likeness(rows, tried) + 0.02 * self._draw.random(tried.shape)
         return np.asarray(tried[np.arange(len(rows)), score.argmax(axis=1)])
 
     # ---- what they say
 
     def _records(
-        self, data: pa.Table, rows: Ints, shadow: Ints, groups: Groups, who: Ints, sources: Ints, pool: _Pool
+        self, data: pa.Table, rows: Ints, shadow: Ints, groups: Groups, who: Ints, sources: Ints, pool: Pool
     ) -> tuple[pa.Table, int]:
         by_name = {normal.name: normal for normal in self._normals}
         stays = np.unique(
@@ -286,79 +290,6 @@ class DecoyMaker:
                 values[twins] = self._blurred(values[twins], real[is_real])
             made = made.set_column(at, field, as_column(values, is_there, field.type))
         return made
-
-
-class _Index:
-    """Rows by a number each has."""
-
-    def __init__(self, numbers_of_rows: Ints, size: int) -> None:
-        self._order = np.argsort(numbers_of_rows, kind="stable")
-        self.counts = np.bincount(numbers_of_rows, minlength=size)
-        self._ends = np.cumsum(self.counts)
-
-    def draw(self, wanted: Ints, draw: np.random.Generator) -> Ints:
-        """One row of each number, by chance."""
-        back = (draw.random(len(wanted)) * self.counts[wanted]).astype(np.int64)
-        return np.asarray(self._order[self._ends[wanted] - 1 - back])
-
-    def last(self, wanted: Ints) -> Ints:
-        """The last row of each number."""
-        return np.asarray(self._order[self._ends[wanted] - 1])
-
-
-class _Pool:
-    """Real records that decoys may be like, and whose they are."""
-
-    donors: Ints
-
-    def __init__(
-        self, records: pa.Table, owners: Ints, people: int, codes: npt.NDArray[np.int64], others: Sequence[str]
-    ) -> None:
-        self.records = records
-        self.owners = owners
-        self._codes = codes
-        self._by_person = _Index(owners, people)
-        others_codes = {name: code_of(records, name) for name in others}
-        self.staying = {name for name, code in others_codes.items() if self._stays(records, name, code)}
-        self._profile = np.zeros(len(owners), dtype=np.int64)
-        for name in self.staying:
-            mixed = self._profile * (others_codes[name].max(initial=0) + 1) + others_codes[name]
-            self._profile = np.unique(mixed, return_inverse=True)[1]
-        self._by_profile = _Index(self._profile, int(self._profile.max(initial=-1)) + 1)
-
-    def _stays(self, records: pa.Table, name: str, code: Ints) -> bool:
-        """Whether a column hardly changes from one record of a person to the next; without evidence texts do not."""
-        pairs = len(np.unique(self.owners * (code.max(initial=0) + 1) + code))
-        people = len(np.unique(self.owners))
-        if len(self.owners) == people:
-            return not is_number(records.schema.field(name).type)
-        return bool((pairs - people) <= _STAYS * (len(self.owners) - people))
-
-    def one_of(self, people: Ints, draw: np.random.Generator) -> Ints:
-        """A record of each of these people."""
-        return self._by_person.draw(people, draw)
-
-    def one_like(self, people: Ints, draw: np.random.Generator) -> Ints:
-        """A record of anybody that is the same as theirs in what stays with a person."""
-        return self._by_profile.draw(self._profile[self._by_person.last(people)], draw)
-
-    def plenty(self, people: Ints, rows: Ints) -> npt.NDArray[np.float64]:
-        """How far there are as many records like these as people need."""
-        needed = np.maximum(self._by_person.counts[people], 1)
-        return np.asarray(2.0 * np.minimum(1.0, self._by_profile.counts[self._profile[rows]] / needed[:, None]))
-
-    def likeness(self, rows: Ints, others: Ints) -> npt.NDArray[np.float64]:
-        """In how many categorical normal columns records agree."""
-        found = np.zeros(others.shape)
-        for code in self._codes:
-            found += code[others] == code[rows][:, None]
-        return found
-
-
-def code_of(records: pa.Table, name: str) -> Ints:
-    """Values of a column as numbers, missing ones too."""
-    coded = column_of(records, name).dictionary_encode(null_encoding="encode").indices
-    return np.asarray(coded.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _listed(names: Names) -> list[bytes]:
