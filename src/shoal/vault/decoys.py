@@ -112,7 +112,7 @@ class DecoyMaker:
         memory: Memory,
         is_large: Callable[[Ints], npt.NDArray[np.bool_]],
     ) -> Decoys:
-        """Decoys for a batch of real records."""
+        """Decoys for a batch of real records, at least one."""
         people, who = np.unique(as_names(persons), return_inverse=True)
         groups = group(self._key("groups"), data, self._normals)
         rows, shadow = self._places(who, groups, is_large(groups.names))
