@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shoal.anonymizers.fads import Fads
     from shoal.anonymizers.fads_varied import FadsVaried
     from shoal.anonymizers.fast import Fast
+    from shoal.anonymizers.flexible_k import FlexibleK
     from shoal.anonymizers.iot_anonymization import IotAnonymization
     from shoal.anonymizers.k_varp import KVarp
     from shoal.anonymizers.km_anonymity import KmAnonymity
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
+    from shoal.hierarchies.ontology import Ontology
     from shoal.hierarchies.places import Places
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
 __version__ = "0.1.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "Hierarchy", "IotAnonymization", "KVarp", "KmAnonymity",
-    "KmApriori", "LeastLoss",
-    "Numeric", "Pipeline", "Places", "Schema", "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KVarp",
+    "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError",
+    "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -39,6 +41,7 @@ _PLACES = {
     "Fads": "shoal.anonymizers.fads",
     "FadsVaried": "shoal.anonymizers.fads_varied",
     "Fast": "shoal.anonymizers.fast",
+    "FlexibleK": "shoal.anonymizers.flexible_k",
     "Hierarchy": "shoal.hierarchies",
     "IotAnonymization": "shoal.anonymizers.iot_anonymization",
     "KVarp": "shoal.anonymizers.k_varp",
@@ -46,6 +49,7 @@ _PLACES = {
     "KmApriori": "shoal.anonymizers.km_apriori",
     "LeastLoss": "shoal.anonymizers.least_loss",
     "Numeric": "shoal.schema",
+    "Ontology": "shoal.hierarchies.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",

@@ -142,18 +142,21 @@ class Categorical:
     name
         The column; its values are leaves of the hierarchy.
     hierarchy
-        A :class:`shoal.Hierarchy` that lists its values.
+        A :class:`shoal.Hierarchy` that lists its values. Left out where an ontology describes them, which only
+        :class:`shoal.FlexibleK` takes.
     weight
         How much a loss here counts.
     """
 
     name: str
-    hierarchy: Tree
+    hierarchy: Tree | None = None
     weight: float = 1.0
 
     def __post_init__(self) -> None:
         problems = [*_name_problems(self.name), *_weight_problems(self.name, self.weight)]
-        if not hasattr(self.hierarchy, "leaf_counts"):
+        if self.hierarchy is None:
+            pass  # whoever takes the schema looks for one elsewhere, or says that it is missing
+        elif not hasattr(self.hierarchy, "leaf_counts"):
             problems.append(f"column {self.name!r}: hierarchy must be a shoal.Hierarchy")
         elif self.hierarchy.is_open:
             problems.append(
@@ -164,7 +167,7 @@ class Categorical:
 
     def describe(self) -> dict[str, Any]:
         """The role as plain values."""
-        tree = self.hierarchy.to_dict()
+        tree = self.hierarchy.to_dict() if self.hierarchy is not None else None
         return {"kind": "categorical", "name": self.name, "hierarchy": tree, "weight": self.weight}
 
 

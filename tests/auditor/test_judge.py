@@ -205,3 +205,16 @@ class TestEpochs:
         assert json.loads(json.dumps(report.to_dict()))["ok"]
         unknown = audit(table(release), policy=policy(z=1)).text()
         assert "–" in unknown
+
+
+def test_a_released_row_that_says_a_name_twice(tmp_path):
+    """Readers disagree on what it means: one of them would find what the auditor passes over."""
+    out = tmp_path / "out.jsonl"
+    row = '{"ts": 2, "user": "00000000000000000000000000000000", "site": "a.example"}'
+    policy = {
+        "stream": {"person": "user", "time": "ts"},
+        "anonymize": {"method": "z-anonymity", "attribute": "site", "z": 2, "window": "1h"},
+    }
+    for line, expected in ((row, []), ('{"site": "secret", ' + row[1:], ["unreadable-row"])):
+        out.write_text(f"{row}\n{line}\n")
+        assert [found.code for found in audit(out, policy=policy).violations] == expected

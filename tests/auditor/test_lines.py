@@ -122,3 +122,10 @@ def test_json_lines_that_are_no_objects_keep_their_number():
 
 def test_json_too_deep_is_a_broken_record():
     assert read_jsonl(b"[" * 100_000)[1].tolist() == [True]
+
+
+@pytest.mark.parametrize("line", [b'{"a": "SECRET", "a": "1"}', b'{"a": {"b": 1, "b": 1}}'])
+def test_a_name_that_stands_in_an_object_twice(line):
+    assert read_jsonl(line)[1].tolist() == [False]  # runs read the last one
+    assert read_jsonl(line, names_once=True)[1].tolist() == [True]
+    assert read_jsonl(b'{"a": "1"}', names_once=True)[0] == {"a": ["1"]}

@@ -30,8 +30,14 @@ def size(number, k=3, how="counted", adversary="everyone", sigma=1.0):
     return {"size": number, "k": k, "how": how, "adversary": adversary, "sigma": sigma}
 
 
-def certificate(*sizes, m=2, records=40):
-    return {"sizes": list(sizes), "m": m, "records": records, "statement": "everybody is safe"}
+def sampled(number, adversary="itemset", sigma=0.9, **more):
+    """A claim as a run writes it for sigma 0.9; 55 samples prove it in a first attempt."""
+    rest = {"epsilon": 0.0803, "delta": 0.0213, "attempts": 1, "passed": 55}
+    return size(number, how="sampled", adversary=adversary, sigma=sigma) | rest | more
+
+
+def certificate(*sizes, m=2, records=40, **more):
+    return {"sizes": list(sizes), "m": m, "records": records, "statement": "everybody is safe", **more}
 
 
 class TestCertificate:
@@ -48,8 +54,7 @@ class TestCertificate:
         return audit(out, list(map(set, case.truth)), policy=case.policy)
 
     def test_an_honest_one(self, case, out):
-        sampled = size(2, how="sampled", adversary="itemset", sigma=0.9)
-        for honest in (certificate(size(1), size(2)), certificate(size(1), sampled)):
+        for honest in (certificate(size(1), size(2)), certificate(size(1), sampled(2))):
             report = self.judged(case, out, honest)
             assert (report.findings, report.not_checked) == ((), ())
 
@@ -66,12 +71,57 @@ class TestCertificate:
             certificate(size(1), size(2, k=2)),
             certificate(size(1), size(2, how="believed")),
             certificate(size(1), size(2, how="empty")),
-            certificate(size(1), size(2, how="sampled", adversary="person", sigma=0.9)),
-            certificate(size(1), size(2, how="sampled", adversary="itemset", sigma=0.8)),
+            certificate(size(1), sampled(2, adversary="person")),
+            certificate(size(1), sampled(2, sigma=0.8)),
+            certificate(size(1), size(2, sigma=0.9)),
         ],
     )
     def test_one_that_claims_less(self, case, out, forged):
         assert codes(self.judged(case, out, forged)) == {"certificate-differs"}
+
+    @pytest.mark.parametrize(
+        "forged",
+        [
+            certificate(size(1, k=30), size(2)),
+            certificate(size(1), size(2), m=3),
+            certificate(size(1), size(2), size(3)),
+            certificate(size(1), sampled(2, k=4)),
+            certificate(size(1), sampled(2, sigma=0.99)),
+            certificate(size(1), size(2), records=40, released=4000),
+            certificate(size(1), size(2), adversary="both"),
+            certificate(size(1), sampled(2), joint=True),
+            certificate(size(1), size(2), method="k^m-apriori"),
+            certificate(size(1), size(2), settings={"k": [30, 30]}),
+            certificate(size(1), size(2), settings={"sigma": [1.0, 1.0]}),
+            certificate(size(1), size(2), settings=30),
+            certificate(size(1), size(2), released=[40]),
+        ],
+    )
+    def test_one_that_claims_more(self, case, out, forged):
+        assert codes(self.judged(case, out, forged)) == {"certificate-differs"}
+
+    @pytest.mark.parametrize(
+        "forged",
+        [
+            {"epsilon": 1e-9}, {"delta": 1e-9}, {"passed": 40}, {"attempts": 9}, {"attempts": 0}, {"epsilon": 0.2},
+            {"delta": 0.9}, {"epsilon": 1}, {"delta": 0}, {"delta": 5e-324}, {"epsilon": 5e-324},
+            {"epsilon": -1, "passed": 10**9},
+        ],
+    )  # fmt: skip
+    def test_samples_that_prove_nothing(self, case, out, forged):
+        assert codes(self.judged(case, out, certificate(size(1), sampled(2, **forged)))) == {"certificate-differs"}
+        assert codes(
+            self.judged(case, out, certificate(size(1), size(2, how="sampled", adversary="itemset", sigma=0.9)))
+        ) == {"certificate-differs"}
+
+    def test_nobody_has_so_many_items_but_somebody_has(self, tmp_path):
+        truth = [{"ny", "boston"}, {"miami"}] * 5
+        out = put(tmp_path / "out.jsonl", [{"east"}] * 10)
+        put_beside(out, ".certificate.json", certificate(size(1), size(2, how="empty"), records=10))
+        promised = policy(3, 2, sigma=0.8)
+        assert audit(out, policy=promised).ok  # labels alone do not tell
+        assert codes(audit(out, truth, policy=promised)) == {"certificate-differs"}
+        assert audit(out, [{"ny"}, {"miami"}] * 5, policy=promised).ok
 
     def test_what_was_counted_has_no_exception(self, tmp_path):
         pairs = [{"ny", "boston"}, {"ny", "miami"}, {"boston", "miami"}, {"ny", "la"}, {"boston", "la"}]
@@ -84,7 +134,11 @@ class TestCertificate:
         assert codes(audit(out, policy=promised)) == {"below-k"}
 
     @pytest.mark.parametrize("junk", ["", "\x00", "[]", "{}", '{"sizes": 3}', '{"sizes": [1], "m": 2, "records": 1}',
-                                      '{"sizes": [], "m": "2", "records": 1}', "[" * 100_000])  # fmt: skip
+                                      '{"sizes": [], "m": "2", "records": 1}', "[" * 100_000,
+                                      '{"sizes": [], "m": 2, "m": 2, "records": 40}',
+                                      json.dumps(certificate(size(1, sigma=10**400))),
+                                      json.dumps(certificate(size(1, sigma=float("nan")))),
+                                      json.dumps(certificate(size(1) | {"passed": 10**400}))])  # fmt: skip
     def test_junk(self, case, out, junk):
         with pytest.raises(InputError, match="certificate"):
             self.judged(case, out, junk)

@@ -225,3 +225,47 @@ def test_pairs_of_many_records_are_counted_within_seconds(capsys):
         print(f"\naudit of 77512 sets at m=2: {spent:.1f} s", end="")  # noqa: T201
     assert report.metrics["original_sets_of_2"]["how"] == "counted"
     assert spent < 30  # a few seconds; machines that are busy get more
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"items": ["la", 1.5]}', '{"items": [["la"]]}', '{"items": {"la": 1}}', '{"items": true}',
+        '{"items": ["secret"], "items": ["la"]}',
+    ],
+)  # fmt: skip
+def test_a_released_row_that_is_no_set_of_labels(case, tmp_path, row):
+    """Passed over, it would hide what it holds: also without the truth it is a row that cannot be read."""
+    out = write_release(case, tmp_path / "out.jsonl")
+    assert audit(out, policy=case.policy).ok
+    out.write_text(row + "\n" + out.read_text())
+    (found,) = [one for one in audit(out, policy=case.policy).violations if one.code == "unreadable"]
+    assert (found.count, found.rows) == (1, (0,))
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_rows_that_no_run_can_read_make_nobody(case, tmp_path, lists):
+    """A person of whom no row can be read is no record, so none that the trace should have."""
+    rows = [
+        {"user": f"p{number}", "items": items}
+        for number, record in enumerate(case.truth)
+        for items in ([sorted(record)] if lists else sorted(record))
+    ]
+    for number, bad in enumerate([[[1.5]], [[True, "la"]], ["la"], [{"la": 1}]] if lists else [[True], [1.5]]):
+        rows.insert(number, {"user": f"new {number}", "items": bad[0]})
+    rows.append({"user": ["p0"], "items": rows[-1]["items"]})
+    truth = tmp_path / "in.jsonl"
+    truth.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    case.policy["stream"] = {"person": "user"}
+    trace = pa.table({"row": range(40), "position": case.positions})
+    report = audit(case.rows, truth, trace, policy=case.policy)
+    assert report.findings == ()
+    assert report.metrics["unusable_rows"] == (5 if lists else 3)
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_a_policy_may_call_a_file_as_it_likes(case, tmp_path, name):
+    out, other = write_release(case, tmp_path / name), tmp_path / {"out.jsonl": "x.csv", "out.csv": "x.jsonl"}[name]
+    out.rename(other)
+    case.policy["sink"] = {"kind": name.split(".")[1], "path": other.name, "separator": " "}
+    assert audit(other, list(map(set, case.truth)), policy=case.policy).ok

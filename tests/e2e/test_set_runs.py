@@ -471,6 +471,30 @@ def test_a_label_with_the_separator_in_it(stage: Scene) -> None:
     assert stage.run("--quiet").code == 0
 
 
+def test_a_label_that_ends_as_the_separator_begins(stage: Scene) -> None:
+    """``a~`` and ``b`` apart by ``~~`` would be read as ``a`` and ``~b``."""
+    stage.write("in.csv", (HEAD + GOOD).replace(",a\n", ",a~\n"))
+    stage.sections["anonymize"]["generalize"] = {"balanced": 2}
+    stage.sections["sink"] = {"kind": "csv", "path": "out.jsonl", "separator": "~~"}
+    fails(stage, stage.run("--quiet"), 2, "[sink] separator: 1 labels", "choose one")
+    stage.sections["sink"]["separator"] = " ~"
+    assert stage.run("--quiet").code == 0
+    assert any("a~" in items for items in beside(stage, "blocks").values())
+
+
+def test_a_label_that_no_csv_file_can_hold(stage: Scene) -> None:
+    rows = [{"user": person, "site": [*items, f"{CANARY}\0x"]} for person, items in SETS.items()]
+    stage.write("in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
+    stage.sections["anonymize"]["generalize"] = {"balanced": 3}
+    stage.sections["sink"] = {"kind": "csv", "path": "out.csv"}
+    fails(stage, stage.run("--quiet"), 2, "[sink] kind: 1 labels or items hold a NUL character", "write jsonl")
+    stage.sections["sink"] = {"kind": "jsonl", "path": "out.jsonl"}
+    assert stage.run("--quiet").code == 0
+    assert shoal("audit", stage.folder / "out.jsonl", "--truth", stage.folder / "in.jsonl",
+                 "--policy", stage.policy).code == 0  # fmt: skip
+
+
 def test_checkpoints_are_refused(stage: Scene) -> None:
     fails(stage, stage.run("--checkpoint", "state"), 2, "[checkpoint]: k^m decides everything at once")
 

@@ -7,10 +7,11 @@ import pytest
 from shoal.anonymizers.restoring import METHODS
 from shoal.testing import driving, laws
 from tests.laws.cases import PEOPLE, Z_CASES
+from tests.laws.flexible_cases import FLEXIBLE_CASES
 from tests.laws.tuple_cases import PAPER_CASES, TUPLE_CASES, TUPLE_METHODS, WRONG_STARTS
 from tests.reference.effort import IS_COMPILED
 
-JUDGED = [*Z_CASES, *TUPLE_CASES]
+JUDGED = [*Z_CASES, *TUPLE_CASES, *FLEXIBLE_CASES]
 CASES = [*JUDGED, *PAPER_CASES, *WRONG_STARTS]
 FEW = [
     "z-drop",
@@ -21,6 +22,7 @@ FEW = [
     "k-varp-declared",
     "k-varp-paper",
     "fads-wrong-start",
+    "flexible-k-compared",
 ]
 FEW += [f"{method}-timed" for method in TUPLE_METHODS]
 

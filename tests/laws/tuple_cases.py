@@ -137,7 +137,7 @@ def tuple_case(method: str, name: str, settings: Mapping[str, Any], data: pa.Tab
     )  # fmt: skip
 
 
-TUPLE_METHODS = [method for method in METHODS if method != "z-anonymity"]
+TUPLE_METHODS = [method for method in METHODS if method not in ("z-anonymity", "flexible-k")]
 DICTIONARIES = recast(people(80, seed=5), id=pa.dictionary(pa.int32(), pa.string()), town=pa.large_string())
 TUPLE_CASES = [
     case

@@ -158,11 +158,19 @@ def test_a_graph_that_is_none(tmp_path: Path) -> None:
         ("x,y\na,b,c\n", "line 2: must hold two items"),
         ('x,y\n"a,b\n', "a quote is not closed"),
         (b"x,y\n\xff,b\n", "is not UTF-8"),
+        ("x,y\na\0,b\n", "holds a NUL character"),
     ):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         (problem,) = problems_of(table(generalize={"graph": "edges.csv"}), folder=tmp_path)
         assert "edges.csv" in problem
         assert words in problem
+
+
+@pytest.mark.parametrize("content", ["\nx,y\na,b\n", '"x\nx",y\na,b\n'])
+def test_the_header_of_a_graph_is_no_pair(tmp_path: Path, content: str) -> None:
+    (tmp_path / "edges.csv").write_text(content)
+    graph = parse_policy(table(generalize={"graph": "edges.csv"}), folder=tmp_path).parameters()["generalize"]
+    assert graph == Graph([("a", "b")])
 
 
 def test_a_region_that_is_none(tmp_path: Path) -> None:

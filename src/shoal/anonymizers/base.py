@@ -70,6 +70,8 @@ class Guarantee:
     """Most records held at once; None where time alone bounds them."""
     max_delay_arrivals: int | None = None
     """Most arrivals a record may be held for; None where arrivals do not bound it."""
+    keeps_pending: bool = False
+    """Whether a flush may leave records pending, because they may neither leave nor be suppressed."""
 
 
 @dataclass(frozen=True, slots=True)

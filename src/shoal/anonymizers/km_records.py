@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError
+from shoal.hierarchies.tree import is_label
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -140,7 +141,7 @@ def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
     return ReadRecords(starts, *_encoded(pc.list_flatten(whole), starts))
 
 
-def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
+def _encoded(values: pa.Array, starts: Ints, what: str = "record") -> tuple[Codes, tuple[str, ...]]:
     """Codes and labels of items, without labels that nobody has."""
     at = _first_null(values)
     if at is not None:
@@ -158,7 +159,12 @@ def _encoded(values: pa.Array, starts: Ints) -> tuple[Codes, tuple[str, ...]]:
     is_used = np.zeros(len(encoded.dictionary), np.bool_)
     is_used[codes] = True
     codes = (np.cumsum(is_used) - 1).astype(np.int32)[codes]
-    return codes, tuple(str(label) for label in encoded.dictionary.filter(pa.array(is_used)).to_pylist())
+    labels = tuple(str(label) for label in encoded.dictionary.filter(pa.array(is_used)).to_pylist())
+    blank = np.array([not is_label(label) for label in labels], np.bool_)
+    if blank.any():
+        row = int(np.searchsorted(starts, np.flatnonzero(blank[codes])[0], side="right") - 1)
+        raise InputError(f"{what} {row + 1}: has an item that is empty or blank; leave it out")
+    return codes, labels
 
 
 def _first_null(column: pa.Array | pa.ChunkedArray) -> int | None:
@@ -179,7 +185,7 @@ def _from_rows(persons: pa.ChunkedArray, items: pa.ChunkedArray) -> ReadRecords:
     encoded = (whole.cast(pa.large_string()) if whole.type == pa.string_view() else whole).dictionary_encode()
     kinds = encoded.dictionary.dictionary_encode().indices.to_numpy(zero_copy_only=False)  # it may list somebody twice
     people = kinds[encoded.indices.to_numpy(zero_copy_only=False)].astype(np.int64)
-    codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1))
+    codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1), "row")
     _, first, numbers = np.unique(people, return_index=True, return_inverse=True)
     ranks = np.argsort(np.argsort(first))[numbers]  # a dictionary may list people in any order
     order = np.argsort(ranks, kind="stable")

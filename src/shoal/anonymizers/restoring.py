@@ -9,6 +9,7 @@ from shoal.anonymizers.castle import Castle
 from shoal.anonymizers.fads import Fads
 from shoal.anonymizers.fads_varied import FadsVaried
 from shoal.anonymizers.fast import Fast
+from shoal.anonymizers.flexible_k import FlexibleK
 from shoal.anonymizers.iot_anonymization import IotAnonymization
 from shoal.anonymizers.k_varp import KVarp
 from shoal.anonymizers.least_loss import LeastLoss
@@ -18,7 +19,8 @@ from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import open_state
 
 METHODS: Final[dict[str, Any]] = {
-    made.method: made for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization, Castle, LeastLoss)
+    made.method: made
+    for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization, Castle, LeastLoss, FlexibleK)
 }
 
 

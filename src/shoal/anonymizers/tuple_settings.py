@@ -171,6 +171,11 @@ def check_tuple_settings(
     """Check everything; raise one PolicyError that lists all problems."""
     if not isinstance(schema, Schema):
         raise PolicyError(["schema: must be a shoal.Schema", *checker.problems])
+    checker.problems += [
+        f"column {role.name!r}: has no hierarchy; give it one"
+        for role in schema.quasi
+        if isinstance(role, Categorical) and role.hierarchy is None
+    ]
     k = checker.whole("k", given["k"], 2)
     is_timed, deadline = checker.span("deadline", given["deadline"], 1)
     is_reuse_timed, reuse = checker.span("reuse", given["reuse"], 0)

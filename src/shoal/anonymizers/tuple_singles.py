@@ -9,15 +9,14 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import as_text
-from shoal.anonymizers.intake import fits, record_type, require_record
+from shoal.anonymizers.intake import require_record
+from shoal.anonymizers.single_records import key_of, number_of, record_types, require_keys, require_types
 from shoal.anonymizers.tuple_batches import TupleBatches
 from shoal.anonymizers.tuple_reading import REFUSED, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.anonymizers.tuple_state import Decided
-from shoal.errors import InputError
 from shoal.kernels import clock as clock_kernel
 from shoal.kernels import tuples as t
-from shoal.kernels.siphash import hash_texts
 from shoal.kernels.tuple_clock import move_clock
 from shoal.times import value_ns
 
@@ -28,17 +27,15 @@ class TupleSingles(TupleBatches):
     """Decides tuples one by one."""
 
     def push(self, record: Record) -> list[dict[str, Any]]:
-        require_record(record)
-        self._require_keys(record)
-        self._require_types(record)
+        self._check_record(record)
         for column in self._codes:
             column.check_room([record.get(column.name)])
         schema = self._settings.schema
         person = as_text(record.get(schema.person))
-        raws = [self._number_of(reader, record.get(reader.name)) for reader in self._readers]
+        raws = [number_of(reader, record.get(reader.name)) for reader in self._readers]
         time = value_ns(record.get(schema.time)) if schema.time and self._settings.is_timed else 0
         reason = self._trouble(record, person, time, raws)
-        keys = self._key_of(person) if person else None
+        keys = key_of(self._person_key, person) if person else None
         now = 0
         if reason is None and self._settings.is_timed:
             assert keys is not None
@@ -52,11 +49,19 @@ class TupleSingles(TupleBatches):
             return []
         return self._take_one(record, raws, keys, now)
 
-    def _number_of(self, reader: Any, value: Any) -> Any:
-        try:
-            return reader.read_one(value)
-        except InputError as error:
-            raise InputError(f"column {reader.name!r}: {error}; give one type") from None
+    def _check_record(self, record: Record) -> None:
+        """Records that wait become columns later, so they must fit one type each."""
+        require_record(record)
+        schema = self._settings.schema
+        require_keys(record, schema.person, [reader.name for reader in self._readers])
+        types = self._input_schema
+        if types is None:
+            measured = [reader.name for reader in self._readers if isinstance(reader, NumericReader)]
+            counted = {schema.person, *schema.sensitive, *(reader.name for reader in self._readers)} - set(measured)
+            types = record_types(record, self.columns, counted=counted, measured=measured)
+        require_types(record, types)
+        if self._input_schema is None:
+            self.bind(types)
 
     def _trouble(self, record: Record, person: str | None, time: int | None, raws: list[Any]) -> int | None:
         if not person:
@@ -64,13 +69,6 @@ class TupleSingles(TupleBatches):
         if time is None:
             return NULL_TIME if record.get(self._settings.schema.time or "") is None else BAD_TIME
         return next((FIRST_REFUSED + number for number, raw in enumerate(raws) if raw is REFUSED), None)
-
-    def _key_of(self, person: str) -> Any:
-        text = person.encode()
-        offsets = np.array([0, len(text)], dtype=np.int32)
-        keys = np.empty((1, 2), dtype=np.int64)
-        hash_texts(self._person_key[0], self._person_key[1], offsets, np.frombuffer(text, dtype=np.uint8), keys)
-        return keys
 
     def _take_one(self, record: Record, raws: list[Any], keys: Any, now: int) -> list[dict[str, Any]]:
         row = self._seen - 1
@@ -121,47 +119,3 @@ class TupleSingles(TupleBatches):
             return None
         low, high, node = decided.low[group, a], decided.high[group, a], decided.node[group, a]
         return reader.publish_one(float(low), float(high), int(node), kind)
-
-    def _require_keys(self, record: Record) -> None:
-        """A key that is not there is a missing value, but not the person's, and not all of them."""
-        person = self._settings.schema.person
-        if person not in record:
-            raise InputError(f"column {person!r}: the record has no such key; name the keys as the schema does")
-        first, *others = self._readers
-        if first.name not in record and not any(reader.name in record for reader in others):
-            raise InputError(
-                f"column {first.name!r}: the record has no such key, nor that of another quasi-identifier; "
-                "name the keys as the schema does"
-            )
-
-    def _require_types(self, record: Record) -> None:
-        """Records that wait become columns later, so they must fit one type each."""
-        types = self._record_types(record) if self._input_schema is None else self._input_schema
-        for name, kind in zip(types.names, types.types, strict=True):
-            if not _fits(record.get(name), kind):
-                raise InputError(f"column {name!r}: a value is not {kind}; give one type")
-        if self._input_schema is None:
-            self.bind(types)
-
-    def _record_types(self, record: Record) -> pa.Schema:
-        schema = self._settings.schema
-        counted = {schema.person, *schema.sensitive, *(one.name for one in self._readers if one.leaves)}
-        types = {name: record_type(record.get(name), is_counted=name in counted) for name in self.columns}
-        for reader in self._readers:
-            if isinstance(reader, NumericReader) and record.get(reader.name) is None:
-                types[reader.name] = pa.float64()
-        for name, kind in types.items():
-            if kind is None:
-                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
-        return pa.schema(types)
-
-
-def _fits(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value comes back unchanged out of a column of this type; quick for what is usual."""
-    if value is None or (type(value) is str and kind == pa.string() and value.isascii()):
-        return True
-    if type(value) is float and kind == pa.float64():
-        return True
-    if type(value) is int and kind == pa.int64():
-        return -(2**63) <= value < 2**63
-    return fits(value, kind)

@@ -22,6 +22,20 @@ class Ladder(Protocol):
         """Return the labels from the value to the root; nothing for a value it does not know."""
 
 
+class Taxonomy(Ladder, Protocol):
+    """A ladder that lists its values."""
+
+    @property
+    def root(self) -> str:
+        """The label above everything."""
+
+    def leaf_counts(self) -> Mapping[str, int]:
+        """Return how many values every label stands for."""
+
+    def is_leaf(self) -> Mapping[str, bool]:
+        """Return, for every label, whether it is a value."""
+
+
 class Itself:
     """No hierarchy: a value is published as it is or not at all."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.evidence import Evidence
+from shoal.auditor.flexible import audit_flexible
+from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
@@ -19,6 +22,7 @@ from shoal.errors import PolicyError
 FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
     "z-anonymity": audit_z,
     **dict.fromkeys(TUPLE_METHODS, audit_tuples),
+    FLEXIBLE: audit_flexible,
 }
 
 
@@ -59,6 +63,7 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     if judge is None:
         raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
     source, sink = Format.of(written.section("source")), Format.of(written.section("sink"))
+    sink = replace(sink, names_once=True)
     return judge(
         Evidence(
             policy=written,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Final, NoReturn
 
@@ -175,10 +175,14 @@ def split_fields(record: str, delimiter: str) -> list[str] | None:
         position = end + 1
 
 
-def read_jsonl(data: bytes) -> Part:
-    """Read JSON lines; a line that is no JSON object is a record that cannot be read."""
+def read_jsonl(data: bytes, *, names_once: bool = False) -> Part:
+    """Read JSON lines; a line that is no JSON object is a record that cannot be read.
+
+    With ``names_once`` neither can one that says a name twice: others may read what this reader passes over.
+    """
     lines = [line for line in data.removeprefix(_BOM).split(b"\n") if line.strip(b" \t\r")]
-    rows = [_object(line) for line in lines]
+    hook = once if names_once else None
+    rows = [_object(line, hook) for line in lines]
     names = dict.fromkeys(name for row in rows if row for name in row)
     columns = {name: [row.get(name) if row else None for row in rows] for name in names}
     return columns, np.fromiter((row is None for row in rows), np.bool_, len(rows))
@@ -200,15 +204,23 @@ def _line(line: bytes) -> str | None:
         return None
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) -> dict[str, Any] | None:
     try:
         text = line.decode()
-        found = json.loads(text, parse_constant=_refuse)
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=hook)
         if "\\ud" in text.lower():  # half a surrogate pair is no text
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object; raise ValueError where a name stands in it twice: readers would disagree on what it means."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
 
 
 def _refuse(_: str) -> NoReturn:

@@ -22,6 +22,7 @@ from shoal.errors import InputError, PolicyError, TruncatedInput
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
+_CLAIMS: Final = b"shoal"
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
@@ -36,6 +37,8 @@ class Format:
     """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
     nulls: tuple[str, ...] = ()
     """Words of a CSV file that stand for a missing value."""
+    names_once: bool = False
+    """Whether a JSON object that says a name twice cannot be read; what is released must have but one meaning."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
@@ -56,6 +59,8 @@ class Rows:
     parts: tuple[Part, ...]
     name: str
     """What it is called in messages."""
+    claims: tuple[bytes, ...] = ()
+    """What parts say of themselves under the key ``shoal`` of their schema, as they say it."""
 
     def __len__(self) -> int:
         return sum(len(broken) for _, broken in self.parts)
@@ -103,10 +108,16 @@ def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
 
 def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
     """Read a path, an Arrow object, a frame, an object with ``.rows`` and ``.trace``, or a list of these."""
-    return Rows(tuple(_parts(what, name, expected, part)), name)
+    found = tuple(_parts(what, name, expected, part))
+    claims = dict.fromkeys(claim for _, claim in found if claim is not None)
+    return Rows(tuple(rows for rows, _ in found), name, tuple(claims))
 
 
-def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[Part]:
+_Claimed = tuple[Part, bytes | None]
+"""A part, and what it says of itself."""
+
+
+def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claimed]:
     if isinstance(what, list | tuple):
         for piece in what:
             yield from _parts(piece, name, expected, part)
@@ -127,10 +138,11 @@ def _memory(what: Any, name: str, part: str) -> Any:
     return table.select([place for place, column in names if not _INDEX_OF_PANDAS.fullmatch(column)])
 
 
-def _from_table(table: Any) -> Part:
+def _from_table(table: Any) -> _Claimed:
     if len(set(table.column_names)) != table.num_columns:
         raise InputError("two columns have the same name; rename one")
-    return {name: table.column(name) for name in table.column_names}, np.zeros(table.num_rows, np.bool_)
+    columns = {name: table.column(name) for name in table.column_names}
+    return (columns, np.zeros(table.num_rows, np.bool_)), (table.schema.metadata or {}).get(_CLAIMS)
 
 
 def _files(what: str | Path, name: str) -> list[Path]:
@@ -150,7 +162,7 @@ def _is_part(path: Path) -> bool:
     return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith(_BESIDE)
 
 
-def _read_file(path: Path, expected: Format) -> Part:
+def _read_file(path: Path, expected: Format) -> _Claimed:
     data = _decompressed(path)
     try:
         if data[:4] == b"PAR1":
@@ -162,7 +174,7 @@ def _read_file(path: Path, expected: Format) -> Part:
             return _from_table(pa.ipc.open_stream(pa.BufferReader(data)).read_all())
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
-    return _read_text(path, data, expected)
+    return _read_text(path, data, expected), None
 
 
 def _decompressed(path: Path) -> bytes:
@@ -182,7 +194,7 @@ def _decompressed(path: Path) -> bytes:
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     kind = _kind(path, data, expected)
     if kind == "jsonl":
-        return read_jsonl(data)
+        return read_jsonl(data, names_once=expected.names_once)
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
     if kind not in {"csv", "tsv"}:
@@ -204,6 +216,8 @@ def _kind(path: Path, data: bytes, expected: Format) -> str:
     told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if expected.kind == "lines":
         return "lines"
+    if {told, expected.kind} == {"csv", "jsonl"}:  # a policy may call a file as it likes
+        return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
     if told or expected.kind in {"csv", "jsonl"}:
         return told or str(expected.kind)
     if b"\x00" in data[:4096]:

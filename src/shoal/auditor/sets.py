@@ -15,11 +15,11 @@ from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.sets_blocks import Blocks, check_blocks, own_labels, read_blocks
-from shoal.auditor.sets_certificate import check_certificate, read_certificate
+from shoal.auditor.sets_certificate import Certificate, check_certificate, check_empty, read_certificate
 from shoal.auditor.sets_image import check_as_multisets, check_order, check_rows, read_image
 from shoal.auditor.sets_mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
 from shoal.auditor.sets_promise import SetPromise, read_set_promise
-from shoal.auditor.sets_reading import read_entries, read_rows, read_truth, separator_of
+from shoal.auditor.sets_reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
 from shoal.auditor.sets_records import Sets, collect
 from shoal.auditor.sets_sampling import coins
 from shoal.auditor.sets_shares import Book, Measured, measure_original, measure_released
@@ -35,7 +35,9 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
         sets = _read_release(rows, column, policy, notes)
-        judge = _Judge(policy, _sharpened(promise, release, sets, notes), sets, read_blocks(release), notes)
+        certificate = read_certificate(release)
+        promise = _sharpened(promise, certificate, sets, notes)
+        judge = _Judge(policy, promise, sets, read_blocks(release), certificate, notes)
         judge.judge_release()
         if truth is None:
             notes.warning("no-rows", "The release has no row.", count=int(not len(sets)))
@@ -48,7 +50,7 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
 
 def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets:
     entries = read_entries(rows, column, separator_of(policy, "sink"))
-    unreadable = rows.broken.copy()
+    unreadable = rows.broken | unfit_rows(rows, column)
     unreadable[entries.owner[entries.label < 0]] = True
     notes.violation("unreadable", "Released rows cannot be read or hold an empty label.", rows=unreadable)
     sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
@@ -57,9 +59,8 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
     return sets
 
 
-def _sharpened(promise: SetPromise, release: Any, sets: Sets, notes: Notes) -> SetPromise:
+def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets, notes: Notes) -> SetPromise:
     """Return the promise with what the certificate adds: of a size that was counted, every itemset has its k."""
-    certificate = read_certificate(release)
     if certificate is None:
         notes.skip("The certificate was not checked: no certificate file stands beside the release.")
         return promise
@@ -72,9 +73,12 @@ def _sharpened(promise: SetPromise, release: Any, sets: Sets, notes: Notes) -> S
 class _Judge:
     """One audit: the release, read once."""
 
-    def __init__(self, policy: Policy, promise: SetPromise, release: Sets, blocks: Blocks | None, notes: Notes) -> None:
+    def __init__(
+        self, policy: Policy, promise: SetPromise, release: Sets, blocks: Blocks | None,
+        certificate: Certificate | None, notes: Notes,
+    ) -> None:  # fmt: skip
         self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
-        self.blocks = blocks
+        self.blocks, self.certificate = blocks, certificate
         self.book = Book(release)
         self.rng = coins(release.offsets, release.items)
 
@@ -143,6 +147,8 @@ class _Judge:
         names = self._names()
         if names is not None:
             truth = only_known(truth, names, notes)
+        if self.certificate is not None:
+            check_empty(self.certificate, truth, notes)
         self.judge_blocks(truth)
         if not len(self.release):
             notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from shoal.auditor.lines import once
 from shoal.auditor.report import Notes
 from shoal.auditor.sets_ground import Ground, parts
 from shoal.auditor.sets_mapping import holding
@@ -37,26 +38,18 @@ def read_blocks(release: Any) -> Blocks | None:
 
 def _of_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=_once)
+        return json.loads(path.read_bytes(), object_pairs_hook=once)
     except OSError as error:
         raise InputError(f"{path}: the blocks cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
         return None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a label that stands there twice: readers would disagree on what it means."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
 def _of_parquet(path: Path) -> Any:
     try:
         table = parquet.ParquetFile(path, pre_buffer=False).read(columns=["label", RELEASED_COLUMN], use_threads=False)
         labels, items = (table.column(name).to_pylist() for name in ("label", RELEASED_COLUMN))
-        return _once(list(zip(labels, items, strict=True)))
+        return once(list(zip(labels, items, strict=True)))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return None
 

@@ -67,7 +67,7 @@ def from_ladder(truth: Sets, release: Sets, ladder: Ladder, notes: Notes) -> Par
 def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], notes: Notes) -> Partition:
     """Every item leaves as the label of the block it is listed in."""
     labels = tuple(release.labels)
-    number = {label: place for place, label in enumerate((*labels, *(name for name in blocks if name not in labels)))}
+    number = {label: place for place, label in enumerate(dict.fromkeys((*labels, *blocks)))}
     block_of: dict[str, int] = {}
     for label, items in blocks.items():
         for item in items:

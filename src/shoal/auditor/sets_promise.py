@@ -32,12 +32,19 @@ class SetPromise:
     sigma: tuple[float, ...]
     adversaries: tuple[str, ...]
     """Over whom the share is taken: different itemsets alike, or persons alike and then their subsets."""
+    joint: bool
+    """Whether the confidences of all sizes are to hold at once."""
     ground: Ground
 
     @property
     def m(self) -> int:
         """How many items the adversary may know."""
         return len(self.k)
+
+    @property
+    def adversary(self) -> str:
+        """Return how a policy calls the adversaries."""
+        return "both" if len(self.adversaries) > 1 else self.adversaries[0]
 
 
 def read_set_promise(policy: Policy) -> SetPromise:
@@ -58,6 +65,7 @@ def read_set_promise(policy: Policy) -> SetPromise:
         k=tuple(_people(value) for value in _per_size(rules, "k", m)),
         sigma=tuple(_share(value) for value in _per_size(rules, "sigma", m, _SIGMA.get(str(rules.get("method")), 1))),
         adversaries=_ADVERSARIES[adversary],
+        joint=rules.get("joint") is True,
         ground=read_ground(rules.get("generalize"), policy),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.columns import TEXT, Ints, as_text
+from shoal.auditor.columns import TEXT, Bools, Ints, as_text
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.facts import is_someone
 from shoal.auditor.promise import Policy
@@ -44,7 +44,7 @@ class Truth:
 def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
     """Read from wherever it is; sets in memory become rows too."""
     table = _in_memory(what, column, person)
-    expected = replace(Format.of(policy.section(section)), line_column=column)
+    expected = replace(Format.of(policy.section(section)), line_column=column, names_once=section == "sink")
     return read(what if table is None else table, name=name, expected=expected)
 
 
@@ -86,9 +86,9 @@ def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
         rows.require(promise.person)
     entries = read_entries(rows, promise.item, separator, one_item=is_by_person and separator is None)
     if promise.person and is_by_person:
-        return _by_person(rows, promise.person, entries)
-    has_label = entries.label >= 0
-    return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(rows.broken.sum()))
+        return _by_person(rows, promise.person, entries, ~unfit_rows(rows, promise.item))
+    has_label, unusable = entries.label >= 0, rows.broken | unfit_rows(rows, promise.item)
+    return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(unusable.sum()))
 
 
 def _speaks_for_itself(rows: Rows, item: str) -> bool:
@@ -107,9 +107,33 @@ def _is_list_type(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _by_person(rows: Rows, person: str, entries: Entries) -> Truth:
+def unfit_rows(rows: Rows, column: str) -> Bools:
+    """Tell which rows of a text file hold a value that is neither an item nor, where others are, a list of items."""
+    unfit = np.zeros(len(rows), np.bool_)
+    start = 0
+    for piece, (_, broken) in zip(rows.pieces(column), rows.parts, strict=True):
+        if isinstance(piece, list):
+            fits = _is_set_of_items if any(isinstance(value, list) for value in piece) else _can_be_item
+            unfit[start : start + len(piece)] = [value is not None and not fits(value) for value in piece]
+        start += len(broken)
+    return unfit
+
+
+def _nested_rows(rows: Rows, column: str) -> Bools:
+    """Tell which rows of a text file hold a list or an object."""
+    pieces = zip(rows.pieces(column), rows.parts, strict=True)
+    nested = [
+        np.array([isinstance(value, list | dict) for value in piece], np.bool_)
+        if isinstance(piece, list)
+        else np.zeros(len(broken), np.bool_)
+        for piece, (_, broken) in pieces
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *nested])
+
+
+def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
     names, (code,) = shared_codes(rows.text(person))
-    usable = is_someone(code, names) & ~rows.broken
+    usable = is_someone(code, names) & ~rows.broken & fits & ~_nested_rows(rows, person)
     # Codes are given in order of first appearance; persons of whom no row is usable leave no gap.
     present = np.zeros(len(names), np.bool_)
     present[code[usable]] = True

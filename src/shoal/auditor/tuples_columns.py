@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,11 +12,30 @@ from shoal.auditor.counting import dense, shared_codes, surplus
 from shoal.auditor.facts import spelt_codes
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
-from shoal.auditor.tuples_promise import TuplePromise
 from shoal.auditor.tuples_values import Attribute
 
 
-def check_unchanged(promise: TuplePromise, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
+class Leaving(Protocol):
+    """What a promise says of the columns that leave."""
+
+    @property
+    def person(self) -> str:
+        """The column that tells people apart; it does not leave."""
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """Columns that leave as they are because they are the point."""
+
+    @property
+    def carry(self) -> tuple[str, ...]:
+        """Other columns that leave as they are."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that may leave."""
+
+
+def check_unchanged(promise: Leaving, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
     """Check sensitive and carried columns against the records the rows stand for (-1: none known)."""
     known = row >= 0
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)
@@ -31,7 +50,7 @@ def check_unchanged(promise: TuplePromise, release: Rows, truth: Rows, row: Ints
         notes.violation(code, f"A released row has another {what} value than its record.", rows=other)
 
 
-def check_membership(promise: TuplePromise, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
+def check_membership(promise: Leaving, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
     """Check without a trace that what is published unchanged is in the truth, and no more often."""
     sides = [np.zeros(int(usable.sum()), np.int64)], [np.zeros(len(release), np.int64)]
     for name in (*promise.sensitive, *promise.carry):
@@ -46,7 +65,7 @@ def check_membership(promise: TuplePromise, release: Rows, truth: Rows, usable: 
 
 
 def check_identifiers(
-    promise: TuplePromise, attributes: Sequence[Attribute], release: Rows, truth: Rows, row: Ints | None, notes: Notes
+    promise: Leaving, attributes: Sequence[Attribute], release: Rows, truth: Rows, row: Ints | None, notes: Notes
 ) -> None:
     """Check that no identifier of the truth stands in a column that should not leave, or where a label should be.
 

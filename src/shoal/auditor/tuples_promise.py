@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.hierarchy import Tree, read_tree
+from shoal.auditor.hierarchy import Taxonomy, read_tree
 from shoal.auditor.promise import Policy
 from shoal.errors import PolicyError
 from shoal.schema import NANOSECONDS, duration_ns
@@ -42,7 +42,7 @@ class LabelRule:
     """A quasi-identifier that leaves as a label of its hierarchy."""
 
     name: str
-    tree: Tree
+    tree: Taxonomy
     weight: float
 
 
@@ -112,16 +112,16 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     """Read what a method for streams of tuples promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
     deadline, reuse, is_timed = _waits(rules)
-    k = _whole(rules, "k", 50)
+    k = whole_of(rules, "k", 50)
     time = stream.get("time")
     if is_timed and not isinstance(time, str):
         raise PolicyError("[stream] time: name the column; a deadline that is a duration needs it")
-    sensitive = _names(rules.get("sensitive", ()))
+    sensitive = names_of(rules.get("sensitive", ()))
     return TuplePromise(
         method=str(rules.get("method")),
-        person=_person(stream),
+        person=person_of(stream),
         time=time if isinstance(time, str) else None,
-        carry=_names(stream.get("carry", ())),
+        carry=names_of(stream.get("carry", ())),
         sensitive=sensitive,
         quasi=_quasi(rules.get("quasi"), policy.folder),
         k=k,
@@ -130,7 +130,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         is_timed=is_timed,
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         nulls=_choice(rules, "nulls"),
-        min_carriers=_whole(rules, "min_carriers", -(-k // 2)),
+        min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),
         shows_suppressed=_choice(rules, "suppressed") == "root",
@@ -138,13 +138,15 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     )
 
 
-def _person(stream: Mapping[str, Any]) -> str:
+def person_of(stream: Mapping[str, Any]) -> str:
+    """Return the column that tells people apart."""
     if not isinstance(stream.get("person"), str):
         raise PolicyError("[stream] person: name the column")
     return str(stream["person"])
 
 
-def _names(given: Any) -> tuple[str, ...]:
+def names_of(given: Any) -> tuple[str, ...]:
+    """Return names given as one or as a list."""
     return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
 
 
@@ -156,7 +158,8 @@ def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:
     return str(found)
 
 
-def _whole(rules: Mapping[str, Any], key: str, default: int) -> int:
+def whole_of(rules: Mapping[str, Any], key: str, default: int) -> int:
+    """Return a whole number from 1."""
     found = rules.get(key)
     if found is None:
         return default
@@ -179,16 +182,17 @@ def _waits(rules: Mapping[str, Any]) -> tuple[int, int, bool]:
 def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
     if not isinstance(tables, Mapping) or not tables:
         raise PolicyError("[anonymize.quasi]: give a table for every quasi-identifier")
-    return tuple(_rule(str(name), table, folder) for name, table in tables.items())
+    return tuple(read_rule(str(name), table, folder) for name, table in tables.items())
 
 
-def _rule(name: str, table: Any, folder: Path) -> Rule:
+def read_rule(name: str, table: Any, folder: Path) -> Rule:
+    """Read the table of one quasi-identifier."""
     kind = table.get("kind") if isinstance(table, Mapping) else None
     if kind == "numeric":
         return _number_rule(name, table)
     if kind == "categorical":
         tree = read_tree(table.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
-        return LabelRule(name, tree, _weight(name, table))
+        return LabelRule(name, tree, weight_of(name, table))
     raise PolicyError(f"quasi-identifier {name}: kind is numeric or categorical")
 
 
@@ -200,10 +204,10 @@ def _number_rule(name: str, table: Mapping[str, Any]) -> NumberRule:
         name=name,
         low=low,
         high=high,
-        weight=_weight(name, table),
+        weight=weight_of(name, table),
         grid=_step(name, table.get("grid")),
         clamps=_choice(table, "outside", f"quasi-identifier {name}: ") == "clamp",
-        is_moment=not _is_number(table["low"]),
+        is_moment=not is_number(table["low"]),
     )
 
 
@@ -215,7 +219,7 @@ def _bound(name: str, key: str, value: Any) -> float:
         moment = None
     if isinstance(moment, datetime):
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not _is_number(value):
+    if not is_number(value):
         raise PolicyError(f"quasi-identifier {name}: {key} must be a number, or a moment in ISO 8601")
     return float(value)
 
@@ -224,19 +228,21 @@ def _step(name: str, grid: Any) -> float | None:
     if grid is None:
         return None
     step = duration_ns(grid, name=f"grid of {name}") / NANOSECONDS["s"] if isinstance(grid, str) else grid
-    if not _is_number(step) or step <= 0:
+    if not is_number(step) or step <= 0:
         raise PolicyError(f"quasi-identifier {name}: grid must be a number above 0, or a duration")
     return float(step)
 
 
-def _weight(name: str, table: Mapping[str, Any]) -> float:
+def weight_of(name: str, table: Mapping[str, Any]) -> float:
+    """Return what a quasi-identifier weighs in the loss."""
     weight = table.get("weight", 1)
-    if not _is_number(weight) or weight <= 0:
+    if not is_number(weight) or weight <= 0:
         raise PolicyError(f"quasi-identifier {name}: weight must be a number above 0")
     return float(weight)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a policy is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -248,13 +254,13 @@ def _diversity(rules: Mapping[str, Any], sensitive: tuple[str, ...]) -> Diversit
         raise PolicyError("l, entropy_l and t need sensitive columns; name them")
     if promised["t"] is not None and declared and set(sensitive) - set(declared):
         raise PolicyError("reference: declare a distribution for every sensitive column")
-    size = _whole(rules, "reference", 1000) if not declared else 0
+    size = whole_of(rules, "reference", 1000) if not declared else 0
     return Diversity(promised["l"], promised["entropy_l"], promised["t"], declared, size)
 
 
 def _level(rules: Mapping[str, Any], key: str) -> float | None:
     level = rules.get(key)
-    if level is not None and (not _is_number(level) or level < 0):
+    if level is not None and (not is_number(level) or level < 0):
         raise PolicyError(f"{key}: must be a number from 0")
     return None if level is None else float(level)
 
@@ -263,7 +269,7 @@ def _distributions(given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Return the declared shares by column, each column's adding up to 1."""
     found = {}
     for column, shares in given.items():
-        usable = isinstance(shares, Mapping) and all(_is_number(share) and share >= 0 for share in shares.values())
+        usable = isinstance(shares, Mapping) and all(is_number(share) and share >= 0 for share in shares.values())
         total = sum(shares.values()) if usable else 0
         if not total:
             raise PolicyError(f"reference of {column}: give every value a share, not all of them 0")

@@ -25,6 +25,7 @@ FAULTS: Final = {
     "bad-range": "A published range ends before it begins.",
     "out-of-domain": "A published range reaches beyond the declared domain.",
     "off-grid": "A published range does not begin and end on the declared grid.",
+    "not-a-cell": "A published range is no cell of the declared grid.",
 }
 
 
@@ -77,6 +78,8 @@ class Spans(Attribute):
     true_value: Floats
     """Within the domain: clamped where the policy clamps."""
     slack: float
+    are_moments: bool
+    """Whether ends and values are microseconds since 1970."""
 
     def covers(self, shown: Ints, known: Ints) -> Bools:
         """Tell whether the true value lies within the range."""
@@ -175,6 +178,7 @@ def _spans(rule: NumberRule, release: Rows, truth: Rows) -> Spans:
         high=high,
         true_value=np.clip(numbers.value, domain.low, domain.high) if rule.clamps else numbers.value,
         slack=domain.slack,
+        are_moments=are_moments,
     )
 
 

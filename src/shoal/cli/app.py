@@ -13,6 +13,7 @@ from shoal import __version__
 from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.ontology import ontology
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
@@ -28,6 +29,7 @@ app.command(run)
 app.command(sanitize)
 app.command(doctor)
 app.command(audit)
+app.command(ontology)
 app.command(demo)
 app.command(reproduce)
 

@@ -97,6 +97,8 @@ def _lines(path: Path) -> Iterable[tuple[int, list[str]]]:
         raise PolicyError(f"{path.name}: cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError:
         raise PolicyError(f"{path.name}: is not UTF-8; save the file as UTF-8") from None
+    if "\x00" in text:
+        raise PolicyError(f"{path.name}: holds a NUL character; remove it")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         yield from ((reader.line_num, cells) for cells in reader if cells)

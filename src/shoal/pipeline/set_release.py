@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,12 +96,25 @@ def release_batches(sets: Grouped, order: Ints, schema: pa.Schema, separator: st
         yield pa.RecordBatch.from_arrays([column], schema=schema)
 
 
-def check_separator(labels: Iterable[str], separator: str) -> None:
-    """Refuse a separator that a label holds: nobody could take the row apart again."""
-    count = sum(separator in label for label in labels)
+def check_separator(labels: Collection[str], separator: str) -> None:
+    """Refuse a separator that a label holds, or begins at its end, and NUL: nobody could take the row apart again.
+
+    >>> check_separator(["a~"], "|")
+    >>> check_separator(["a~", "b"], "~~")
+    Traceback (most recent call last):
+    ...
+    shoal.errors.PolicyError: [sink] separator: 1 labels or items hold it themselves, or end as it begins; ...
+    """
+    count = sum(f"{label}{separator}".find(separator) < len(label) for label in labels)
     if count:
         raise PolicyError(
-            f"[sink] separator: {count:,} labels or items hold it themselves; choose one that none of them holds, or "
+            f"[sink] separator: {count:,} labels or items hold it themselves, or end as it begins; choose one that "
+            "none of them holds, or write jsonl, parquet or arrow"
+        )
+    count = sum("\x00" in label for label in labels)
+    if count:
+        raise PolicyError(
+            f"[sink] kind: {count:,} labels or items hold a NUL character, which no CSV file can; "
             "write jsonl, parquet or arrow"
         )
 

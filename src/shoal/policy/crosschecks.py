@@ -21,7 +21,7 @@ _SECRET_WORDS: Final = (
 _TIME: Final = "[stream] time"
 _NO_PERSON: Final = "is missing; name the column that says who"
 _KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
-_KEYED_BY_LABEL: Final = ("tree", "reference")
+_KEYED_BY_LABEL: Final = ("tree", "reference", "density")
 
 
 def part(table: Table, name: str) -> Table:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
@@ -104,9 +105,7 @@ def read_graph(path: Path) -> Graph:
     """A file with a header and one pair of neighbours a line; a second cell left empty names an item without one."""
     pairs: list[tuple[str, str]] = []
     alone: list[str] = []
-    for number, cells in _lines(path):
-        if number == 1:
-            continue
+    for number, cells in islice(_lines(path), 1, None):
         if len(cells) != 2 or not cells[0].strip():
             raise PolicyError(f"{path.name}: line {number}: must hold two items, or one and an empty cell")
         if cells[1].strip():
@@ -119,7 +118,10 @@ def read_graph(path: Path) -> Graph:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    text = _text(path)
+    if "\x00" in text:
+        raise PolicyError(f"{path.name}: holds a NUL character; remove it")
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         yield from ((reader.line_num, cells) for cells in reader if cells)
     except csv.Error:

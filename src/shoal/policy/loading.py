@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology import Concepts
 from shoal.policy.crosschecks import (
     column_problems,
     default_dead_letters,
@@ -38,6 +39,7 @@ from shoal.policy.models import (
     Policy,
     TraceSection,
 )
+from shoal.policy.ontologies import build_concepts
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
 from shoal.policy.sentences import key_path, nearest, one_of, sentences
 from shoal.policy.stream import StreamSection
@@ -168,23 +170,29 @@ def _checked(name: str, model: type[Section], content: Table, folder: Path, prob
         return None
 
 
-def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy]:
+def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy | Concepts]:
     """Every hierarchy that is described well enough to be built; the descriptions are judged elsewhere."""
     anonymize = part(table, "anonymize")
     method = METHODS.get(str(anonymize.get("method")))
     built = {}
     for steps, described in (method.hierarchy_tables(anonymize) if method else {}).items():
         try:
-            hierarchy = build_hierarchy(described, folder=folder)
+            hierarchy = _built(steps, described, folder)
         except PolicyError as error:
-            texts = [problem.removeprefix("hierarchy: ") for problem in error.problems]
+            texts = [problem.removeprefix("hierarchy: ").removeprefix("ontology: ") for problem in error.problems]
             problems += [f"{key_path('anonymize', steps)}: {text}" for text in texts]
         else:
             built.update({steps: hierarchy} if hierarchy else {})
     return built
 
 
-def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy], file: Path | None) -> Policy:
+def _built(steps: KeyPath, described: object, folder: Path) -> Hierarchy | Concepts | None:
+    if steps[-1] == "ontology":
+        return build_concepts(described, steps[-2], folder=folder)
+    return build_hierarchy(described, folder=folder)
+
+
+def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy | Concepts], file: Path | None) -> Policy:
     dead = sections["dead_letters"] or DeadLettersSection()
     method = sections["anonymize"]
     sanitize = sections["sanitize"]

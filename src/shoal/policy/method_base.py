@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal
 
-from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import Section
 from shoal.policy.stream import StreamSection
 
@@ -73,7 +72,7 @@ class MethodSection(Section):
         """Columns that are generalized, with the path of the key of their hierarchy."""
 
     @abstractmethod
-    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of the anonymizer; the secret comes from elsewhere."""
 
     @abstractmethod

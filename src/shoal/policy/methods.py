@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 
 from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
+from shoal.policy.flexible import FlexibleSection
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
 from shoal.policy.sets import SET_SECTIONS
@@ -213,5 +214,5 @@ def _effective(table: Table, own: Table, key: str) -> object:
     return own.get(key, table.get(key))
 
 
-_SECTIONS: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *TUPLE_SECTIONS, *SET_SECTIONS)
+_SECTIONS: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *TUPLE_SECTIONS, *SET_SECTIONS, FlexibleSection)
 METHODS: Final = {section.METHOD: section for section in _SECTIONS}

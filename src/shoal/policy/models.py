@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, model_validator
 
 from shoal.errors import PolicyError
-from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import (
     Delimiter,
     Duration,
@@ -143,8 +142,8 @@ class Policy:
     trace: TraceSection | None = None
     checkpoint: CheckpointSection | None = None
     sanitize: SanitizeSection | None = None
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
-    """Hierarchies of the columns that are generalized, read when the policy was."""
+    hierarchies: Mapping[str, Any] = field(default_factory=dict)
+    """Hierarchies and ontologies of the columns that are generalized, read when the policy was."""
     warnings: tuple[str, ...] = ()
     """Sentences about what is allowed and rarely meant."""
     file: Path | None = None
@@ -198,4 +197,4 @@ def _plain(value: Any) -> Any:
 def _without_hierarchies(content: Any) -> Any:
     if not isinstance(content, dict):
         return content
-    return {key: _without_hierarchies(below) for key, below in content.items() if key != "hierarchy"}
+    return {key: _without_hierarchies(below) for key, below in content.items() if key not in ("hierarchy", "ontology")}

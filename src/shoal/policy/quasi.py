@@ -76,7 +76,8 @@ class CategoricalSection(QuasiSection):
         return {name: value for name, value in super().plain_fields().items() if name != "hierarchy"}
 
 
-def _tables(value: object) -> object:
+def require_tables(value: object) -> object:
+    """Raise ValueError unless there is a table a column."""
     if not isinstance(value, dict):
         raise ValueError("must be a table with one entry a column, such as [anonymize.quasi.age]")
     if not value:
@@ -88,7 +89,7 @@ def _tables(value: object) -> object:
 
 QuasiSections = Annotated[
     dict[str, Annotated[NumericSection | CategoricalSection, Field(discriminator="kind")]],
-    BeforeValidator(_tables),
+    BeforeValidator(require_tables),
 ]
 
 

@@ -1,0 +1,175 @@
+"""Normal quasi-identifiers as trees of labels: fixed cells for numbers, nodes of a hierarchy for values.
+
+A row has one code for each attribute, that of its finest cell or of its leaf. From it follow the codes of all labels
+above, coarsest first, and what each of them loses.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.anonymizers.tuple_reading import NumericReader
+from shoal.anonymizers.tuple_shape import Leaves
+from shoal.hierarchies import Hierarchy
+from shoal.kernels.flexible_rounds import MISSING, SCALE
+from shoal.schema import Numeric
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_CELLS: Final = 1024
+"""Into how many cells a domain without a grid is cut."""
+_HOUR: Final = 3600.0
+_USUAL: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
+"""Widths of cells of time that people know, in seconds."""
+
+
+class Axis(ABC):
+    """One attribute: how fine it can be shown, and what that loses."""
+
+    lines: int
+    """How many depths there are, the coarsest included."""
+    floor: int
+    """The coarsest depth that may leave."""
+
+    @abstractmethod
+    def paths(self, codes: Ints) -> Ints:
+        """Labels of rows by depth, coarsest first; MISSING throughout where the value is missing."""
+
+    @abstractmethod
+    def losses(self, codes: Ints) -> Ints:
+        """What each of these labels loses, in parts of SCALE, before weights."""
+
+    @abstractmethod
+    def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
+        """Labels as they leave."""
+
+
+class TreeAxis(Axis):
+    """Values that are leaves of a tree; a code is the number of a leaf."""
+
+    def __init__(self, tree: Hierarchy, *, with_root: bool) -> None:
+        leaves = Leaves(tree)
+        depths = tree.depths.astype(np.int64)
+        self.lines = int(depths.max()) + 1
+        self.floor = 0 if with_root else min(1, self.lines - 1)
+        self._paths = _tree_paths(tree, leaves.node, self.lines)
+        self._losses = np.rint(leaves.loss * SCALE).astype(np.int64)
+        self._labels = pa.array(tree.labels, type=pa.string())
+
+    def paths(self, codes: Ints) -> Ints:
+        found = self._paths[:, np.maximum(codes, 0)]
+        found[:, codes == MISSING] = MISSING
+        return found
+
+    def losses(self, codes: Ints) -> Ints:
+        found: Ints = self._losses[self._paths[:, np.maximum(codes, 0)]]
+        found[:, codes == MISSING] = 0
+        return found
+
+    def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
+        is_missing = labels == MISSING
+        return self._labels.take(pa.array(np.where(is_missing, 0, labels), mask=is_missing))
+
+
+def _tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:
+    """Nodes above each leaf by depth; below a leaf that is not as deep as others it goes on itself."""
+    parents, depths = tree.parents.astype(np.int64), tree.depths.astype(np.int64)
+    paths = np.tile(leaf_nodes, (lines, 1))
+    node = leaf_nodes.copy()
+    for depth in range(lines - 1, 0, -1):
+        paths[depth] = np.where(depths[node] <= depth, node, paths[depth])
+        node = np.where(depths[node] == depth, parents[node], node)
+    paths[0] = 0
+    return paths
+
+
+class GridAxis(Axis):
+    """Numbers and moments in cells counted from the low end of the domain; a code is the number of a finest cell."""
+
+    def __init__(self, role: Numeric, *, is_moment: bool, with_root: bool) -> None:
+        span = role.high - role.low
+        self._role = role
+        self._grid = float(role.grid or (min(_HOUR, span) if is_moment else span / _CELLS))
+        self.cells = max(1, math.ceil(span / self._grid))
+        self._factors = _factors(self._grid, self.cells, is_moment=is_moment)
+        self.lines = len(self._factors)
+        self.floor = 0 if with_root else min(1, self.lines - 1)
+        counts = [-(-self.cells // factor) for factor in self._factors]
+        self._firsts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
+
+    def cells_of(self, raws: Floats) -> Ints:
+        """Numbers of the cells that hold values, MISSING for NaN."""
+        is_missing = np.isnan(raws)
+        values = np.where(is_missing, self._role.low, raws)
+        cells = np.floor((values - self._role.low) / self._grid).astype(np.int64)
+        # The ends of cells are what is published, so they decide, not the quotient.
+        cells -= values < self._end(cells)
+        cells += values >= self._end(cells + 1)
+        cells = np.clip(cells, 0, self.cells - 1)
+        cells[is_missing] = MISSING
+        return cells
+
+    def _end(self, cells: Ints) -> Floats:
+        found: Floats = np.float64(self._role.low) + cells * np.float64(self._grid)
+        return found
+
+    def paths(self, codes: Ints) -> Ints:
+        found = np.stack([first + codes // factor for first, factor in zip(self._firsts, self._factors, strict=True)])
+        found[:, codes == MISSING] = MISSING
+        return found
+
+    def losses(self, codes: Ints) -> Ints:
+        low, high = self._ends(self.paths(codes))
+        found: Ints = np.rint((high - low) / (self._role.high - self._role.low) * SCALE).astype(np.int64)
+        found[:, codes == MISSING] = 0
+        return found
+
+    def _ends(self, labels: Ints) -> tuple[Floats, Floats]:
+        depth = np.searchsorted(self._firsts, np.maximum(labels, 0), side="right") - 1
+        factors = np.array(self._factors, dtype=np.int64)[depth]
+        first = (np.maximum(labels, 0) - self._firsts[depth]) * factors
+        high: Floats = np.minimum(self._end(first + factors), np.float64(self._role.high))
+        return self._end(first), high
+
+    def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
+        low, high = self._ends(labels)
+        if pa.types.is_integer(kind.field(0).type):
+            # The end of a cell belongs to the next one, except at the end of the domain.
+            high = np.where(high < self._role.high, np.ceil(high) - 1, high)
+        reader = NumericReader(self._role)
+        return reader.publish(low, high, labels, labels == MISSING, kind)
+
+
+def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:
+    """Finest cells in a cell, from the whole domain to one; each holds whole ones of the next."""
+    found = [1]
+    for width in _USUAL if is_moment else ():
+        factor = round(width / grid)
+        if factor > found[-1] and factor < cells and factor % found[-1] == 0 and abs(factor * grid - width) < 1e-9:
+            found.append(factor)
+    while found[-1] * 2 < cells:
+        found.append(found[-1] * 2)
+    return ([cells] if cells > 1 else []) + found[::-1]
+
+
+def stacked(axes: list[Axis], codes: Ints, weights: Floats) -> tuple[Ints, Ints, Ints]:
+    """Paths and weighted losses of rows by attribute and depth, and the line each attribute begins at."""
+    first = np.concatenate(([0], np.cumsum([axis.lines for axis in axes]))).astype(np.int64)
+    count = codes.shape[1]
+    paths, losses = np.zeros((int(first[-1]), count), np.int64), np.zeros((int(first[-1]), count), np.int64)
+    for a, axis in enumerate(axes):
+        paths[first[a] : first[a + 1]] = axis.paths(codes[a])
+        losses[first[a] : first[a + 1]] = np.rint(axis.losses(codes[a]) * weights[a])
+    return paths, losses, first
+
+
+def is_moment_type(kind: Any) -> bool:
+    """Whether a column of this type holds moments."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))

@@ -1,0 +1,104 @@
+"""Flexible k-anonymity: sparse values are shown under a common criterion of an ontology, and nothing is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from shoal.anonymizers.flexible_settings import Density, check_flexible_settings
+from shoal.anonymizers.flexible_singles import FlexibleSingles
+from shoal.hierarchies.ontology import Concepts, Ontology
+from shoal.schema import Schema
+from shoal.vault.keys import Secret, as_secret
+
+
+class FlexibleK(FlexibleSingles):
+    """Every row leaves once enough people are there, none is suppressed.
+
+    Of everything published so far: rows that are alike in their normal quasi-identifiers come from at least `k`
+    different people, and those that are alike in the label of the sparse ones too from at least K_s. So whoever does
+    not know a person's sparse value finds one of k, whoever knows it one of K_s. A row that cannot leave so waits, and
+    goes on waiting after a flush; it is never published twice.
+
+    Parameters
+    ----------
+    schema
+        Quasi-identifiers; a :class:`shoal.Categorical` without a hierarchy is described by the ontology. Numbers and
+        moments leave as cells of a fixed grid: without a `grid` an hour, or a 1,024th of the domain. People are
+        counted by the person column: one human with two devices that are called differently counts twice.
+    ontology
+        A :class:`shoal.Ontology` with an attribute named as the column (or with a single one), or a table from columns
+        to ontologies.
+    k
+        In how large a crowd a row hides.
+    sparse
+        Names of the sparse quasi-identifiers, or "auto": those the ontology says are, else those whose values too few
+        people have in a share of at least `threshold` of the records.
+    threshold
+        See `sparse`.
+    p_sparse
+        P(s), the share of records whose sparse value fewer than k people have. By default it is found out in the first
+        `window` records, and stays as it is then. K_s is P(s) times k, rounded up, at least 2; it is k where P(s) is
+        below `floor`.
+    k_s
+        K_s itself, instead of P(s).
+    floor
+        See `p_sparse`.
+    window
+        After how many records groups are formed among those that wait.
+    density
+        Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
+        nearest label above a value counts, `k` where there is none. A block needs the largest k of its rows.
+    root
+        Whether a root label, or the whole domain of a number, may leave.
+    compare
+        Measure beside it what plain k-anonymity with suppression would have lost; takes about as long again.
+    remember
+        How many published groups are remembered, so that rows may join them.
+    key
+        At least 16 secret bytes for snapshots and table keys; see :class:`shoal.ZAnonymity`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from shoal import Categorical, FlexibleK, Hierarchy, Ontology, Schema
+    >>> phones = [{"model": m, "os": "Android"} for m in ("HTC One", "Samsung S3", "Huawei P8", "LG G2")]
+    >>> phones += [{"model": "iPhone 6", "os": "iOS"}]
+    >>> schema = Schema(
+    ...     person="maid", carry=["mbps"],
+    ...     quasi=[Categorical("network", Hierarchy.flat(["3G", "4G"])), Categorical("model")],
+    ... )
+    >>> flexible = FlexibleK(
+    ...     schema, Ontology.from_table(phones, value="model", properties=["os"], tag="sparse"), k=4, k_s=2,
+    ... )
+    >>> models = ["iPhone 6", "HTC One", "iPhone 6", "Samsung S3", "Huawei P8"]
+    >>> _ = flexible.push_batch(
+    ...     pa.table({"maid": list("abcde"), "network": ["4G"] * 5, "model": models, "mbps": [5, 9, 7, 8, 2]})
+    ... )
+    >>> flexible.flush().rows.to_pydict()["model"]
+    ['iPhone 6', 'Android', 'iPhone 6', 'Android', 'Android']
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name, and each means something to a user
+        self,
+        schema: Schema,
+        ontology: Ontology | Concepts | Mapping[str, Ontology | Concepts] | None,
+        *,
+        k: int = 6,
+        sparse: Literal["auto"] | str | Sequence[str] = "auto",
+        threshold: float = 0.1,
+        p_sparse: float | None = None,
+        k_s: int | None = None,
+        floor: float = 0.05,
+        window: int = 10_000,
+        density: Density | None = None,
+        root: bool = False,
+        compare: bool = False,
+        remember: int = 1_000_000,
+        key: Secret | bytes | None = None,
+    ) -> None:
+        settings = check_flexible_settings(
+            schema, ontology, k=k, sparse=sparse, threshold=threshold, p_sparse=p_sparse, k_s=k_s, floor=floor,
+            window=window, density=density, root=root, compare=compare, remember=remember,
+        )  # fmt: skip
+        self._begin(settings, as_secret(key))

@@ -1,0 +1,65 @@
+"""The flexible method on single records: the same decisions as for batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shoal.anonymizers.base import Record
+from shoal.anonymizers.exposures import as_text
+from shoal.anonymizers.flexible_batches import Arrivals, FlexibleBatches
+from shoal.anonymizers.flexible_reading import is_refused
+from shoal.anonymizers.intake import require_record
+from shoal.anonymizers.single_records import key_of, number_of, record_types, require_keys, require_types
+from shoal.anonymizers.tuple_reading import NumericReader
+from shoal.anonymizers.tuple_reasons import FIRST_REFUSED, NULL_PERSON
+
+
+class FlexibleSingles(FlexibleBatches):
+    """Decides records one by one."""
+
+    def push(self, record: Record) -> list[dict[str, Any]]:
+        self._check_record(record)
+        person = as_text(record.get(self._settings.schema.person))
+        raws = [number_of(reader, record.get(reader.name)) for reader in self._readers]
+        row, self._seen = self._seen, self._seen + 1
+        if not person:
+            return self._refuse(NULL_PERSON)
+        refused = next((number for number, raw in enumerate(raws) if is_refused(raw)), None)
+        if refused is not None:
+            return self._refuse(FIRST_REFUSED + refused)
+        self._count_clamped(record)
+        self._kept.add_one(row, tuple(record.get(name) for name in self._kept.schema.names))
+        codes = self._codes_of(np.array(raws, dtype=np.float64).reshape(-1, 1))
+        keys = np.ascontiguousarray(key_of(self._person_key, person).T)
+        arrivals = Arrivals(np.array([row], dtype=np.int64), keys, codes, self._crowds_of(codes))
+        decided = list(self._take(arrivals))
+        if not decided:
+            return []
+        left: list[dict[str, Any]] = self._rows(decided).to_pylist()
+        self._kept.keep_only(self._waiting.rows)
+        return left
+
+    def _check_record(self, record: Record) -> None:
+        """Records that wait become columns later, so they must fit one type each."""
+        require_record(record)
+        schema = self._settings.schema
+        require_keys(record, schema.person, [reader.name for reader in self._readers])
+        types = self._input_schema
+        if types is None:
+            measured = [reader.name for reader in self._readers if isinstance(reader, NumericReader)]
+            counted = {schema.person, *schema.sensitive, *(reader.name for reader in self._readers)} - set(measured)
+            types = record_types(record, self.columns, counted=counted, measured=measured)
+        require_types(record, types)
+        if self._input_schema is None:
+            self.bind(types)
+
+    def _refuse(self, reason: int) -> list[dict[str, Any]]:
+        self._counts[self._reasons[reason]] += 1
+        return []
+
+    def _count_clamped(self, record: Record) -> None:
+        for reader in self._readers:
+            if isinstance(reader, NumericReader) and reader.is_clamped(record.get(reader.name)):
+                self._counts["clamped"] += 1

@@ -1,0 +1,74 @@
+"""Single records: whether they have what is needed, in types that can stand in columns later."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.anonymizers.base import Record
+from shoal.anonymizers.exposures import Words
+from shoal.anonymizers.intake import fits, record_type
+from shoal.anonymizers.tuple_reading import Reader
+from shoal.errors import InputError
+from shoal.kernels.siphash import hash_texts
+
+
+def require_keys(record: Record, person: str, quasi: Sequence[str]) -> None:
+    """A key that is not there is a missing value, but not the person's, and not all of them."""
+    if person not in record:
+        raise InputError(f"column {person!r}: the record has no such key; name the keys as the schema does")
+    if quasi[0] not in record and not any(name in record for name in quasi[1:]):
+        raise InputError(
+            f"column {quasi[0]!r}: the record has no such key, nor that of another quasi-identifier; "
+            "name the keys as the schema does"
+        )
+
+
+def record_types(
+    record: Record, columns: Sequence[str], *, counted: Collection[str], measured: Sequence[str]
+) -> pa.Schema:
+    """The types of a record's values; those that are measured may have a fraction later on."""
+    types = {name: record_type(record.get(name), is_counted=name in counted) for name in columns}
+    types |= {name: pa.float64() for name in measured if record.get(name) is None}
+    for name, kind in types.items():
+        if kind is None:
+            raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
+    return pa.schema(types)
+
+
+def require_types(record: Record, types: pa.Schema) -> None:
+    """Raise InputError where a value does not fit its column."""
+    for name, kind in zip(types.names, types.types, strict=True):
+        if not _fits(record.get(name), kind):
+            raise InputError(f"column {name!r}: a value is not {kind}; give one type")
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value comes back unchanged out of a column of this type; quick for what is usual."""
+    if value is None or (type(value) is str and kind == pa.string() and value.isascii()):
+        return True
+    if type(value) is float and kind == pa.float64():
+        return True
+    if type(value) is int and kind == pa.int64():
+        return -(2**63) <= value < 2**63
+    return fits(value, kind)
+
+
+def number_of(reader: Reader, value: Any) -> Any:
+    """The number of one value of a quasi-identifier, REFUSED where it cannot be used."""
+    try:
+        return reader.read_one(value)
+    except InputError as error:
+        raise InputError(f"column {reader.name!r}: {error}; give one type") from None
+
+
+def key_of(key: Words, person: str) -> Any:
+    """The 128-bit keyed hash of one person, two words."""
+    text = person.encode()
+    offsets = np.array([0, len(text)], dtype=np.int32)
+    keys = np.empty((1, 2), dtype=np.int64)
+    hash_texts(key[0], key[1], offsets, np.frombuffer(text, dtype=np.uint8), keys)
+    return keys

@@ -1,0 +1,48 @@
+"""Check that records wait for people only: enough of them with the same values could have left as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.flexible_promise import FlexiblePromise
+from shoal.auditor.flexible_values import finest_codes
+from shoal.auditor.report import Notes
+from shoal.auditor.tuples_values import Attribute, combined
+
+
+def check_pending(
+    promise: FlexiblePromise,
+    attributes: Sequence[Attribute],
+    decided: Ints,
+    k: Ints,
+    person: Ints,
+    usable: Bools,
+    notes: Notes,
+) -> None:
+    """Warn of waiting records that a round of grouping had before it, and that would have made a group.
+
+    ``decided`` are the records that the trace decides, ``k`` is what every record asks for.
+    """
+    waiting = usable.copy()
+    waiting[decided] = False
+    arrivals = np.flatnonzero(usable)
+    seen = len(arrivals) // promise.window * promise.window
+    if len(arrivals) > seen and not waiting[arrivals[seen:]].all():
+        seen = len(arrivals)  # some of the last ones are decided, so there was a round for them
+    rows = arrivals[:seen][waiting[arrivals[:seen]]]
+    if not len(rows):
+        return
+    values = [finest_codes(attribute, rule)[rows] for attribute, rule in zip(attributes, promise.quasi, strict=True)]
+    alike = combined(values, len(rows))
+    width = int(person.max()) + 1
+    people = np.bincount(np.unique(alike * width + person[rows]) // width)
+    needed = np.zeros(len(people), np.int64)
+    np.maximum.at(needed, alike, k[rows])
+    notes.warning(
+        "held-back",
+        "A record waits although K people whose records wait have the same values.",
+        count=int((people >= needed)[alike].sum()),
+    )

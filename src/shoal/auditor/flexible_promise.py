@@ -1,0 +1,134 @@
+"""What a policy for flexible k-anonymity promises, read from the raw TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.ontology import Concepts
+from shoal.auditor.ontology_reading import read_ontology
+from shoal.auditor.promise import Policy
+from shoal.auditor.tuples_promise import (
+    LabelRule,
+    NumberRule,
+    Rule,
+    is_number,
+    names_of,
+    person_of,
+    read_rule,
+    weight_of,
+    whole_of,
+)
+from shoal.errors import PolicyError
+
+METHOD: Final = "flexible-k"
+_HOUR: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlexiblePromise:
+    """The promise: K people behind the normal quasi-identifiers of a row, K_s behind all of them, nothing dropped."""
+
+    person: str
+    carry: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    quasi: tuple[Rule, ...]
+    k: int
+    density: Mapping[str, Mapping[str, int]]
+    """By column: labels whose values ask for a k of their own."""
+    sparse: tuple[str, ...] | None
+    """None: as the ontology and the first records say."""
+    window: int
+    p_sparse: float | None
+    k_s: int | None
+    root: bool
+    """Whether root labels may leave."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that may leave."""
+        return (*(rule.name for rule in self.quasi), *self.sensitive, *self.carry)
+
+    @property
+    def lowest_k(self) -> int:
+        """The least that any row may ask for."""
+        return min([self.k, *(k for classes in self.density.values() for k in classes.values())])
+
+    def tag(self, name: str) -> str | None:
+        """What the ontology of a column calls it."""
+        rule = next(rule for rule in self.quasi if rule.name == name)
+        return rule.tree.tag if isinstance(rule, LabelRule) and isinstance(rule.tree, Concepts) else None
+
+
+def read_flexible_promise(policy: Policy) -> FlexiblePromise:
+    """Read what ``method = "flexible-k"`` promises."""
+    stream, rules = policy.section("stream"), policy.section("anonymize")
+    quasi = _quasi(rules.get("quasi"), policy.folder)
+    return FlexiblePromise(
+        person=person_of(stream),
+        carry=names_of(stream.get("carry", ())),
+        sensitive=names_of(rules.get("sensitive", ())),
+        quasi=quasi,
+        k=whole_of(rules, "k", 6),
+        density=_density(rules.get("density", {}), quasi),
+        sparse=_sparse(rules.get("sparse", "auto"), quasi),
+        window=whole_of(rules, "window", 10_000),
+        p_sparse=_share(rules.get("p_sparse")),
+        k_s=_given_k_s(rules),
+        root=bool(rules.get("root", False)),
+    )
+
+
+def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
+    if not isinstance(tables, Mapping) or not tables:
+        raise PolicyError("[anonymize.quasi]: give a table for every quasi-identifier")
+    return tuple(_rule(str(name), table, folder) for name, table in tables.items())
+
+
+def _rule(name: str, table: Any, folder: Path) -> Rule:
+    if isinstance(table, Mapping) and table.get("kind") == "ontology":
+        return LabelRule(name, read_ontology(table.get("ontology"), folder=folder, name=name), weight_of(name, table))
+    rule = read_rule(name, table, folder)
+    if isinstance(rule, NumberRule) and rule.is_moment and rule.grid is None:
+        return replace(rule, grid=_HOUR)
+    return rule
+
+
+def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:
+    if not isinstance(tables, Mapping):
+        raise PolicyError("[anonymize.density]: give a table for every column")
+    labelled = {rule.name for rule in quasi if isinstance(rule, LabelRule)}
+    for name, classes in tables.items():
+        if name not in labelled or not isinstance(classes, Mapping):
+            raise PolicyError(f"[anonymize.density.{name}]: give k by label, for a quasi-identifier that has labels")
+    return {
+        str(name): {str(label): whole_of(classes, label, 1) for label in classes} for name, classes in tables.items()
+    }
+
+
+def _sparse(given: Any, quasi: tuple[Rule, ...]) -> tuple[str, ...] | None:
+    if given == "auto":
+        return None
+    names = names_of(given)
+    if set(names) - {rule.name for rule in quasi}:
+        raise PolicyError('[anonymize] sparse: "auto", or names of quasi-identifiers')
+    return names
+
+
+def _share(given: Any) -> float | None:
+    if given is None:
+        return None
+    if not is_number(given) or not 0 <= given <= 1:
+        raise PolicyError("[anonymize] p_sparse: must be a share from 0 to 1")
+    return float(given)
+
+
+def _given_k_s(rules: Mapping[str, Any]) -> int | None:
+    if "k_s" not in rules:
+        return None
+    k_s = whole_of(rules, "k_s", 2)
+    if k_s < 2:
+        raise PolicyError("[anonymize] k_s: must be a whole number from 2")
+    return k_s

@@ -1,0 +1,130 @@
+"""What an ontology says of one attribute: for a value, every label that covers it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+IS_A: Final = "is a"
+_APART: Final = "\x1f"
+Label = tuple[str, str]
+"""A property (``is a`` for classes), and what tells the thing it leads to from all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What was read of an attribute."""
+
+    root: str
+    tag: str | None
+    above: dict[str, set[Label]] = field(default_factory=lambda: defaultdict(set))
+    """By value, all labels that cover it but for the root."""
+    texts: dict[Label, str] = field(default_factory=dict)
+    """What labels are called; two may be called the same."""
+    wider: dict[Label, list[str]] = field(default_factory=dict)
+    """What the things right above a label's are called."""
+
+
+class Concepts:
+    """The values of an attribute and the labels above each, by class or by any property."""
+
+    def __init__(self, outline: Outline) -> None:
+        names = _names(outline)
+        self._root, self.tag = outline.root, outline.tag
+        self._labels = {value: [names[label] for label in labels] for value, labels in outline.above.items()}
+        self._leaves = self._counted()
+        for labels in self._labels.values():
+            labels.sort(key=lambda label: (self._leaves[label], label))
+
+    def _counted(self) -> dict[str, int]:
+        counts = Counter(label for labels in self._labels.values() for label in labels)
+        return {**counts, **dict.fromkeys(self._labels, 1), self._root: len(self._labels)}
+
+    @property
+    def root(self) -> str:
+        """The label above everything."""
+        return self._root
+
+    def leaf_counts(self) -> Mapping[str, int]:
+        """Return how many values every label stands for."""
+        return self._leaves
+
+    def is_leaf(self) -> Mapping[str, bool]:
+        """Return, for every label, whether it is a value."""
+        return {label: label in self._labels for label in self._leaves}
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return all labels that cover a value: itself, then those of fewest values first, the root last."""
+        if value in self._labels:
+            return (value, *self._labels[value], self._root)
+        return (value,) if value in self._leaves else ()
+
+
+def _names(outline: Outline) -> dict[Label, str]:
+    """Return how labels are published: by a text that no other label and no value has.
+
+    Their own where that will do, else with the property, else with what stands right above, else with a number.
+    """
+    left = sorted({label for labels in outline.above.values() for label in labels})
+    taken = {*outline.above, outline.root}
+    names: dict[Label, str] = {}
+
+    def with_property(label: Label) -> str:
+        return f"{outline.texts[label]} ({label[0]})"
+
+    def with_wider(label: Label) -> str:
+        wider = min(outline.wider.get(label, ()), default=label[0])
+        return f"{outline.texts[label]} ({wider})"
+
+    spellings: tuple[Callable[[Label], str], ...] = (outline.texts.__getitem__, with_property, with_wider)
+    for spell in spellings:
+        uses = Counter(map(spell, left))
+        fitting = {label: spell(label) for label in left if uses[spell(label)] == 1 and spell(label) not in taken}
+        names |= fitting
+        taken.update(fitting.values())
+        left = [label for label in left if label not in fitting]
+    for label in left:
+        number = 2
+        while f"{with_property(label)} {number}" in taken:
+            number += 1
+        names[label] = f"{with_property(label)} {number}"
+        taken.add(names[label])
+    return names
+
+
+Cells = Sequence[str | None]
+
+
+def outline_of_columns(
+    values: Cells, chains: Iterable[tuple[str, Sequence[Cells]]], *, root: str, tag: str | None
+) -> Outline:
+    """Read a table: a property (or ``is a``) has columns from the finest to the coarsest.
+
+    A value that stands in several rows has the labels of all. Things of one name are told apart by what stands above.
+    """
+    outline = Outline(root, tag)
+    for value in values:
+        if value and value.strip():
+            outline.above[value]  # a value without any label is a value too
+    for kind, columns in chains:
+        known: dict[tuple[str | None, ...], list[Label]] = {}
+        for value, *cells in zip(values, *columns, strict=True):
+            if value in outline.above:
+                row = tuple(cells)
+                if row not in known:
+                    known[row] = _chain(kind, row, outline)
+                outline.above[str(value)].update(known[row])
+    return outline
+
+
+def _chain(kind: str, cells: tuple[str | None, ...], outline: Outline) -> list[Label]:
+    """Return the labels that one row names, from the finest on; a name right above itself is one name."""
+    filled = [cell.strip() for cell in cells if cell and cell.strip()]
+    names = [name for at, name in enumerate(filled) if at == 0 or filled[at - 1] != name]
+    labels = [(kind, _APART.join(names[at:])) for at in range(len(names))]
+    for at, label in enumerate(labels):
+        outline.texts[label] = names[at]
+        outline.wider[label] = names[at + 1 : at + 2]
+    return labels

@@ -1,0 +1,166 @@
+"""The [anonymize] table of flexible k-anonymity: nothing is dropped, sparse values get a common criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology import Concepts
+from shoal.policy.fields import Names
+from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
+from shoal.policy.ontologies import OntologySection
+from shoal.policy.quasi import (
+    CategoricalSection,
+    NumericSection,
+    QuasiSection,
+    Weight,
+    quasi_problems,
+    quasi_tables,
+    require_tables,
+)
+from shoal.policy.stream import StreamSection
+from shoal.schema import Categorical, Schema
+
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Crowd = Annotated[int, Field(ge=2, le=2**31 - 1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class OntologyColumn(QuasiSection):
+    """A value of an ontology; it leaves as itself, a class of it, or another property it has."""
+
+    kind: Literal["ontology"]
+    ontology: OntologySection = Field(description="say where its values and what they have in common are listed")
+    weight: Weight = 1.0
+
+    def role(self, name: str, hierarchy: Hierarchy | None = None) -> Categorical:
+        return Categorical(name, weight=self.weight)
+
+    def column_type(self) -> None:
+        return None
+
+    def plain_fields(self) -> dict[str, Any]:
+        # What an ontology holds counts, and the policy adds that; not how it is described.
+        return {name: value for name, value in super().plain_fields().items() if name != "ontology"}
+
+
+def _sparse(value: object) -> object:
+    return value if value == "auto" or isinstance(value, list) else [value]
+
+
+Quasi = Annotated[NumericSection | CategoricalSection | OntologyColumn, Field(discriminator="kind")]
+
+
+class FlexibleSection(MethodSection):
+    """Flexible k-anonymity with an ontology."""
+
+    METHOD: ClassVar[str] = "flexible-k"
+    ADVICE: ClassVar[str] = "choose a smaller k, fewer quasi-identifiers, or wait for more people"
+
+    method: Literal["flexible-k"]
+    quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
+        description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
+    )
+    sensitive: Names = ()
+    k: Crowd = 6
+    sparse: Annotated[Literal["auto"] | Names, BeforeValidator(_sparse)] = "auto"
+    threshold: Share = 0.1
+    p_sparse: Share | None = None
+    k_s: Crowd | None = None
+    floor: Share = 0.05
+    window: Count = 10_000
+    density: dict[str, dict[str, Crowd]] = Field(default_factory=dict)
+    root: bool = False
+    compare: bool = True
+    remember: Count = 1_000_000
+
+    @property
+    def runs_on_time(self) -> bool:
+        return False
+
+    @classmethod
+    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        sensitive = table.get("sensitive")
+        listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
+        quasi = table.get("quasi")
+        return [
+            *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
+            *((("sensitive",), name) for name in dict.fromkeys(listed)),
+        ]
+
+    @classmethod
+    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
+        return {
+            ("quasi", name, key): own[key]
+            for name, own in quasi_tables(table).items()
+            for kind, key in (("categorical", "hierarchy"), ("ontology", "ontology"))
+            if own.get("kind") == kind and key in own
+        }
+
+    def hierarchy_keys(self) -> dict[str, KeyPath]:
+        keys = {"categorical": "hierarchy", "ontology": "ontology"}
+        return {name: ("quasi", name, keys[own.kind]) for name, own in self.quasi.items() if own.kind in keys}
+
+    @classmethod
+    def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
+        return []
+
+    @classmethod
+    def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        return [*quasi_problems(table), *_crowd_problems(table), *_column_problems(table)]
+
+    def column_types(self) -> dict[str, ColumnType]:
+        kinds = {name: own.column_type() for name, own in self.quasi.items()}
+        return {name: kind for name, kind in kinds.items() if kind is not None}
+
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
+        assert stream.person is not None, "every method on tuples needs it"
+        trees = {name: tree for name, tree in hierarchies.items() if not isinstance(tree, Concepts)}
+        schema = Schema(
+            person=stream.person, time=stream.time, carry=stream.carry, sensitive=self.sensitive,
+            quasi=[own.role(name, trees.get(name)) for name, own in self.quasi.items()],
+        )  # fmt: skip
+        apart = ("method", "quasi", "sensitive")
+        values = {name: getattr(self, name) for name in type(self).model_fields if name not in apart}
+        concepts = {name: found for name, found in hierarchies.items() if isinstance(found, Concepts)}
+        return {"schema": schema, "ontology": concepts, **values}
+
+    def plain_fields(self) -> dict[str, Any]:
+        # The order of quasi-identifiers is that of the published columns: it counts, so they are a list.
+        listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
+        return {**super().plain_fields(), "quasi": listed}
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.k_s == 2 or (self.k_s is None and self.p_sparse is not None and self.p_sparse * self.k <= 2):
+            found.append("K_s is 2: whoever knows a person's sparse value finds one of two people; choose a larger k_s")
+        if self.root:
+            found.append("root = true: rows may leave with labels that say nothing")
+        return found
+
+
+def _crowd_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    k, k_s = table.get("k", 6), table.get("k_s")
+    if isinstance(k, int) and isinstance(k_s, int) and k_s > k:
+        yield ("k_s",), f"must be at most k, which is {k:,}"
+    if "k_s" in table and "p_sparse" in table:
+        yield ("p_sparse",), "k_s is given, so this is not needed; leave one of them out"
+
+
+def _column_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    """Columns that sparse and density name must be quasi-identifiers with labels."""
+    labelled = [name for name, own in quasi_tables(table).items() if own.get("kind") in ("categorical", "ontology")]
+    sparse = table.get("sparse", "auto")
+    named = [sparse] if isinstance(sparse, str) else sparse if isinstance(sparse, list) else []
+    for name in named:
+        if name != "auto" and isinstance(name, str) and name not in labelled:
+            yield ("sparse",), f'"{name}" is no categorical quasi-identifier and none of an ontology; name one that is'
+    if isinstance(sparse, list) and set(quasi_tables(table)) <= set(named):
+        yield ("sparse",), "leaves no normal quasi-identifier; at least one must be left"
+    density = table.get("density")
+    for name in density if isinstance(density, Mapping) else ():
+        if name not in labelled:
+            yield ("density", name), "is no categorical quasi-identifier and none of an ontology; name one that is"

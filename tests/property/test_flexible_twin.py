@@ -1,0 +1,178 @@
+"""The compiled flexible method decides as the naive one does, record by record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
+from tests.reference.flexible import NaiveFlexible
+
+PLACES = Hierarchy.from_nested(
+    {"city": {"north": {"n1": ["a", "b"], "n2": ["c"]}, "south": ["d", "e"], "west": None}}
+)
+NETWORKS = Hierarchy.from_nested({"any": {"slow": ["2G", "3G"], "fast": ["4G", "5G"]}})
+PHONES = [
+    {"model": "S3", "family": "Galaxy", "brand": "Samsung", "os": "Android", "country": "Korea"},
+    {"model": "S4", "family": "Galaxy", "brand": "Samsung", "os": "Android", "country": "Korea"},
+    {"model": "Note", "family": "Note", "brand": "Samsung", "os": "Android", "country": "Korea"},
+    {"model": "G2", "family": "G", "brand": "LG", "os": "Android", "country": "Korea"},
+    {"model": "P8", "family": "P", "brand": "Huawei", "os": "Android", "country": "China"},
+    {"model": "Mi", "family": "Mi", "brand": "Xiaomi", "os": "Android", "country": "China"},
+    {"model": "6s", "family": "iPhone", "brand": "Apple", "os": "iOS", "country": "USA"},
+    {"model": "Lumia", "family": "Lumia", "brand": "Nokia", "os": "Windows", "country": "Finland"},
+]  # fmt: skip
+MODELS = [phone["model"] for phone in PHONES]
+KEY = b"0123456789abcdef"
+
+
+def ontology(tag):
+    return Ontology.from_table(
+        PHONES, value="model", is_a=["family", "brand"], properties=["os", "country"], tag=tag, attribute="device"
+    )
+
+
+records = st.fixed_dictionaries(
+    {
+        "maid": st.one_of(st.sampled_from([f"u{n}" for n in range(9)]), st.none()),
+        "device": st.one_of(st.sampled_from(MODELS), st.sampled_from(["S3", "P8", None, "unknown"])),
+        "place": st.one_of(st.sampled_from(["a", "b", "c", "d", "e", "west"]), st.none()),
+        "network": st.sampled_from(["2G", "3G", "4G", "5G"]),
+        "speed": st.one_of(st.sampled_from([0.0, 9.0, 10.0, 19.999, 55.5, 100.0]), st.none()),
+    }
+)
+streams = st.lists(records, min_size=1, max_size=60)
+
+
+def the_schema(columns):
+    roles = {
+        "device": Categorical("device"),
+        "place": Categorical("place", PLACES, weight=2.0),
+        "network": Categorical("network", NETWORKS),
+        "speed": Numeric("speed", low=0, high=100, grid=10),
+    }
+    return Schema(person="maid", quasi=[roles[name] for name in columns])
+
+
+TYPES = pa.schema(
+    [("maid", pa.string()), ("device", pa.string()), ("place", pa.string()), ("network", pa.string()),
+     ("speed", pa.float64())]
+)  # fmt: skip
+
+
+def compiled(stream, columns, **options):
+    schema, concepts = the_schema(columns), ontology(options.pop("tag"))
+    flexible = FlexibleK(schema, concepts, key=KEY, **options)
+    table = pa.Table.from_pylist(stream, schema=TYPES)
+    release = flexible.push_batch(table)
+    last = flexible.flush()
+    left = {}
+    for part in (release, last):
+        released = [row["row"] for row in part.trace.to_pylist() if row["verdict"] == "released"]
+        left |= dict(zip(released, part.rows.to_pylist(), strict=True))
+    return left, flexible
+
+
+def naive(stream, columns, **options):
+    schema, concepts = the_schema(columns), ontology(options.pop("tag"))
+    twin = NaiveFlexible(schema, {"device": concepts.attribute("device")}, **options)
+    left = dict(pair for record in stream for pair in twin.push(record))
+    left |= dict(twin.flush())
+    return left, twin
+
+
+def plain(row):
+    return {name: tuple(value.values()) if isinstance(value, dict) else value for name, value in row.items()}
+
+
+options = st.fixed_dictionaries(
+    {
+        "k": st.integers(2, 4), "window": st.sampled_from([5, 13, 100]), "root": st.booleans(),
+        "tag": st.sampled_from(["sparse", "normal", None]),
+    },
+    optional={
+        "k_s": st.just(2), "density": st.just({"place": {"north": 3, "a": 5}}),
+        "sparse": st.sampled_from([["device"], ["device", "network"], ["network", "place"]]),
+    },
+)  # fmt: skip
+COLUMNS = st.sampled_from(
+    [["device", "place", "network", "speed"], ["place", "device", "network"], ["network", "place", "device"]]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(streams, COLUMNS, options)
+def test_decides_as_the_naive_one(stream, columns, chosen):
+    got, flexible = compiled(stream, columns, **chosen)
+    expected, twin = naive(stream, columns, **chosen)
+    assert {row: plain(labels) for row, labels in got.items()} == expected
+    if twin.sparse is not None:
+        assert list(flexible.frozen.sparse) == twin.sparse
+        assert flexible.frozen.k_s[chosen["k"]] == twin.k_s(chosen["k"])
+    assert flexible.held == len(twin.waiting)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(streams, COLUMNS, options)
+def test_every_group_has_its_people(stream, columns, chosen):
+    """The promise, counted by hand."""
+    got, flexible = compiled(stream, columns, **chosen)
+    if flexible.frozen is None:
+        assert not got
+        return
+    schema, place = the_schema(columns), chosen.get("density", {}).get("place", {})
+    sparse = flexible.frozen.sparse
+    blocks, labels, asked = {}, {}, {}
+    for row, shown in got.items():
+        shown = {name: str(value) for name, value in shown.items()}
+        block = tuple(shown[role.name] for role in schema.quasi if role.name not in sparse)
+        whole = tuple(shown.values())
+        path = PLACES.path(stream[row]["place"]) if stream[row]["place"] else ()
+        k = next((place[label] for label in path if label in place), chosen["k"])
+        asked[block] = max(asked.get(block, 0), k)
+        blocks.setdefault(block, set()).add(stream[row]["maid"])
+        labels.setdefault((block, whole), set()).add(stream[row]["maid"])
+    for block, people in blocks.items():
+        assert len(people) >= asked[block]
+    for (block, _), people in labels.items():
+        assert len(people) >= flexible.frozen.k_s[asked[block]]
+
+
+def crowded(seed):
+    """Many people in few cells, some devices far more usual than others: splits that pay, parts that are too small."""
+    random = np.random.default_rng(seed)
+    size = int(random.integers(80, 220))
+    people = int(random.integers(8, 40))
+    shares = random.dirichlet(np.full(len(MODELS), 0.5))
+    own = random.choice(MODELS, size=people, p=shares)
+    rows = []
+    for person in random.integers(0, people, size).tolist():
+        rows.append({
+            "maid": f"u{person}", "device": str(own[person]),
+            "place": str(random.choice(["a", "b", "c", "d", "e", "west"], p=[0.3, 0.2, 0.05, 0.25, 0.15, 0.05])),
+            "network": str(random.choice(["2G", "3G", "4G", "5G"], p=[0.05, 0.25, 0.6, 0.1])),
+            "speed": float(random.choice([3.0, 17.0, 33.0, 95.0])),
+        })  # fmt: skip
+    chosen = {"k": int(random.integers(2, 6)), "window": int(random.choice([40, 90, 500])), "root": bool(seed % 3 == 0),
+              "tag": "sparse"}  # fmt: skip
+    if seed % 4 == 1:
+        chosen["density"] = {"place": {"north": 3, "south": 6}}
+    if seed % 5 == 2:
+        chosen |= {"sparse": ["device", "network"], "k_s": 2}
+    return rows, chosen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_decides_as_the_naive_one_where_many_people_are(seed):
+    stream, chosen = crowded(seed)
+    got, flexible = compiled(stream, ["device", "place", "network", "speed"], **chosen)
+    expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)
+    assert {row: plain(labels) for row, labels in got.items()} == expected
+    assert len({str(labels) for labels in expected.values()}) > 1
+    assert flexible.held == len(twin.waiting)
+    known = sorted(count for count, _ in twin.groups.values())
+    table = flexible._grouping.table
+    assert sorted(table.groups.counts[: len(table)].tolist()) == known
