@@ -108,11 +108,11 @@ def asked_k(record: Row, k: int, density: dict[str, int]) -> int:
     return next((density[label] for label in path if label in density), k)
 
 
-def share(stream: list[Row], k: int, name: str = "device") -> float:
+def share(stream: list[Row], k: int, density: dict[str, int], name: str = "device") -> float:
     people = defaultdict(set)
     for record in stream:
         people[record[name]].add(record["maid"])
-    return sum(len(people[record[name]]) < k for record in stream) / len(stream)
+    return sum(len(people[record[name]]) < asked_k(record, k, density) for record in stream) / len(stream)
 
 
 def k_sparse(p: float, k: int) -> int:
@@ -145,7 +145,7 @@ class Run:
         self.k, self.density = k, density or {}
         self.promised = policy(folder, k=k, **({"density": {"place": density}} if density else {}), **rules)
         usable = [record for record in self.truth if not refusal(record)]
-        found = share(usable[: self.promised["anonymize"]["window"]], k) if usable else 0.0
+        found = share(usable[: self.promised["anonymize"]["window"]], k, self.density) if usable else 0.0
         self.p = rules.get("p_sparse", found)
         self.k_s = k_sparse(self.p, k)
         self.claims: Row = {"sparse": ["device"], "k": k, "k_s": self.k_s, "p_sparse": self.p}

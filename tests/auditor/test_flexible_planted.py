@@ -70,7 +70,7 @@ def test_an_unknown_label(run, label):
     assert "unknown-label" in run.codes(truth=False, trace=False)
 
 
-@pytest.mark.parametrize(("name", "label"), [("device", "any device"), ("place", "*"), ("hour", {"lo": 0, "hi": 64})])
+@pytest.mark.parametrize(("name", "label"), [("device", "any device"), ("place", "*")])
 def test_a_root_label(run, name, label):
     for row in alike(run, a_row(run)):
         run.release[row][name] = label
@@ -78,6 +78,14 @@ def test_a_root_label(run, name, label):
     assert "root-label" in run.codes(truth=False, trace=False)
     run.promised["anonymize"]["root"] = True
     assert "root-label" not in run.codes()
+
+
+def test_a_whole_domain(run):
+    for row in alike(run, a_row(run)):
+        run.release[row]["hour"] = {"lo": 0, "hi": 64}
+    report = run.audit()
+    assert "whole-domain" in {found.code for found in report.warnings}
+    assert "not-a-cell" not in run.codes()
 
 
 def test_a_null_instead_of_a_label(run):
@@ -154,10 +162,16 @@ def test_a_crowd_that_was_made_to_wait(run):
     for number in range(run.k):
         run.truth.append({**crowd, "maid": f"new {number}"})
     assert [found.code for found in run.audit().warnings] == []  # the last round had not come yet
+    run.trace.append({**run.entries()[row], "row": len(run.truth), "delay": 1})  # a flush: one that came later left
+    run.release.append({**run.release[row]})
+    run.truth.append({**crowd, "maid": "last"})
+    assert [(found.code, found.count) for found in run.audit().warnings] == [("held-back", run.k)]
+    run.trace[-1]["delay"] = 0  # it joined a group as it came
+    assert run.audit().warnings == ()
     run.promised["anonymize"]["window"] = 1
     warned = run.audit().warnings
     assert [(found.code, found.count) for found in warned] == [("held-back", run.k)]
-    run.truth[-1]["maid"] = "new 0"
+    run.truth[-2]["maid"] = "new 0"
     assert run.audit().warnings == ()
 
 

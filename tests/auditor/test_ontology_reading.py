@@ -84,10 +84,10 @@ def test_things_of_one_name_in_a_table(tmp_path):
     found = table(
         tmp_path, text, value="model", is_a=["family", "brand"], properties=["town"], parents={"town": "land"}
     )
-    assert found.root == "any model"
-    assert set(found.path("a")) == {"a", "Note (S)", "S", "Rome (US)", "US", "any model"}
-    assert set(found.path("b")) == {"b", "Note (X)", "X", "Rome (IT)", "IT", "any model"}
-    assert set(found.path("c")) == {"c", "X", "Oslo", "any model"}
+    assert found.root == "any device"
+    assert set(found.path("a")) == {"a", "Note (S)", "S", "Rome (US)", "US", "any device"}
+    assert set(found.path("b")) == {"b", "Note (X)", "X", "Rome (IT)", "IT", "any device"}
+    assert set(found.path("c")) == {"c", "X", "Oslo", "any device"}
 
 
 def test_things_of_one_name_and_nothing_above(tmp_path):

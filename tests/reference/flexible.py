@@ -131,7 +131,7 @@ class NaiveFlexible:
 
     def is_sparse(self, name, share):
         tag = self.concepts[name].tag if name in self.concepts else None
-        return tag == "sparse" if tag else share >= self.threshold
+        return tag == "sparse" if tag else share >= Fraction(str(self.threshold))
 
     def k_s(self, k):
         if self.k_s_asked is not None:
@@ -141,7 +141,7 @@ class NaiveFlexible:
         asked = []
         for name in self.sparse:
             share = Fraction(str(self.p_sparse)) if self.p_sparse is not None else self.shares[name]
-            asked.append(k if share < self.floor else min(max(math.ceil(share * k), 2), k))
+            asked.append(k if share < Fraction(str(self.floor)) else min(max(math.ceil(share * k), 2), k))
         return max(asked)
 
     # ---- the stream
@@ -197,7 +197,9 @@ class NaiveFlexible:
         tops: dict[tuple, list] = {}
         for entry in self.waiting:
             tops.setdefault(self.block(entry, [0] * len(self.normal)), []).append(entry)
-        nodes = [self.part(rows, [0] * len(self.normal)) for _, rows in sorted(tops.items(), key=lambda top: str(top[0]))]
+        nodes = [
+            self.part(rows, [0] * len(self.normal)) for _, rows in sorted(tops.items(), key=lambda top: str(top[0]))
+        ]
         left: dict[int, dict] = {}
         for node in nodes:
             self.publish(node, left)
@@ -243,7 +245,7 @@ class NaiveFlexible:
         listed = [members for _, members in sorted(parts.items(), key=lambda part: self.order(a, part[0]))]
         fitting = [members for members in listed if self.is_crowd(members, deeper)]
         rest = [entry for members in listed if members not in fitting for entry in members]
-        while rest and fitting and not self.is_crowd(rest, depths):
+        while rest and fitting and self.is_crowd(rows, depths) and not self.is_crowd(rest, depths):
             smallest = min(fitting, key=len)
             fitting.remove(smallest)
             rest += smallest

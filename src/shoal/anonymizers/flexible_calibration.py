@@ -43,9 +43,13 @@ class Frozen:
         return found
 
 
+def _exact(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(_EXACT)
+
+
 def label_crowd(share: Fraction, k: int, floor: float) -> int:
     """How many people must share a label: a part of k as large as the share of rare records; all of k where few are."""
-    if share < floor:
+    if share < _exact(floor):
         return k
     return min(max(-(-share.numerator * k // share.denominator), LEAST), k)
 
@@ -69,7 +73,7 @@ def freeze(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints)
     }
     sparse = _sparse_columns(settings, shares)
     if settings.p_sparse is not None:
-        shares = dict.fromkeys(shares, Fraction(settings.p_sparse).limit_denominator(_EXACT))
+        shares = dict.fromkeys(shares, _exact(settings.p_sparse))
     k_s = {k: _crowd_of(settings, [shares[name] for name in sparse], k) for k in settings.crowds}
     return Frozen(sparse, {name: float(share) for name, share in shares.items()}, k_s)
 
@@ -94,4 +98,4 @@ def _is_sparse(settings: FlexibleSettings, name: str, share: Fraction) -> bool:
     concepts = settings.concepts.get(name)
     if concepts is not None and concepts.tag is not None:
         return concepts.tag == "sparse"
-    return share >= settings.threshold
+    return share >= _exact(settings.threshold)

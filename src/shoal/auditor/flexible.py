@@ -11,9 +11,10 @@ from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.facts import is_someone
-from shoal.auditor.flexible_calibration import Calibration, calibrate, check_claims, read_claims
+from shoal.auditor.flexible_calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible_candidates import count_candidates
 from shoal.auditor.flexible_cover import check_cover, check_root, measure_loss
+from shoal.auditor.flexible_density import row_k
 from shoal.auditor.flexible_groups import (
     Groups,
     check_groups,
@@ -21,7 +22,6 @@ from shoal.auditor.flexible_groups import (
     check_one_vector,
     measure_groups,
     read_groups,
-    row_k,
 )
 from shoal.auditor.flexible_pending import check_pending
 from shoal.auditor.flexible_promise import METHOD, FlexiblePromise, read_flexible_promise
@@ -69,12 +69,13 @@ class _Judge:
             check_root(self.attributes, notes)
         claims = [] if self.trace is None else read_claims(self.trace.claims, notes)
         usable = self.usable if self.has_truth else None
-        calibration = calibrate(promise, self.attributes, self.person, usable, claims, notes)
+        k = row_k(promise, self.attributes, np.arange(len(self.truth)))
+        records = Records(self.person, self.usable, k) if self.has_truth else None
+        calibration = calibrate(promise, self.attributes, records, claims, notes)
         check_claims(claims, promise, calibration, notes)
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
-        if trace is not None and self.has_truth:
-            k = row_k(promise, self.attributes, np.arange(len(self.truth)))
-            check_pending(promise, self.attributes, trace.decided, k, self.person, self.usable, notes)
+        if trace is not None and records is not None:
+            check_pending(promise, self.attributes, trace, records, notes)
         row = trace.row if trace is not None and trace.is_linked and self.has_truth else None
         if trace is not None and trace.is_linked:
             check_one_vector(self.attributes, trace.group, notes)

@@ -16,11 +16,17 @@ from shoal.auditor.report import Notes
 from shoal.auditor.tuples_promise import is_number
 from shoal.auditor.tuples_values import Attribute, Labels
 
-_LOWEST_SHARE: Final = 0.05
-"""Below this so few records are rare that all of them can have K people."""
-_SPARSE_SHARE: Final = 0.1
 _LEAST: Final = 2
 _ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The truth: whose every record is, whether it can be used, and the k it asks for."""
+
+    person: Ints
+    usable: Bools
+    k: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Calibration:
     """P(s) of the sparse columns; None where it is not known."""
     given: int | None
     """K_s where the policy gives it."""
+    floor: float
 
     def k_s(self, k: Ints) -> Ints:
         """Return K_s for every K: the largest of all sparse columns'; the least there can be where P(s) is unknown."""
@@ -41,27 +48,26 @@ class Calibration:
             return np.minimum(self.given, k)
         if self.shares is None:
             return np.minimum(_LEAST, k)
-        largest: Ints = np.maximum.reduce([_k_s(share, k) for share in self.shares])
+        largest: Ints = np.maximum.reduce([self._k_s(share, k) for share in self.shares])
         return largest
 
-
-def _k_s(share: float, k: Ints) -> Ints:
-    if share < _LOWEST_SHARE:
-        return k
-    asked: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
-    return np.minimum(np.maximum(asked, _LEAST), k)
+    def _k_s(self, share: float, k: Ints) -> Ints:
+        """So few records may be rare that all of them can have K people."""
+        if share < self.floor:
+            return k
+        asked: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
+        return np.minimum(np.maximum(asked, _LEAST), k)
 
 
 def calibrate(
     promise: FlexiblePromise,
     attributes: Sequence[Attribute],
-    person: Ints,
-    usable: Bools | None,
+    records: Records | None,
     claims: Sequence[Mapping[str, Any]],
     notes: Notes,
 ) -> Calibration:
-    """Work out what was promised; without the truth (``usable`` is None) take the trace's word and say so."""
-    shares = None if usable is None else _shares(promise, attributes, person, usable)
+    """Work out what was promised; without the truth (no records) take the trace's word and say so."""
+    shares = None if records is None else _shares(promise, attributes, records)
     sparse = _sparse(promise, attributes, shares, claims, notes)
     used: tuple[float, ...] | None = None
     given = promise.k_s
@@ -73,7 +79,7 @@ def calibrate(
         used, given = _claimed_share(claims, len(sparse)), _claimed_k_s(claims)
         told = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
         notes.skip(f"K_s was not worked out but {told}: no truth.")
-    found = Calibration(sparse, used, given)
+    found = Calibration(sparse, used, given, promise.floor)
     notes.metrics["sparse"] = ", ".join(sparse) or None
     notes.metrics["p_sparse"] = None if used is None or not used else max(used)
     notes.metrics["k"] = promise.k
@@ -81,19 +87,20 @@ def calibrate(
     return found
 
 
-def _shares(promise: FlexiblePromise, attributes: Sequence[Attribute], person: Ints, usable: Bools) -> dict[str, float]:
-    """Return, by column, the share of the first records whose value fewer than k people have there."""
-    first = np.flatnonzero(usable)[: promise.window]
-    return {attribute.name: _share(true_codes(attribute)[first], person[first], promise.k) for attribute in attributes}
+def _shares(promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records) -> dict[str, float]:
+    """Return, by column, the share of the first records whose value too few people have there for the record's k."""
+    first = np.flatnonzero(records.usable)[: promise.window]
+    person, k = records.person[first], records.k[first]
+    return {attribute.name: _share(true_codes(attribute)[first], person, k) for attribute in attributes}
 
 
-def _share(value: Ints, person: Ints, k: int) -> float:
+def _share(value: Ints, person: Ints, k: Ints) -> float:
     if not len(value):
         return 0.0
     value = np.unique(value, return_inverse=True)[1]
     width = int(person.max()) + 1
     people = np.bincount(np.unique(value * width + person) // width)
-    return float((people < k)[value].mean())
+    return float((people[value] < k).mean())
 
 
 def _sparse(
@@ -112,14 +119,15 @@ def _sparse(
         if tag is not None or not isinstance(attribute, Labels):
             is_sparse = tag == "sparse"
         elif shares is not None:
-            is_sparse = shares[attribute.name] >= _SPARSE_SHARE
+            is_sparse = shares[attribute.name] >= promise.threshold
         else:
             # The benefit of the doubt: whatever may be sparse is held to the lower number only.
             is_sparse = claimed is None or attribute.name in claimed
             notes.skip("Which quasi-identifiers are sparse was not worked out: no truth.")
         if is_sparse:
             found.append(attribute.name)
-    return tuple(found)
+    # Groups need something to be formed by: where all would be sparse, the first column is not.
+    return tuple(found if len(found) < len(attributes) else found[1:])
 
 
 def read_claims(texts: Sequence[bytes], notes: Notes) -> list[Mapping[str, Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.report import Notes
-from shoal.auditor.tuples_values import Attribute
+from shoal.auditor.tuples_values import Attribute, Labels, Spans
 
 
 def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes) -> None:
@@ -25,9 +25,13 @@ def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes:
 
 
 def check_root(attributes: Sequence[Attribute], notes: Notes) -> None:
-    """Check that no row shows the whole domain where the policy does not allow it."""
-    root = np.logical_or.reduce([attribute.at_root for attribute in attributes])
-    notes.violation("root-label", "A root label, or the whole domain, left although the policy forbids it.", rows=root)
+    """Check that no row shows a root label; a range has no root, but may say as little."""
+    nowhere = np.zeros_like(attributes[0].at_root)
+    labels = [attribute.at_root for attribute in attributes if isinstance(attribute, Labels)]
+    ranges = [attribute.at_root for attribute in attributes if isinstance(attribute, Spans)]
+    root, whole = (np.logical_or.reduce([nowhere, *marked]) for marked in (labels, ranges))
+    notes.violation("root-label", "A root label left although the policy forbids it.", rows=root)
+    notes.warning("whole-domain", "A range that is the whole domain left: it says nothing.", rows=whole)
 
 
 def measure_loss(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,10 @@ import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.flexible_calibration import Calibration
-from shoal.auditor.flexible_promise import FlexiblePromise
 from shoal.auditor.flexible_trace import Trace
 from shoal.auditor.report import Notes
 from shoal.auditor.tuples_classes import Classes, read_classes
-from shoal.auditor.tuples_promise import LabelRule
-from shoal.auditor.tuples_values import Attribute, Labels
+from shoal.auditor.tuples_values import Attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +30,6 @@ class Groups:
     def small(self) -> Bools:
         """Mark the rows of groups that have too few people."""
         return self.classes.marked(self.classes.people < self.needed)
-
-
-def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) -> Ints:
-    """Return the k that the record behind every released row asks for (-1: none known, the least there is).
-
-    Of several columns with density classes the largest k counts; a record that is in no class asks for the policy's k.
-    """
-    asked = np.zeros(len(row), np.int64)
-    known = row >= 0
-    for attribute, rule in zip(attributes, promise.quasi, strict=True):
-        if isinstance(attribute, Labels) and isinstance(rule, LabelRule) and rule.name in promise.density:
-            classes = promise.density[rule.name]
-            by_code = [_nearest(rule.tree.path(text), classes) for text in attribute.texts]
-            k = np.array([*by_code, 0], np.int64)  # code -1, null, picks the last
-            asked[known] = np.maximum(asked[known], k[attribute.true_code[row[known]]])
-    return np.where(known, np.where(asked > 0, asked, promise.k), promise.lowest_k)
-
-
-def _nearest(path: tuple[str, ...], classes: Mapping[str, int]) -> int:
-    return next((classes[label] for label in path if label in classes), 0)
 
 
 def read_groups(attributes: Sequence[Attribute], judged: Bools, person: Ints | None, k: Ints) -> Groups:

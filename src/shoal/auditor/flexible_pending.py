@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.flexible_calibration import Records
 from shoal.auditor.flexible_promise import FlexiblePromise
+from shoal.auditor.flexible_trace import Trace
 from shoal.auditor.flexible_values import finest_codes
 from shoal.auditor.report import Notes
 from shoal.auditor.tuples_values import Attribute, combined
@@ -16,22 +17,20 @@ from shoal.auditor.tuples_values import Attribute, combined
 def check_pending(
     promise: FlexiblePromise,
     attributes: Sequence[Attribute],
-    decided: Ints,
-    k: Ints,
-    person: Ints,
-    usable: Bools,
+    trace: Trace,
+    records: Records,
     notes: Notes,
 ) -> None:
     """Warn of waiting records that a round of grouping had before it, and that would have made a group.
 
-    ``decided`` are the records that the trace decides, ``k`` is what every record asks for.
+    There is a round after every window of records, and one at the end of a stream that was flushed.
     """
-    waiting = usable.copy()
-    waiting[decided] = False
-    arrivals = np.flatnonzero(usable)
+    person, waiting = records.person, records.usable.copy()
+    waiting[trace.decided] = False
+    arrivals = np.flatnonzero(records.usable)
     seen = len(arrivals) // promise.window * promise.window
-    if len(arrivals) > seen and not waiting[arrivals[seen:]].all():
-        seen = len(arrivals)  # some of the last ones are decided, so there was a round for them
+    if len(arrivals) > seen and (trace.waited >= arrivals[seen]).any():
+        seen = len(arrivals)  # some of the last ones waited and left, so there was a round for them
     rows = arrivals[:seen][waiting[arrivals[:seen]]]
     if not len(rows):
         return
@@ -40,7 +39,7 @@ def check_pending(
     width = int(person.max()) + 1
     people = np.bincount(np.unique(alike * width + person[rows]) // width)
     needed = np.zeros(len(people), np.int64)
-    np.maximum.at(needed, alike, k[rows])
+    np.maximum.at(needed, alike, records.k[rows])
     notes.warning(
         "held-back",
         "A record waits although K people whose records wait have the same values.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,6 @@ from shoal.auditor.ontology_reading import read_ontology
 from shoal.auditor.promise import Policy
 from shoal.auditor.tuples_promise import (
     LabelRule,
-    NumberRule,
     Rule,
     is_number,
     names_of,
@@ -24,7 +23,6 @@ from shoal.auditor.tuples_promise import (
 from shoal.errors import PolicyError
 
 METHOD: Final = "flexible-k"
-_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,10 @@ class FlexiblePromise:
     sparse: tuple[str, ...] | None
     """None: as the ontology and the first records say."""
     window: int
+    threshold: float
+    """The share of rare records from which on a column is sparse."""
+    floor: float
+    """The share of rare records below which K_s is K."""
     p_sparse: float | None
     k_s: int | None
     root: bool
@@ -75,7 +77,9 @@ def read_flexible_promise(policy: Policy) -> FlexiblePromise:
         density=_density(rules.get("density", {}), quasi),
         sparse=_sparse(rules.get("sparse", "auto"), quasi),
         window=whole_of(rules, "window", 10_000),
-        p_sparse=_share(rules.get("p_sparse")),
+        threshold=_share(rules, "threshold", 0.1),
+        floor=_share(rules, "floor", 0.05),
+        p_sparse=_share(rules, "p_sparse", 0.0) if "p_sparse" in rules else None,
         k_s=_given_k_s(rules),
         root=bool(rules.get("root", False)),
     )
@@ -90,10 +94,7 @@ def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
 def _rule(name: str, table: Any, folder: Path) -> Rule:
     if isinstance(table, Mapping) and table.get("kind") == "ontology":
         return LabelRule(name, read_ontology(table.get("ontology"), folder=folder, name=name), weight_of(name, table))
-    rule = read_rule(name, table, folder)
-    if isinstance(rule, NumberRule) and rule.is_moment and rule.grid is None:
-        return replace(rule, grid=_HOUR)
-    return rule
+    return read_rule(name, table, folder)
 
 
 def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:
@@ -117,11 +118,10 @@ def _sparse(given: Any, quasi: tuple[Rule, ...]) -> tuple[str, ...] | None:
     return names
 
 
-def _share(given: Any) -> float | None:
-    if given is None:
-        return None
+def _share(rules: Mapping[str, Any], key: str, default: float) -> float:
+    given = rules.get(key, default)
     if not is_number(given) or not 0 <= given <= 1:
-        raise PolicyError("[anonymize] p_sparse: must be a share from 0 to 1")
+        raise PolicyError(f"[anonymize] {key}: must be a share from 0 to 1")
     return float(given)
 
 

@@ -32,6 +32,8 @@ class Trace:
     k_s: Ints | None
     decided: Ints
     """All records that there is a verdict on."""
+    waited: Ints
+    """Released records that waited for it: they left in a round of grouping."""
 
 
 def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -> Trace:
@@ -56,14 +58,17 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
         "The trace has a released row without a group, or another row with one.",
         count=int((leaves != (group >= 0)).sum()),
     )
-    _measure_delays(trace, leaves, notes)
+    delay = _column(trace, "delay", leaves)
+    _measure_delays(delay, notes)
+    record = np.where(exists, row, -1)[leaves]
     return Trace(
         is_linked=not apart,
-        row=np.where(exists, row, -1)[leaves],
+        row=record,
         group=group[leaves],
         k=_column(trace, "k", leaves),
         k_s=_column(trace, "k_s", leaves),
         decided=row[exists],
+        waited=record[:0] if delay is None else record[(record >= 0) & (delay > 0)],
     )
 
 
@@ -122,8 +127,7 @@ def _column(trace: Rows, name: str, leaves: Bools) -> Ints | None:
     return trace.numbers(name)[leaves] if name in trace.columns else None
 
 
-def _measure_delays(trace: Rows, leaves: Bools, notes: Notes) -> None:
-    delay = _column(trace, "delay", leaves)
+def _measure_delays(delay: Ints | None, notes: Notes) -> None:
     if delay is None:
         return
     notes.violation("trace-delay", "A delay is missing or below 0.", count=int((delay < 0).sum()))

@@ -67,7 +67,7 @@ def _from_table(spec: Mapping[str, Any], folder: Path, name: str) -> Concepts:
         outline_of_columns(
             texts[value],
             [(kind, [texts[column] for column in columns]) for kind, columns in chains],
-            root=f"any {spec.get('attribute') or value}" if root is None else str(root),
+            root=f"any {name}" if root is None else str(root),
             tag=tag,
         )
     )

@@ -127,8 +127,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
     lines = [
         f"rows in        {summary.rows_in:>12,}",
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
-        f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}"
-        + ("  (they left, fully generalized)" if summary.suppressed_left and summary.suppressed else ""),
+        _kept_back(summary),
         f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
     ]
     lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
@@ -145,11 +144,22 @@ def summary_lines(summary: RunSummary) -> list[str]:
     return lines
 
 
+def _kept_back(summary: RunSummary) -> str:
+    """Rows that did not leave: suppressed, or pending where nothing is suppressed."""
+    if summary.pending:
+        words = "(too few people are there yet; they are still in the source)"
+        return f"  pending      {summary.pending:>12,}  {_share(summary.pending, summary.rows_in)}  {words}"
+    left = "  (they left, fully generalized)" if summary.suppressed_left and summary.suppressed else ""
+    return f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}{left}"
+
+
 def _metric_lines(summary: RunSummary) -> list[str]:
     """What was lost and how long rows waited, where the method measures it."""
     found, unit = summary.metrics, summary.delay_unit
     if not found:
         return []
+    if "k_s" in found:
+        return _flexible_lines(found)
     lines = [
         f"average loss   {found['loss']:>12.3f}  of 1, over what rows carry ({found['loss_all']:.3f} over all columns)",
         f"average delay  {found['delay']:>12,.1f}  {unit} (longest {found['max_delay']:,g})",
@@ -157,6 +167,16 @@ def _metric_lines(summary: RunSummary) -> list[str]:
         f"missing; {found['reused']:,} rows left by reuse",
     ]
     return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
+
+
+def _flexible_lines(found: dict[str, Any]) -> list[str]:
+    """What flexible k-anonymity lost, beside what plain k-anonymity would have."""
+    plain = ""
+    if "plain_loss" in found:
+        plain = (
+            f" (plain k-anonymity: {found['plain_loss']:.3f}, with {int(found['plain_suppressed']):,} rows suppressed)"
+        )
+    return [f"average loss   {found['loss']:>12.3f}  of 1{plain}"]
 
 
 def _share(part: int, whole: int) -> str:

@@ -141,6 +141,7 @@ def _list_rows(labels, desk, values, s, begin, end, of_all):
 
 @piece
 def _sort_present(desk, present):
+    """Put the labels that have lists into the order of preference."""
     copy_run(desk.present, 0, present, desk.sort_keys[0], 0)
     sort_rows(desk.sort_keys, desk.sort_rows, present)
     copy_run(desk.sort_keys[0], 0, present, desk.present, 0)
@@ -148,6 +149,7 @@ def _sort_present(desk, present):
 
 @piece
 def _clear_lists(labels, desk, present):
+    """Empty all lists."""
     for i in range(present):
         desk.heads[labels.by_rank[desk.present[i]]] = END
 

@@ -82,6 +82,7 @@ def _take_key(waiting, desk, depths, row):
 
 @piece
 def _largest_crowd(waiting, rows, begin, end):
+    """The largest k that any of the rows asks for."""
     k = 0
     for i in range(begin, end):
         k = max(k, waiting.crowds[rows[i]])
@@ -181,7 +182,10 @@ def _split(groups, waiting, desk, parting, rows, a, begin, end):
         first = parting.ends[part]
     parting.depth[a] -= 1
     stay = _gather_rest(parting, rows, parts)
-    while stay:
+    _take_key(waiting, desk, parting.depth, rows[0])
+    # Where not even all of them would do, nothing is gained by keeping parts back.
+    can_stay = stay and _is_crowd(groups, waiting, desk, rows, 0, end - begin)
+    while stay and can_stay:
         _take_key(waiting, desk, parting.depth, parting.rest[0])
         if _is_crowd(groups, waiting, desk, parting.rest, 0, stay):
             break
@@ -298,6 +302,7 @@ def _collect(nodes, parting, rows, node):
 
 @piece
 def _is_labelled(desk, deep, row):
+    """Whether a row has a label for every sparse attribute."""
     for s in range(deep):
         if desk.given[s, row] == NONE:
             return False

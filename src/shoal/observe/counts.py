@@ -15,6 +15,8 @@ class RunSummary:
     suppressed: int = 0
     suppressed_left: bool = False
     """Whether suppressed rows leave all the same, with nothing in them that tells of the person."""
+    pending: int = 0
+    """Rows that may neither leave yet nor be suppressed."""
     dead: int = 0
     dead_by_reason: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0

@@ -18,11 +18,13 @@ from shoal.errors import InputError, OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
 from shoal.pipeline.compiling import must_compile
+from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
 from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
+from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
 from shoal.policy.tuples import TupleSection
 from shoal.sinks.files import check_target
@@ -191,6 +193,8 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
     yield from _unchanged_remarks(policy, batch)
     if isinstance(policy.anonymize, TupleSection):
         yield from tuple_remarks(policy, policy.anonymize, sample)
+    if isinstance(policy.anonymize, FlexibleSection):
+        yield from flexible_remarks(policy, policy.anonymize, sample)
     yield from _outcome_remarks(policy, anonymizer, sample)
 
 
@@ -260,16 +264,21 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     advice += ["many rows are refused, find out why"] if refused > _MANY_REFUSED else []
     level: Level = "look" if advice else "good"
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
+    stays = f"{counts['held'] / rows:.1%} would wait" if counts["held"] else (
+        f"{counts['suppressed'] / rows:.1%} would be suppressed"
+    )  # fmt: skip
     yield Remark(
         level, "outcome",
-        f"of {which} {released:.1%} would leave, {counts['suppressed'] / rows:.1%} would be suppressed and "
-        f"{'; '.join([f'{refused:.2%} refused', *advice])}",
+        f"of {which} {released:.1%} would leave, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
     metrics = getattr(anonymizer, "metrics", None)
-    if metrics and counts["released"]:
+    if isinstance(method, FlexibleSection):
+        yield from flexible_outcome(anonymizer, method)
+    elif metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
-    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in COVERED_REASONS)
+    covered = COVERED_REASONS if isinstance(method, TupleSection) else ()
+    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
     unreadable = sum(problem.row < rows for problem in sample.problems)
     for reason in islice(reasons, 8):
         refusal = anonymizer.explain(reason)

@@ -287,6 +287,7 @@ class _Run:
             released=counts["released"],
             suppressed=counts["suppressed"],
             suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
+            pending=counts["held"] if self.anonymizer.guarantee.keeps_pending else 0,
             dead=counts["dead"],
             dead_by_reason=self._dead_by_reason(),
             seconds=seconds,

@@ -1,0 +1,55 @@
+"""What the doctor looks at for flexible k-anonymity: people, values the ontology lacks, sparsity, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.compute as pc
+
+from shoal.anonymizers.base import Anonymizer
+from shoal.anonymizers.flexible_k import FlexibleK
+from shoal.pipeline.remarks import Remark, Sample
+from shoal.policy import Policy
+from shoal.policy.flexible import FlexibleSection
+
+
+def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) -> Iterator[Remark]:
+    """Everything worth saying about a sample before the method is tried."""
+    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
+    seen = f"{people:,} different people, k = {method.k:,}"
+    if people >= method.k:
+        yield Remark("good", "people", seen)
+    else:
+        yield Remark("look", "people", f"{seen}: all rows wait until there are more; choose a smaller k, or wait")
+    if policy.stream.time is not None and policy.stream.time in policy.stream.carry:
+        yield Remark("look", "time", f"column {policy.stream.time!r} is carried: an exact time can single people out")
+
+
+def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection) -> Iterator[Remark]:
+    """What the method found out and cost on the sample."""
+    assert isinstance(anonymizer, FlexibleK)
+    frozen, metrics = anonymizer.frozen, anonymizer.metrics
+    if frozen is None:
+        return
+    for name in frozen.sparse:
+        share = frozen.shares[name]
+        yield Remark(
+            "good", "sparse",
+            f"column {name!r}: in {share:.1%} of the rows a value that fewer than k people have; whoever knows it "
+            f"finds one of {frozen.k_s[method.k]:,} people, others one of {method.k:,}",
+        )  # fmt: skip
+    if not frozen.sparse:
+        yield Remark("look", "sparse", "no column is sparse: this is plain k-anonymity")
+    yield Remark("good", "outcome", loss_words(metrics))
+
+
+def loss_words(metrics: dict[str, Any]) -> str:
+    """What it costs, beside plain k-anonymity where that was measured."""
+    words = f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {int(metrics['pending']):,} rows pending"
+    if "plain_loss" in metrics:
+        words += (
+            f"; plain k-anonymity would lose {metrics['plain_loss']:.3f} and suppress "
+            f"{int(metrics['plain_suppressed']):,} rows"
+        )
+    return words
