@@ -1,6 +1,6 @@
 """Can decoys be told from real records by someone who has the internal store and no key?
 
-    python -m benchmarks.decoys [--people 400] [--records 12000] [--k 6] [--fill] [--batches 4]
+    python -m benchmarks.decoys [--data campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
 
 A classifier (boosted trees, here in NumPy) sees everything the store holds: every column, how often values and pairs of
 values occur, how often an id comes back, its gaps in time, how many different values it has, how large its group is. It
@@ -33,7 +33,18 @@ _BINS = 32
 _HOUR_NS = 3_600_000_000_000
 
 
-# ---- a simple campaign, until a better one is given
+# ---- records: a campaign of the package, and a simpler one whose columns hang together more loosely
+
+_PUBLISHED = ("time", "place", "provider", "network", "device", "mbps_down", "mbps_up", "latency_ms")
+
+
+def city(people: int, records: int, seed: int) -> tuple[pa.Table, Ints]:
+    """The measurement campaign of the package, and whose each record is."""
+    from shoal.studies.campaign import make_campaign
+
+    made = make_campaign(people, records, seed)
+    who = made.column("maid").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    return made.select(list(_PUBLISHED)), who
 
 
 def campaign(people: int, records: int, seed: int) -> tuple[pa.Table, Ints]:
@@ -152,7 +163,8 @@ def features(data: pa.Table, ids: Names, normals: Sequence[Normal], time: str | 
     for first, second in combinations(codes, 2):
         found[f"{first} + {second}: how often"] = _counts(codes[first] * (codes[second].max() + 1) + codes[second])
     if time is not None:
-        found |= _gaps(numbers(column_of(data, time))[0].astype(np.float64) / 1e9, person)
+        kinds = {name: code for name, code in codes.items() if not is_number(data.schema.field(name).type)}
+        found |= _gaps(numbers(column_of(data, time))[0].astype(np.float64) / 1e9, person, kinds)
     return np.stack(list(found.values()), axis=1), list(found)
 
 
@@ -172,16 +184,25 @@ def _distinct(of: Ints, what: Ints) -> Floats:
     return np.bincount(pairs, minlength=of.max() + 1)[of].astype(np.float64)
 
 
-def _gaps(seconds: Floats, person: Ints) -> dict[str, Floats]:
+def _gaps(seconds: Floats, person: Ints, kinds: dict[str, Ints]) -> dict[str, Floats]:
+    """Times between the records of an id, and those in which something else became different."""
     order = np.lexsort((seconds, person))
     gap = np.diff(seconds[order], prepend=np.nan)
     gap[np.append(True, np.diff(person[order]) != 0)] = np.nan
-    before, after = np.empty(len(gap)), np.empty(len(gap))
-    before[order] = gap
-    after[order] = np.append(gap[1:], np.nan)
-    filled = {"gap before": before, "gap after": after}
-    mean = np.bincount(person, weights=np.nan_to_num(before)) / np.maximum(np.bincount(person) - 1, 1)
-    return {name: np.nan_to_num(values, nan=-1.0) for name, values in filled.items()} | {"mean gap of id": mean[person]}
+    steps = {"gap before": gap, "gap after": np.append(gap[1:], np.nan)}
+    for name, code in kinds.items():
+        has_changed = np.append(False, np.diff(code[order]) != 0)
+        steps[f"gap in which {name} changed"] = np.where(has_changed, gap, np.nan)
+        steps[f"gap in which {name} did not change"] = np.where(has_changed, np.nan, gap)
+    found = {}
+    for name, values in steps.items():
+        found[name] = np.empty(len(gap))
+        found[name][order] = np.nan_to_num(values, nan=-1.0)
+        shortest = np.full(person.max() + 1, np.inf)
+        np.minimum.at(shortest, person[order], np.nan_to_num(values, nan=np.inf))
+        found[f"shortest {name} of id"] = np.minimum(shortest, 1e12)[person]
+    mean = np.bincount(person[order], weights=np.nan_to_num(gap)) / np.maximum(np.bincount(person) - 1, 1)
+    return found | {"mean gap of id": mean[person]}
 
 
 # ---- boosted trees
@@ -283,14 +304,15 @@ def attack(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="How well decoys hide among real records.")
-    parser.add_argument("--people", type=int, default=400)
-    parser.add_argument("--records", type=int, default=12_000)
+    parser.add_argument("--data", choices=("campaign", "simple"), default="campaign")
+    parser.add_argument("--people", type=int, default=1000)
+    parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument("--k", type=int, default=6)
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
     given = parser.parse_args()
-    table, who = campaign(given.people, given.records, given.seed)
+    table, who = (city if given.data == "campaign" else campaign)(given.people, given.records, given.seed)
     found = attack(
         *with_decoys(table, who, NORMALS, k=given.k, blend=not given.fill, batches=given.batches, seed=given.seed),
         NORMALS,

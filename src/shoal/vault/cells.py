@@ -57,7 +57,7 @@ def _cell_texts(column: pa.Array, normal: Normal) -> pa.Array:
         text = column.cast(pa.string())
         return pc.binary_join_element_wise(pc.binary_length(text).cast(pa.string()), text, ":")
     values, is_there = numbers(column)
-    cells = np.floor((values - low_of(column.type, normal)) / width_of(column.type, normal))
+    cells = cells_of(values, column.type, normal)
     return pc.if_else(pa.array(is_there), pa.array(cells).cast(pa.string()), None)
 
 
@@ -92,10 +92,15 @@ def width_of(kind: pa.DataType, normal: Normal) -> Any:
 def shifted(values: Any, kind: pa.DataType, normal: Normal, shifts: Any) -> Any:
     """Numbers moved on within their cells, round and round; where rounding would leave the cell they stay."""
     low, width = low_of(kind, normal), width_of(kind, normal)
-    cells = np.floor_divide(values - low, width)
+    cells = cells_of(values, kind, normal)
     moved = low + cells * width + np.mod(values - low - cells * width + shifts, width)
     moved = like(moved, values)
-    return np.where(np.floor_divide(moved - low, width) == cells, moved, values)
+    return np.where(cells_of(moved, kind, normal) == cells, moved, values)
+
+
+def cells_of(values: Any, kind: pa.DataType, normal: Normal) -> Any:
+    """Numbers of the cells that numbers are in."""
+    return np.floor_divide(values - low_of(kind, normal), width_of(kind, normal))
 
 
 def offsets(values: Any, kind: pa.DataType, normal: Normal) -> Any:

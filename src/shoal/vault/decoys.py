@@ -25,6 +25,7 @@ from shoal.vault.cells import (
     Groups,
     Normal,
     as_column,
+    cells_of,
     column_of,
     group,
     is_number,
@@ -118,7 +119,7 @@ class DecoyMaker:
         rows, shadow = self._places(who, groups, is_large(groups.names))
         pool = self._pool(people, who, data, memory)
         sources = self._sources(rows, who[rows] * self._shadows + shadow, pool.donors[who[rows], shadow], pool)
-        made, twins = self._records(data, rows, shadow, groups, who, sources, pool)
+        made, twins = self._records(data, rows, shadow, who, sources, pool)
         return Decoys(
             self.ids("person", persons[rows], shadow), self.ids("pii", pii[rows], shadow), made, groups.names, twins
         )
@@ -212,12 +213,10 @@ class DecoyMaker:
     # ---- what they say
 
     def _records(
-        self, data: pa.Table, rows: Ints, shadow: Ints, groups: Groups, who: Ints, sources: Ints, pool: Pool
+        self, data: pa.Table, rows: Ints, shadow: Ints, who: Ints, sources: Ints, pool: Pool
     ) -> tuple[pa.Table, int]:
         by_name = {normal.name: normal for normal in self._normals}
-        stays = np.unique(
-            (groups.of[rows] * (who.max(initial=0) + 1) + who[rows]) * self._shadows + shadow, return_inverse=True
-        )[1]
+        shadows = who[rows] * self._shadows + shadow
         columns: dict[str, pa.Array] = {}
         for field in data.schema:
             normal = by_name.get(field.name)
@@ -227,7 +226,7 @@ class DecoyMaker:
             elif normal.grid is None or not is_number(field.type):
                 columns[field.name] = column_of(data, field.name).take(pa.array(rows))
             else:
-                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, stays)
+                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, shadows)
         made = pa.table(columns, schema=data.schema)
         return self._without_twins(data, made, rows)
 
@@ -252,14 +251,15 @@ class DecoyMaker:
         made = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
         return like(np.clip(made, low, high), real)
 
-    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, stays: Ints) -> pa.Array:
-        """Numbers within their cells: each stay of a shadow in a group is moved as a whole, so that gaps last."""
+    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints) -> pa.Array:
+        """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last."""
         values, is_there = numbers(column)
         within = offsets(values[is_there], column.type, normal)
         if not len(within):
             return column.take(pa.array(rows))
-        size = int(stays.max(initial=-1)) + 1
-        drawn = self._draw.integers(0, len(within), (2, size))
+        cells = np.unique(cells_of(values, column.type, normal), return_inverse=True)[1][rows]
+        stays = np.unique(shadows * (cells.max(initial=0) + 1) + cells, return_inverse=True)[1]
+        drawn = self._draw.integers(0, len(within), (2, int(stays.max(initial=-1)) + 1))
         shifts = (within[drawn[0]] - within[drawn[1]])[stays]
         return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
 
