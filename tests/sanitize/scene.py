@@ -45,21 +45,28 @@ def lines(people: int, records: int, seed: int, *, first: int = 0) -> list[str]:
     return made
 
 
-def policy_text(internal: str, external: str, *, k: int = 3, more: str = "", method: str = "fads") -> str:
+FADS = 'method = "fads"\ndeadline = 60\nreuse = 0'
+FLEXIBLE = 'method = "flexible-k"\nwindow = 100'
+DEVICE = """
+[anonymize.quasi.device]
+kind = "ontology"
+ontology = { kind = "table", path = "devices.csv", value = "model", properties = ["brand"], tag = "sparse" }
+"""
+
+
+def policy_text(internal: str, external: str, *, k: int = 3, more: str = "", flexible: bool = False) -> str:
     """A policy; `internal` and `external` are the lines of their tables."""
     return f"""
 [stream]
 time = "time"
-carry = ["mbps", "serial", "device"]
+carry = ["mbps", "serial"{"" if flexible else ', "device"'}]
 [source]
 kind = "csv"
 path = "in-*.csv"
 types = {{ mbps = "float64", serial = "int64" }}
 [anonymize]
-method = "{method}"
+{FLEXIBLE if flexible else FADS}
 k = {k}
-deadline = 60
-reuse = 0
 [anonymize.quasi.time]
 kind = "numeric"
 low = "2026-01-01"
@@ -71,6 +78,7 @@ hierarchy = {{ kind = "flat", values = {json.dumps(list(PLACES))}, root = "city"
 [anonymize.quasi.network]
 kind = "categorical"
 hierarchy = {{ kind = "flat", values = {json.dumps(list(NETWORKS))}, root = "network" }}
+{DEVICE if flexible else ""}
 [sanitize]
 pii = ["account", "imei", "email"]
 maid = ["email", "imei"]
@@ -95,12 +103,15 @@ class Scene:
     stores: tuple[str, str] = SQLITE
     more: str = ""
     k: int = 3
+    flexible: bool = False
     files: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.folder / "key.txt").write_text(KEY)
         os.environ["SHOAL_KEY_FILE"] = str(self.folder / "key.txt")
-        (self.folder / "policy.toml").write_text(policy_text(*self.stores, k=self.k, more=self.more))
+        brands = [f"model {number},brand {number % 3}" for number in range(8)]
+        (self.folder / "devices.csv").write_text("\n".join(["model,brand", *brands]) + "\n")
+        self.policy.write_text(policy_text(*self.stores, k=self.k, more=self.more, flexible=self.flexible))
 
     @property
     def policy(self) -> Path:

@@ -325,6 +325,14 @@ def test_stores_of_another_policy_or_other_keys(scene):
         scene.run()
 
 
+def test_looking_makes_nothing(scene):
+    before = scene.everything()
+    for look in (scene.sanitizer().status, scene.sanitizer().clear):
+        with pytest.raises(StoreError, match="nothing is here yet; run shoal sanitize first"):
+            look()
+    assert scene.everything() == before
+
+
 def test_a_file_that_is_no_database(scene):
     scene.write("in-1.csv", FIRST)
     (scene.folder / "external.db").write_text("somebody's letters, not a database at all, and long enough")

@@ -112,12 +112,12 @@ class Sanitizer:
 
     def status(self) -> dict[str, Any]:
         """What is in each store."""
-        with self._open() as house, self._working(house) as (intake, publisher):
+        with self._open(create=False) as house, self._working(house) as (intake, publisher):
             return _status(house, intake, publisher)
 
     def clear(self, *, now: float | None = None) -> int:
         """Clear the temporary rows and keys whose time has come at `now` (in seconds); give the number of runs."""
-        with self._open() as house, self._working(house) as (_, publisher):
+        with self._open(create=False) as house, self._working(house) as (_, publisher):
             return len(clear(house, _ns(now), publisher.state.consumed))
 
     def rotate_key(self, new: str | Path) -> None:
@@ -128,8 +128,8 @@ class Sanitizer:
         with only_one(sealed.with_name(sealed.name + ".lock")):
             rotate_keyring(sealed.with_name(sealed.name + ".keys"), old, secret_from_file(new))
 
-    def _open(self) -> House:
-        house = House(self.policy)
+    def _open(self, *, create: bool = True) -> House:
+        house = House(self.policy, create=create)
         house.reach = self.reach
         return house
 

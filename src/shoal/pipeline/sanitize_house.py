@@ -46,9 +46,15 @@ def master_key() -> Secret:
 
 
 class House:
-    """Keys and stores, open; `with House(policy) as house`. Only one process at a time may have them."""
+    """Keys and stores, open; `with House(policy) as house`. Only one process at a time may have them.
 
-    def __init__(self, policy: Policy) -> None:
+    Parameters
+    ----------
+    create
+        False: only look; StoreError where nothing was made yet.
+    """
+
+    def __init__(self, policy: Policy, *, create: bool = True) -> None:
         if policy.sanitize is None:
             raise PolicyError("[sanitize]: is missing; add this section, or use: shoal run")
         self.policy = policy
@@ -56,6 +62,7 @@ class House:
         self.sealed = self.section.sealed.path
         self.keys = self.sealed.with_name(self.sealed.name + ".keys")
         self._stack = ExitStack()
+        self._create = create
         self.reach: Callable[[str], None] = lambda _: None
         """Called at every step; tests stop the process there."""
 
@@ -63,6 +70,8 @@ class House:
         master = master_key()
         if self.keys.exists():
             read_keyring(self.keys, master)  # a wrong key must be found before anything is touched
+        elif not self._create:
+            raise StoreError(f"{self.keys}: nothing is here yet; run shoal sanitize first")
         with ExitStack() as stack:
             stack.enter_context(only_one(self.sealed.with_name(self.sealed.name + ".lock")))
             self.internal = _opened(stack, "internal", self.section.internal)
