@@ -83,6 +83,15 @@ def test_odd_values_come_back(store):
     assert store.read(LAYOUT, ("text",), "id = ?", (2,)).schema.field("text").type == pa.string()
 
 
+def test_joined_bytes(store):
+    with store.transaction():
+        store.insert(LAYOUT, rows())
+    found = store.read_joined(LAYOUT, ("name",), "id = ?", (1,))
+    pieces = [found[at : at + 16] for at in range(0, len(found), 16)]
+    assert sorted(pieces) == sorted(rows()["name"].to_pylist())
+    assert store.read_joined(LAYOUT, ("name",), "id = ?", (2,)) == b""
+
+
 def test_chosen_rows(store):
     with store.transaction():
         store.insert(LAYOUT, rows())

@@ -27,7 +27,7 @@ from shoal.vault.keyring import make_run_key, read_run_key, run_key_path
 from shoal.vault.keys import Secret
 from shoal.vault.personal import Hasher, as_names
 from shoal.vault.sealing import seal, unseal
-from shoal.vault.tags import Blocks
+from shoal.vault.tags import SIZE, Blocks
 
 ARRIVAL: Final = "shoal_arrival"
 _PURPOSE: Final = "temporary rows"
@@ -241,9 +241,10 @@ def real_records(
     Decoys are many, so marks are looked at first and only real records read whole.
     """
     layout = house.records(schema)
-    marks = house.internal.read(layout, (ID, TAG, PII), f"{BATCH} = ?", (batch,))
-    is_real, _ = verifier.real(*_marks(marks))
-    chosen = marks.column(ID).filter(pa.array(is_real)).to_pylist()
+    joined = house.internal.read_joined(layout, (ID, TAG, PII), f"{BATCH} = ?", (batch,))
+    marks = np.frombuffer(joined, dtype=np.uint8).reshape(-1, 3, SIZE)
+    is_real, _ = verifier.real(marks[:, 0], marks[:, 1], marks[:, 2])
+    chosen = [row.tobytes() for row in marks[is_real, 0]]
     rows = house.internal.read_some(layout, layout.names, batch, chosen)
     _, arrivals = verifier.real(*_marks(rows))
     order = np.argsort(arrivals)

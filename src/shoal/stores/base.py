@@ -155,6 +155,12 @@ class Store(ABC):
             where = f"{quoted(table.key[0])} IN ({marks})"
             yield from self.execute(f"SELECT {names} FROM {quoted(table.name)} WHERE {where}", part)
 
+    def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
+        """Columns of bytes of fixed lengths: those of a row one after another, row after row, in any order."""
+        rows = self.read(table, names, where, values)
+        columns = [column.to_pylist() for column in rows.columns]
+        return b"".join(part for row in zip(*columns, strict=True) for part in row)
+
     def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
         """Rows of a table with a key of two columns: the first has this number, the second is one of those chosen.
 

@@ -59,6 +59,12 @@ class SqliteStore(Store):
             for batch in rows.select(table.names).to_batches(max_chunksize=_FETCHED):
                 self._base.executemany(sql, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
+    def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
+        # One long text that the database puts together costs a tenth of as many rows.
+        digits = " || ".join(f"hex({quoted(name)})" for name in names)
+        sql = f"SELECT group_concat({digits}, '') FROM {quoted(table.name)} WHERE {where}"
+        return bytes.fromhex(self.execute(sql, values)[0][0] or "")
+
     def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
         # Temporary tables are in memory only, so the list may be one.
         number, name = map(quoted, table.key)
