@@ -98,7 +98,7 @@ def make_flexible(settings: Mapping[str, Any]) -> Anonymizer:
         Numeric("ts", low="2026-02-01", high="2026-03-01", grid="1h"),  # type: ignore[arg-type]
     ]
     described = {name: value for name, value in ONTOLOGY.items() if name not in ("kind", "path")}
-    ontology = Ontology.from_table(PHONES, **described)  # type: ignore[arg-type]
+    ontology = Ontology.from_table(PHONES, attribute="device", **described)  # type: ignore[arg-type]
     schema = Schema(person="maid", time="ts", quasi=roles, carry=["mbps"])
     return FlexibleK(schema, ontology, **settings, key=KEY)
 

@@ -1,7 +1,8 @@
 """The compiled flexible method decides as the naive one does, record by record.
 
 Parts that have no other test, each broken on purpose once to see this one fail: _slot_of, _listed_people, _give,
-_add_pair, _list_rows, _sort_present, _clear_lists, _published, _climb, _choose_criterion, _give_root, _gather,
+_add_pair, _list_rows, _sort_present, _clear_lists, _published, _climb, _start_criteria, _may_show, _show,
+_choose_criterion, keep_criterion, _give_root, _gather,
 label_block, _take_key, _largest_crowd, _is_crowd, _cost, _part, _gather_rest, _smallest_fitting, _split, _split_cost,
 _can_descend, _best_split, _make_nodes, _part_node, _hand_up, _collect, _is_labelled, _note_labels, _note_groups,
 _same_before, _without_largest, _publish_node, form_groups.
@@ -99,7 +100,7 @@ options = st.fixed_dictionaries(
         "tag": st.sampled_from(["sparse", "normal", None]),
     },
     optional={
-        "k_s": st.just(2), "density": st.just({"place": {"north": 3, "a": 5}}),
+        "k_s": st.just(2), "criteria": st.integers(1, 3), "density": st.just({"place": {"north": 3, "a": 5}}),
         "sparse": st.sampled_from([["device"], ["device", "network"], ["network", "place"]]),
     },
 )  # fmt: skip
@@ -167,6 +168,8 @@ def crowded(seed):
         chosen["density"] = {"place": {"north": 3, "south": 6}}
     if seed % 5 == 2:
         chosen |= {"sparse": ["device", "network"], "k_s": 2}
+    if seed % 3 == 1:
+        chosen["criteria"] = 2 + seed % 2
     return rows, chosen
 
 

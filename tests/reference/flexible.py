@@ -23,7 +23,7 @@ class NaiveFlexible:
     """One stream; call push for each record, then flush. Both return (row, labels) of what leaves."""
 
     def __init__(self, schema, concepts, *, k=6, sparse="auto", threshold=0.1, p_sparse=None, k_s=None, floor=0.05,
-                 window=10_000, density=None, root=False, criteria=True):  # fmt: skip
+                 window=10_000, density=None, root=False, criteria=1):  # fmt: skip
         self.schema, self.concepts, self.k, self.window = schema, concepts, k, window
         self.sparse_asked, self.threshold, self.p_sparse, self.k_s_asked = sparse, threshold, p_sparse, k_s
         self.floor, self.density, self.root, self.criteria = floor, density or {}, root, criteria
@@ -281,16 +281,14 @@ class NaiveFlexible:
     # ---- labels of a block
 
     def label(self, rows, block, k):
-        """(label, loss) for each sparse attribute by row, where there is one for all; and the criterion by prefix."""
+        """(label, loss) for each sparse attribute by row, where there is one for all; and the criteria by prefix."""
         k_s, criteria = self.k_s(k), {}
         found: dict[int, list] = {entry["row"]: [] for entry in rows}
         segments = [((), rows)]
         for name in self.sparse:
             following = []
             for prefix, members in segments:
-                given, criterion = self.label_segment(members, block, prefix, name, k_s)
-                if criterion:
-                    criteria[prefix] = criterion
+                given, criteria[prefix] = self.label_segment(members, block, prefix, name, k_s)
                 parts: dict[str, list] = {}
                 for entry in members:
                     if entry["row"] not in given:
@@ -320,22 +318,25 @@ class NaiveFlexible:
             rows = covered(label)
             if is_enough(label, rows):
                 given |= {entry["row"]: (label, leaves) for entry in rows}
-        criterion = None
-        if self.criteria:
-            known = self.groups.get((block, prefix), [0, None])[1]
+        shown = list(self.groups.get((block, prefix), [0, []])[1])
+        chosen = []
+        for _ in range(self.criteria):
             left = {one for row, entries in above.items() if row not in given for one in entries if one[1] >= 0}
-            choices = [one for one in left if known in (None, one[0]) and is_enough(one[0], covered(one[0]))]
-            if choices:
-                label, _, leaves = min(choices, key=lambda one: (-len(covered(one[0])), self.preference(one)))
-                given |= {entry["row"]: (label, leaves) for entry in covered(label)}
-                criterion = label
+            has_room = len(shown) < self.criteria
+            choices = [one for one in left if (has_room or one[0] in shown) and is_enough(one[0], covered(one[0]))]
+            if not choices:
+                break
+            label, _, leaves = min(choices, key=lambda one: (-len(covered(one[0])), self.preference(one)))
+            given |= {entry["row"]: (label, leaves) for entry in covered(label)}
+            shown += [label] if label not in shown else []
+            chosen.append(label)
         if self.root:
-            rows = [entry for entry in members if entry["row"] not in given]
+            rows = [entry for entry in members if entry["row"] not in given and entry["record"][name] is not None]
             root = self.concepts[name].root if name in self.concepts else self.trees(name).root
             leaves = len(self.concepts[name].values) if name in self.concepts else len(leaves_of(self.trees(name)))
             if is_enough(root, rows):
                 given |= {entry["row"]: (root, leaves) for entry in rows}
-        return given, criterion
+        return given, chosen
 
     # ---- from the finest nodes up
 
@@ -364,12 +365,12 @@ class NaiveFlexible:
                 for size in range(len(own) + 1):
                     groups.setdefault(own[:size], set()).add(entry["person"])
         for own, people in groups.items():
-            known = self.groups.setdefault((block, own), [0, None])
+            known = self.groups.setdefault((block, own), [0, []])
             known[0] = max(known[0], len(people))
-        for prefix, criterion in criteria.items():
-            shown = any(own[: len(prefix) + 1] == (*prefix, criterion) for own in groups)
-            if shown:
-                self.groups[(block, prefix)][1] = criterion
+        for prefix, chosen in criteria.items():
+            for label in chosen:
+                if (*prefix, label) in groups and label not in self.groups[(block, prefix)][1]:
+                    self.groups[(block, prefix)][1].append(label)
 
 
 def leaves_of(tree):

@@ -124,7 +124,7 @@ def test_a_row_joins_only_what_has_enough_people_for_it(crowd, in_block, in_labe
 
 
 def test_people_are_counted_once():
-    desk = Desk(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 10)
+    desk = Desk(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 11)
     persons = np.array([3, 3, 1, 0, 3])
     assert count_people(desk, persons, np.array([0, 1, 4]), 0, 3) == 1
     assert count_people(desk, persons, np.array([0, 2, 3, 1]), 0, 4) == 3

@@ -307,7 +307,7 @@ def test_labels_equal_a_naive_walk_over_the_graph(tmp_path_factory, graph):
 def test_the_shipped_devices():
     device = Ontology.devices().attribute("device")
     assert device.tag == "sparse"
-    assert device.properties == ("is a", "has OS", "headquarters in", "has form")
+    assert device.properties == ("is a", "has OS", "headquarters in")
     tree = device.tree()
     brands = [label for node, label in enumerate(tree.labels) if tree.depths[node] == 1]
     families = {tree.labels[tree.parents[tree.node_of(value)]] for value in device.values}

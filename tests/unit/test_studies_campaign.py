@@ -100,7 +100,7 @@ def test_networks_depend_on_the_place_and_results_on_the_network(campaign):
     latency = column(campaign, "latency_ms")
     assert np.median(latency[networks == "2G"]) > np.median(latency[networks == "5G"])
     phones = column(campaign, "device")
-    plain = set(Ontology.devices().attribute("device").covered("feature phone"))
+    plain = set(Ontology.devices().attribute("device").covered("feature phone system"))
     assert "5G" not in set(networks[[phone in plain for phone in phones]])
 
 

@@ -46,6 +46,9 @@ class FlexibleK(FlexibleSingles):
         See `p_sparse`.
     window
         After how many records groups are formed among those that wait.
+    criteria
+        How many common criteria a block may show for the sparse values that are left over. A block keeps those it has
+        shown, so with few of them rows may wait long that none of them covers.
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
         nearest label above a value counts, `k` where there is none. A block needs the largest k of its rows.
@@ -91,6 +94,7 @@ class FlexibleK(FlexibleSingles):
         k_s: int | None = None,
         floor: float = 0.05,
         window: int = 10_000,
+        criteria: int = 1,
         density: Density | None = None,
         root: bool = False,
         compare: bool = False,
@@ -99,6 +103,6 @@ class FlexibleK(FlexibleSingles):
     ) -> None:
         settings = check_flexible_settings(
             schema, ontology, k=k, sparse=sparse, threshold=threshold, p_sparse=p_sparse, k_s=k_s, floor=floor,
-            window=window, density=density, root=root, compare=compare, remember=remember,
+            window=window, criteria=criteria, density=density, root=root, compare=compare, remember=remember,
         )  # fmt: skip
         self._begin(settings, as_secret(key))

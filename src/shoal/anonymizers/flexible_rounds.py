@@ -66,8 +66,8 @@ class Grouping:
             k_s = np.arange(len(k_s), dtype=np.int64)
         sets = [_label_set(settings, quasi[a].name) for a in self._deep]
         self.labels = SparseLabels(sets, weights[self._deep], k_s, with_root=settings.root)
-        self._criteria = 0 if is_plain else 1
-        self.table = GroupTable(len(quasi), seed, remember=settings.remember)
+        self._criteria = 0 if is_plain else settings.criteria
+        self.table = GroupTable(len(quasi), seed, remember=settings.remember, criteria=settings.criteria)
 
     def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema) -> Axis:
         role = settings.schema.quasi[a]
@@ -145,7 +145,8 @@ class Grouping:
             pair_next=np.empty(pairs, np.int64), present=np.empty(labels, np.int64),
             given=np.full((deep, count), NONE, np.int64), common=np.zeros((deep, count), np.int64),
             sort_keys=np.empty((2, longest), np.int64), sort_rows=np.empty((2, longest), np.int64),
-            bounds=np.empty((2, count + 1), np.int64), key=np.full(len(self._wide) + deep, NONE, np.int64),
+            shown=np.empty(self._criteria, np.int64), bounds=np.empty((2, count + 1), np.int64),
+            key=np.full(len(self._wide) + deep, NONE, np.int64),
         )  # fmt: skip
 
     def _leaving(self, waiting: Waiting, desk: Desk, nodes: Nodes, parting: Parting) -> Leaving:

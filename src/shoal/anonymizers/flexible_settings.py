@@ -13,6 +13,7 @@ from shoal.schema import Categorical, Numeric, Schema
 
 LEAST: Final = 2
 _MOST: Final = 2**31 - 1
+_MANY: Final = 100
 Density = Mapping[str, Mapping[str, int]]
 
 
@@ -29,6 +30,7 @@ class FlexibleSettings:
     p_sparse: float | None
     k_s: int | None
     window: int
+    criteria: int
     density: Density
     root: bool
     compare: bool
@@ -41,7 +43,8 @@ class FlexibleSettings:
             "ontology": {name: concepts.to_dict() for name, concepts in sorted(self.concepts.items())},
             "k": self.k, "sparse": self.sparse if self.sparse == "auto" else list(self.sparse),
             "threshold": self.threshold, "floor": self.floor, "p_sparse": self.p_sparse, "k_s": self.k_s,
-            "window": self.window, "density": {name: dict(table) for name, table in self.density.items()},
+            "window": self.window, "criteria": self.criteria,
+            "density": {name: dict(table) for name, table in self.density.items()},
             "root": self.root, "compare": self.compare, "remember": self.remember,
         }  # fmt: skip
 
@@ -126,7 +129,12 @@ def _attribute(ontology: Any, column: str) -> Concepts | None:
 def _number_problems(given: Mapping[str, Any]) -> list[str]:
     found = [
         f"{name}: must be a whole number from {least:,} to {most:,}"
-        for name, least, most in (("k", LEAST, _MOST), ("window", 1, _MOST), ("remember", 1, _MOST))
+        for name, least, most in (
+            ("k", LEAST, _MOST),
+            ("window", 1, _MOST),
+            ("remember", 1, _MOST),
+            ("criteria", 1, _MANY),
+        )
         if not _is_whole(given[name], least, most)
     ]
     most = given["k"] if _is_whole(given["k"], LEAST, _MOST) else _MOST

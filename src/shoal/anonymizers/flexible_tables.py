@@ -8,16 +8,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.kernels.flexible_groups import ENTRIES, GROUPS_META, NO_ENTRY, Groups, place_groups
+from shoal.kernels.flexible_groups import ENTRIES, GROUPS_META, NO_ENTRY, NONE, Groups, place_groups
 
 _FIRST: Final = 64
-_ARRAYS: Final = ("counts", "criteria", "used", "numbers")
+_COUNTS: Final = ("counts", "used", "numbers")
+_ARRAYS: Final = ("keys", "criteria", *_COUNTS)
 
 
 class GroupTable:
     """Groups by their labels. Groups used least recently are forgotten first: then rows join them no more."""
 
-    def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int) -> None:
+    def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int, criteria: int = 1) -> None:
+        self._criteria = criteria
         self._remember = remember
         self._width = width
         self._seed = seed
@@ -27,7 +29,8 @@ class GroupTable:
         return Groups(
             slots=np.full(2 * capacity, NO_ENTRY, dtype=np.int64),
             keys=np.zeros((capacity, self._width), dtype=np.int64),
-            **{name: np.zeros(capacity, dtype=np.int64) for name in _ARRAYS},
+            criteria=np.full((capacity, self._criteria), NONE, dtype=np.int64),
+            **{name: np.zeros(capacity, dtype=np.int64) for name in _COUNTS},
             seed=self._seed,
             meta=np.zeros(GROUPS_META, dtype=np.int64) if meta is None else meta,
         )
@@ -63,7 +66,6 @@ class GroupTable:
     def _refill(self, capacity: int, kept: npt.NDArray[np.int64]) -> None:
         old = self.groups
         new = self._made(capacity, old.meta)
-        new.keys[: len(kept)] = old.keys[kept]
         for name in _ARRAYS:
             getattr(new, name)[: len(kept)] = getattr(old, name)[kept]
         new.meta[ENTRIES] = len(kept)
@@ -73,7 +75,7 @@ class GroupTable:
     def dump(self) -> dict[str, npt.NDArray[Any]]:
         """The table as named arrays, however large it is."""
         count = len(self)
-        found = {name: getattr(self.groups, name)[:count].copy() for name in ("keys", *_ARRAYS)}
+        found = {name: getattr(self.groups, name)[:count].copy() for name in _ARRAYS}
         return {**found, "meta": self.groups.meta.copy()}
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -82,6 +84,6 @@ class GroupTable:
         while capacity < count:
             capacity *= 2
         self.groups = self._made(capacity, arrays["meta"].copy())
-        for name in ("keys", *_ARRAYS):
+        for name in _ARRAYS:
             getattr(self.groups, name)[:count] = arrays[name]
         place_groups(self.groups)

@@ -67,13 +67,15 @@ class _Judge:
         check_values(self.attributes, self.release.broken, notes)
         if not promise.root:
             check_root(self.attributes, notes)
-        claims = [] if self.trace is None else read_claims(self.trace.claims, notes)
+        claims = [] if self.trace is None else read_claims(self.trace.claims)
         usable = self.usable if self.has_truth else None
         k = row_k(promise, self.attributes, np.arange(len(self.truth)))
         records = Records(self.person, self.usable, k) if self.has_truth else None
         calibration = calibrate(promise, self.attributes, records, claims, notes)
         check_claims(claims, promise, calibration, notes)
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
+        if trace is not None and not claims and (trace.k is None or trace.k_s is None):
+            notes.skip("What the run said of its own k and K_s was not compared: the trace does not tell.")
         if trace is not None and records is not None:
             check_pending(promise, self.attributes, trace, records, notes)
         row = trace.row if trace is not None and trace.is_linked and self.has_truth else None

@@ -31,7 +31,7 @@ def check_root(attributes: Sequence[Attribute], notes: Notes) -> None:
     ranges = [attribute.at_root for attribute in attributes if isinstance(attribute, Spans)]
     root, whole = (np.logical_or.reduce([nowhere, *marked]) for marked in (labels, ranges))
     notes.violation("root-label", "A root label left although the policy forbids it.", rows=root)
-    notes.warning("whole-domain", "A range that is the whole domain left: it says nothing.", rows=whole)
+    notes.violation("whole-domain", "A range that is the whole domain left although the policy forbids it.", rows=whole)
 
 
 def measure_loss(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:

@@ -100,7 +100,7 @@ def _clock(step: float, cells: float) -> list[int]:
     found = [1]
     for seconds in _CLOCK:
         size = round(seconds / step)
-        if size > found[-1] and size % found[-1] == 0 and math.isclose(size * step, seconds):
+        if found[-1] < size < cells and size % found[-1] == 0 and math.isclose(size * step, seconds):
             found.append(size)
     return [*found, *_doubled(found[-1], cells)]
 

@@ -75,12 +75,22 @@ def keep_group(groups, key, people):
         groups.slots[slot] = entry
         copy_run(key, 0, len(key), groups.keys[entry], 0)
         groups.counts[entry] = 0
-        groups.criteria[entry] = NONE
+        groups.criteria[entry, :] = NONE
         groups.numbers[entry] = groups.meta[NUMBERS]
         groups.meta[NUMBERS] += 1
     groups.counts[entry] = max(groups.counts[entry], people)
     groups.used[entry] = groups.meta[ROUND]
     return entry
+
+
+@piece
+def keep_criterion(groups, entry, label):
+    """Note a common criterion that a group has shown, where there is room for one more."""
+    for i in range(groups.criteria.shape[1]):
+        if groups.criteria[entry, i] == NONE:
+            groups.criteria[entry, i] = label
+        if groups.criteria[entry, i] == label:
+            return
 
 
 @kernel

@@ -55,6 +55,8 @@ class Desk(NamedTuple):
     """By sparse attribute and row: whether the label is the block's common criterion."""
     sort_keys: np.ndarray
     sort_rows: np.ndarray
+    shown: np.ndarray
+    """Common criteria of the block at hand: those it has shown, then those just chosen, NONE where there is room."""
     bounds: np.ndarray
     """Ends of the segments of the block at hand, before and after an attribute was labelled: two rows."""
     key: np.ndarray
@@ -181,31 +183,62 @@ def _climb(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s
 
 
 @piece
-def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
-    """Give the one label that covers most of what is left; return how many rows it covered.
+def _start_criteria(groups, desk, prefix):
+    """Take up the criteria that a block has shown."""
+    for i in range(len(desk.shown)):
+        desk.shown[i] = NONE if prefix == NO_ENTRY else groups.criteria[prefix, i]
 
-    A block keeps the criterion it has once shown.
+
+@piece
+def _may_show(desk, label):
+    """Whether a label is a criterion of the block, or may become one."""
+    for i in range(len(desk.shown)):
+        if desk.shown[i] in (NONE, label):
+            return True
+    return False
+
+
+@piece
+def _show(desk, label):
+    """Make a label a criterion of the block."""
+    for i in range(len(desk.shown)):
+        if desk.shown[i] == NONE:
+            desk.shown[i] = label
+        if desk.shown[i] == label:
+            return
+
+
+@piece
+def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
+    """Give the label that covers most of what is left; return how many rows it covered.
+
+    A block shows a fixed number of criteria, and keeps those it has once shown.
     """
     present = _list_rows(labels, desk, values, s, begin, end, 1)
-    known = NONE if prefix == NO_ENTRY else groups.criteria[prefix]
     best, most = NONE, 0
     for i in range(present):
         label = labels.by_rank[desk.present[i]]
-        if known not in (NONE, label):
+        if not _may_show(desk, label):
             continue
         people, records = _listed_people(desk, persons, s, label)
         if people < k_s and not (people and _published(groups, desk, at, label, prefix, k_s)):
             continue
         if records > most or (records == most and labels.rank[label] < labels.rank[best]):
             best, most = label, records
-    given = _give(desk, s, best, 1) if best != NONE else 0
+    given = 0
+    if best != NONE:
+        given = _give(desk, s, best, 1)
+        _show(desk, best)
     _clear_lists(labels, desk, present)
     return given
 
 
 @piece
-def _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s):
-    """Give what is left the root label, where it may leave and enough people get it."""
+def _give_root(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
+    """Give what is left the root label, where it may leave and enough people get it.
+
+    No value, which is the label after the root, lies under nothing but itself.
+    """
     root = labels.roots[s]
     if root == NONE:
         return
@@ -213,13 +246,14 @@ def _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s):
     people = 0
     for i in range(begin, end):
         row = desk.block[i]
-        if desk.given[s, row] == NONE and desk.seen[persons[row]] != desk.tick[0]:
+        is_left = desk.given[s, row] == NONE and values[s, row] != root + 1
+        if is_left and desk.seen[persons[row]] != desk.tick[0]:
             desk.seen[persons[row]] = desk.tick[0]
             people += 1
     if people >= k_s or (people and _published(groups, desk, at, root, prefix, k_s)):
         for i in range(begin, end):
             row = desk.block[i]
-            if desk.given[s, row] == NONE:
+            if desk.given[s, row] == NONE and values[s, row] != root + 1:
                 desk.given[s, row] = root
                 desk.common[s, row] = 0
 
@@ -260,10 +294,12 @@ def label_block(groups, labels, desk, values, persons, wide, count, k, criteria)
             prefix = find_group(groups, desk.key)
             at = wide + s
             left = _climb(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
-            if left and criteria:
-                left -= _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
+            _start_criteria(groups, desk, prefix)
+            for _ in range(criteria):
+                if left:
+                    left -= _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
             if left:
-                _give_root(groups, labels, desk, persons, s, at, begin, end, prefix, k_s)
+                _give_root(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s)
             first = out
             out = _gather(desk, s, begin, end, out)
             for i in range(first + 1, out + 1):

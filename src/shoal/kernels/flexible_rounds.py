@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.flexible_groups import NO_ENTRY, NONE, ROUND, find_group, keep_group
+from shoal.kernels.flexible_groups import NO_ENTRY, NONE, ROUND, find_group, keep_criterion, keep_group
 from shoal.kernels.flexible_labels import END, label_block, people_in
 from shoal.kernels.flexible_sorting import copy_run, sort_rows
 
@@ -343,7 +343,7 @@ def _note_groups(groups, waiting, desk, parting, node, got, people):
             prefix = find_group(groups, desk.key)
             for j in range(first, i):
                 if desk.common[s, desk.block[j]]:
-                    groups.criteria[prefix] = desk.given[s, desk.block[j]]
+                    keep_criterion(groups, prefix, desk.given[s, desk.block[j]])
             _note_labels(groups, waiting, desk, parting, wide, s, first, i)
             first = i
         desk.key[wide:] = NONE

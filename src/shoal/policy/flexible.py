@@ -72,6 +72,7 @@ class FlexibleSection(MethodSection):
     k_s: Crowd | None = None
     floor: Share = 0.05
     window: Count = 10_000
+    criteria: Annotated[int, Field(ge=1, le=100)] = 1
     density: dict[str, dict[str, Crowd]] = Field(default_factory=dict)
     root: bool = False
     compare: bool = True

@@ -34,7 +34,7 @@ _SECOND_DEVICE: Final = 0.08
 """Share of people who measure with two phones."""
 _POPULARITY, _FIRST_RANK = 1.1, 7.0
 """Exponent of the power law of models, and the rank it starts from: the first has about 4 in 100."""
-_TOO_PLAIN, _PLAIN = "Series 30+", "feature phone"
+_TOO_PLAIN, _PLAIN = "Series 30+", "feature phone system"
 """Labels of phones that cannot measure anything, and of those without 5G."""
 
 _HOME, _WORK, _SPOTS = 0, 1, 5

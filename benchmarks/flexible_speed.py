@@ -1,0 +1,128 @@
+"""Flexible k-anonymity of a made-up campaign of measurements: rows a second, memory, loss, and how they grow.
+
+python -m benchmarks.flexible_speed                     # all tables
+python -m benchmarks.flexible_speed records --records 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
+from shoal.studies.campaign import campaign_places, make_campaign
+
+NETWORKS = Hierarchy.from_nested({"any network": {"mobile": ["2G", "3G", "4G", "5G"], "fixed": ["Wi-Fi"]}})
+SETTING: dict[str, Any] = {"records": 200_000, "people": 10_000, "k": 6, "window": 10_000, "columns": 4, "values": 0,
+                           "criteria": 1}  # fmt: skip
+GROWTH: dict[str, tuple[Any, ...]] = {
+    "records": (10_000, 30_000, 100_000, 300_000, 1_000_000),
+    "window": (1_000, 3_000, 10_000, 30_000, 100_000),
+    "k": (3, 6, 12, 25, 50),
+    "columns": (2, 3, 4, 5, 6),
+    "values": (446, 5_000, 50_000),
+    "people": (1_000, 10_000, 100_000),
+    "criteria": (1, 2, 3, 5),
+}
+BATCH = 65_536
+
+
+def roles_of(table: pa.Table, columns: int) -> list[Numeric | Categorical]:
+    """The device, and so many other quasi-identifiers."""
+    first, last = (moment.timestamp() for moment in (table["time"][0].as_py(), table["time"][-1].as_py()))
+    providers = sorted(set(table["provider"].to_pylist()))
+    roles = [
+        Categorical("device"),
+        Categorical("place", campaign_places()),
+        Categorical("network", NETWORKS),
+        Numeric("time", low=first // 86400 * 86400, high=last // 86400 * 86400 + 86400),
+        Categorical("provider", Hierarchy.flat(providers, root="any provider")),
+        Numeric("latency_ms", low=0, high=5000, grid=50, outside="clamp"),
+    ]
+    return roles[:columns]
+
+
+def with_devices(table: pa.Table, values: int) -> tuple[pa.Table, Ontology]:
+    """The devices that come with shoal, or so many made-up ones of 50 brands and 3 systems."""
+    if not values:
+        return table, Ontology.devices()
+    known = {name: at for at, name in enumerate(Ontology.devices().attribute("device").values)}
+    # A prime step spreads the usual devices over the list.
+    names = [f"model {known[name] * 7919 % values}" for name in table["device"].to_pylist()]
+    rows = [
+        {"model": f"model {at}", "family": f"family {at // 8}", "brand": f"brand {at % 50}", "os": f"os {at % 50 % 3}"}
+        for at in range(values)
+    ]
+    ontology = Ontology.from_table(
+        rows, value="model", is_a=["family", "brand"], properties=["os"], tag="sparse", attribute="device"
+    )
+    return table.set_column(table.schema.get_field_index("device"), "device", pa.array(names)), ontology
+
+
+def measure(records: int, people: int, k: int, window: int, columns: int, values: int, criteria: int) -> dict[str, Any]:
+    """One run; what compiles, compiles before."""
+    table, ontology = with_devices(make_campaign(people, records, seed=0), values)
+    schema = Schema(person="maid", time="time", quasi=roles_of(table, columns), carry=["mbps_down"])
+    warm = FlexibleK(schema, ontology, k=2, window=50)
+    warm.push_batch(table.slice(0, 200))
+    warm.flush()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    flexible = FlexibleK(schema, ontology, k=k, window=window, criteria=criteria)
+    begun, worked = time.perf_counter(), time.process_time()
+    for start in range(0, records, BATCH):
+        flexible.push_batch(table.slice(start, BATCH))
+    flexible.flush()
+    seconds = time.perf_counter() - begun
+    counts, metrics = flexible.counts, flexible.metrics
+    assert flexible.frozen is not None
+    return {
+        "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values, "criteria": criteria,
+        "seconds": seconds, "worked": time.process_time() - worked, "per_second": records / seconds,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before,
+        "tables": flexible.state_bytes / 2**20, "k_s": flexible.frozen.k_s[k], "loss": metrics["loss"],
+        "pending": counts["held"],
+    }  # fmt: skip
+
+
+def measure_apart(**setting: Any) -> dict[str, Any]:
+    """The same in a process of its own: the peak of memory is a process's."""
+    script = f"import json; from benchmarks.flexible_speed import measure; print(json.dumps(measure(**{setting!r})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def show(name: str, steps: tuple[Any, ...], setting: dict[str, Any]) -> None:
+    """Print one table."""
+    columns = ("seconds", "worked", "per_second", "megabytes", "tables", "k_s", "loss", "pending")
+    print(f"{name:>10s}" + "".join(f"{column:>12s}" for column in columns))
+    for step in steps:
+        chosen = {**setting, name: step}
+        if name == "values" and step == 446:
+            chosen["values"] = 0
+        found = measure_apart(**chosen)
+        numbers = "".join(f"{found[column]:>12,.{3 if column == 'loss' else 1}f}" for column in columns)
+        print(f"{step:>10,}{numbers}", flush=True)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=[*GROWTH])
+    parser.add_argument("--records", type=int, help="only so many records")
+    given = parser.parse_args()
+    print(SETTING)
+    for name, steps in GROWTH.items():
+        if given.what in (None, name):
+            show(name, (given.records,) if given.records and name == "records" else steps, SETTING)
+
+
+if __name__ == "__main__":
+    main()
