@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import stat
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 import pytest
 
 from shoal.errors import InputError, PolicyError, StoreError, VaultError
@@ -101,6 +104,45 @@ def test_records_that_keep_arriving(make_scene):
     assert [done.read for done in passes] == [100, 50, 50, 0]
     assert sum(done.published for done in passes) + scene.sanitizer().status()["suppressed"] == 200
     assert len(set(scene.serials())) == len(scene.serials())
+
+
+def test_files_that_are_not_there_yet(scene):
+    with pytest.raises(InputError, match="no file matches"):
+        scene.run()
+    assert scene.run(whole_lines=True).read == 0
+    (scene.folder / "in-1.csv").write_text("account,im")
+    assert scene.run(whole_lines=True).read == 0
+    scene.write("in-1.csv", FIRST[:50])
+    assert scene.run(whole_lines=True).read == 50
+
+
+def test_a_file_in_which_nothing_can_be_used(scene):
+    scene.write("in-1.csv", ["a,b", ",,," + FIRST[0].split(",", 3)[3]])
+    summary = scene.run()
+    assert (summary.read, summary.dead, summary.published) == (2, 2, 0)
+    scene.write("in-2.csv", FIRST[:100])
+    assert scene.run().read == 100
+    assert scene.serials() == list(range(100))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv.gz"])
+def test_other_formats(scene, kind):
+    scene.write("all.csv", FIRST)
+    table = arrow_csv.read_csv(scene.folder / "all.csv")
+    path = scene.folder / f"in-1.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "csv.gz":
+        path.write_bytes(gzip.compress((scene.folder / "all.csv").read_bytes()))
+    else:
+        path.write_text("".join(json.dumps(row, default=str) + "\n" for row in table.to_pylist()))
+    (scene.folder / "all.csv").unlink()
+    text = scene.policy.read_text().replace("in-*.csv", f"in-*.{kind}")
+    scene.policy.write_text(text.replace('kind = "csv"', f'kind = "{kind.removesuffix(".gz")}"', 1))
+    summary = scene.run()
+    assert summary.status["audit"] == "passed"
+    assert scene.serials() == list(range(200))
+    assert scene.run().read == 0
 
 
 def test_a_last_line_without_an_end_is_a_record_and_must_not_grow(scene):
@@ -285,6 +327,16 @@ def test_stopped_while_clearing(scene, step):
         process.clear(now=1000.0 + WEEK)
     assert scene.sanitizer().clear(now=1000.0 + WEEK) == 1
     assert list(scene.folder.glob("*.run-*.key")) == []
+
+
+def test_a_key_without_rows_goes_with_the_next_clearing(scene):
+    scene.write("in-1.csv", FIRST)
+    with pytest.raises(Died):
+        scene.run("run-key")
+    (stray,) = scene.folder.glob("*.run-*.key")
+    scene.run(now=1000.0)
+    assert not stray.exists()
+    assert len(list(scene.folder.glob("*.run-*.key"))) == 1
 
 
 # ---- stores that do not fit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import escape
 from typing import Final
 
 from shoal.errors import StoreError, VaultError
@@ -14,6 +15,7 @@ _SAMPLED: Final = slice(64, 128)
 
 def clear(house: House, now_ns: int, consumed: int) -> list[str]:
     """Clear the runs whose time has come; give their names. A crash on the way is made good by the next call."""
+    _destroy_strays(house)
     cleared = []
     for run, made in house.temporary.execute(f"SELECT run, made FROM {RUNS.name} ORDER BY run"):
         waiting = house.temporary.count(TEMPORARY, "run = ? AND batch > ?", (run, consumed))
@@ -21,6 +23,15 @@ def clear(house: House, now_ns: int, consumed: int) -> list[str]:
             _clear_run(house, str(run))
             cleared.append(str(run))
     return cleared
+
+
+def _destroy_strays(house: House) -> None:
+    """Keys of runs that died before they had any rows; nobody else is at work while this process is."""
+    known = {str(run) for (run,) in house.temporary.execute(f"SELECT run FROM {RUNS.name}")}
+    for path in house.sealed.parent.glob(f"{escape(house.sealed.name)}.run-*.key*"):
+        run = path.name.removeprefix(f"{house.sealed.name}.run-").partition(".")[0]
+        if run not in known or path.suffix == ".tmp":
+            destroy_run_key(path)
 
 
 def _clear_run(house: House, run: str) -> None:

@@ -88,9 +88,19 @@ class Intake:
         self._whole_lines = whole_lines
         before = self.progress.arrived
         kind = self._policy.source.kind
-        for file, seen in self._sources.unread(make_files(self._policy), kind):
+        for file, seen in self._sources.unread(self._files(), kind):
             self._read_file(file, seen, tell)
         return self.progress.arrived - before
+
+    def _files(self) -> list[InputFile]:
+        """What there is; while files are waited for, a pattern or folder may have none yet."""
+        try:
+            return make_files(self._policy)
+        except InputError:
+            places = self._policy.source.path
+            if self._whole_lines and all(place.is_pattern or place.is_folder for place in places):
+                return []
+            raise
 
     def _read_file(self, file: InputFile, seen: Seen, tell: Callable[[int], None]) -> None:
         is_partial = self._whole_lines and self._policy.source.kind in ("csv", "jsonl") and not _is_compressed(file)
@@ -102,6 +112,8 @@ class Intake:
             for decoded in self._batches(decoder, seen):
                 self._take(file, seen, decoded)
                 tell(self.progress.arrived)
+        if self._policy.source.kind in ("csv", "jsonl") and not _is_compressed(file):
+            size = max(size, (seen.position or {}).get("byte", 0))  # it may have grown while it was read
         if size != seen.size:
             mark_read(file, seen, size)
             with self._house.internal.transaction():
