@@ -30,6 +30,7 @@ from shoal.vault.tags import as_blocks
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _BINS = 32
+_NEAREST = (1, 2, 3, 5, 8)
 _HOUR_NS = 3_600_000_000_000
 
 
@@ -160,6 +161,7 @@ def features(data: pa.Table, ids: Names, normals: Sequence[Normal], time: str | 
         found[f"{name}: how often"] = _counts(code)
         found[f"{name}: different ones of id"] = _distinct(person, code)
         found[f"{name}: people with it"] = _distinct(code, person)
+    found |= _neighbours(data, codes, {own.name for own in normals})
     for first, second in combinations(codes, 2):
         found[f"{first} + {second}: how often"] = _counts(codes[first] * (codes[second].max() + 1) + codes[second])
     if time is not None:
@@ -182,6 +184,34 @@ def _distinct(of: Ints, what: Ints) -> Floats:
     """How many different `what` go with each `of`."""
     pairs = np.unique(of * (what.max() + 1) + what) // (what.max() + 1)
     return np.bincount(pairs, minlength=of.max() + 1)[of].astype(np.float64)
+
+
+def _neighbours(data: pa.Table, codes: dict[str, Ints], normal: set[str]) -> dict[str, Floats]:
+    """How near the nearest records are that agree in the texts: copies lie around what they were copied from."""
+    others = [name for name in data.schema.names if name not in normal]
+    points = [_spread(column_of(data, name)) for name in others if is_number(data.schema.field(name).type)]
+    alike = np.zeros(len(data), dtype=np.int64)
+    for name in others:
+        if not is_number(data.schema.field(name).type):
+            alike = np.unique(alike * (codes[name].max() + 1) + codes[name], return_inverse=True)[1]
+    if not points:
+        return {}
+    x = np.stack(points, axis=1)
+    found = {f"distance to neighbour {at}": np.full(len(x), 10.0) for at in _NEAREST}
+    for value in np.unique(alike):
+        rows = np.flatnonzero(alike == value)
+        for part in np.array_split(rows, max(1, len(rows) // 1000)):
+            far = np.sort(np.sqrt(((x[part][:, None] - x[rows][None]) ** 2).sum(axis=2)), axis=1)
+            for at in _NEAREST:
+                if at < far.shape[1]:
+                    found[f"distance to neighbour {at}"][part] = far[:, at]
+    return found
+
+
+def _spread(column: pa.Array) -> Floats:
+    values = numbers(column)[0].astype(np.float64)
+    values = np.log(values) if values.min() > 0 else values
+    return (values - values.mean()) / (values.std() or 1.0)
 
 
 def _gaps(seconds: Floats, person: Ints, kinds: dict[str, Ints]) -> dict[str, Floats]:

@@ -15,6 +15,7 @@ _STAYS: Final = 0.1
 """A column stays with a person if at most so many further records bring a further value."""
 _LITTLE: Final = 0.02
 _ENOUGH: Final = 2
+_FEW_LIKE: Final = 5
 Ints = npt.NDArray[np.int64]
 
 
@@ -70,7 +71,9 @@ class Pool:
         self._weights = self._told_by([name for name in others if name not in self.staying])
         self._main = codes[int(self._weights.argmax())] if len(codes) else np.zeros(len(owners), dtype=np.int64)
         self._mains = int(self._main.max(initial=-1)) + 1
-        self._by_both = Index(self._profile * self._mains + self._main, profiles * self._mains, draw)
+        self._both = self._profile * self._mains + self._main
+        self._by_both = Index(self._both, profiles * self._mains, draw)
+        self._by_main = Index(self._main, self._mains)
 
     def _told_by(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """How much of the spread of numbers each categorical normal column explains: the network that of the speed."""
@@ -108,6 +111,20 @@ class Pool:
         is_there = self._by_both.counts[both] >= _ENOUGH
         made[is_there] = self._by_both.turn(both[is_there], turns[is_there])
         return made
+
+    def one_there(self, rows: Ints, draw: np.random.Generator) -> Ints:
+        """Any record that agrees with each of these in what tells most."""
+        return self._by_main.draw(self._main[rows], draw)
+
+    def means(self, values: npt.NDArray[np.float64], is_there: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """Means of numbers over like records that agree in what tells most; of all that agree where those are few."""
+        weight = is_there.astype(np.float64)
+        found = np.zeros(len(values))
+        for code, least in ((self._main, 1), (self._both, _FEW_LIKE)):
+            counts = np.bincount(code, weights=weight)
+            sums = np.bincount(code, weights=values * weight)
+            found = np.where(counts[code] >= least, (sums / np.maximum(counts, 1.0))[code], found)
+        return found
 
     def plenty(self, people: Ints, rows: Ints) -> npt.NDArray[np.float64]:
         """How far there are as many records like these as people need."""

@@ -40,7 +40,9 @@ from shoal.vault.tags import Blocks, as_blocks, one_way
 
 CANDIDATES: Final = 6
 BLUR: Final = 0.05
-"""How far a number is blurred, as a share of the spread of its column."""
+"""How far a number of a twin is blurred, as a share of the spread of its column."""
+MOVED: Final = 0.6
+"""How much of the spread of a number comes from others than the record it is taken from."""
 _FEW: Final = 12
 """A number with no more values than this is a code, and is not blurred."""
 _TRIES: Final = 4
@@ -217,12 +219,12 @@ class DecoyMaker:
     ) -> tuple[pa.Table, int]:
         by_name = {normal.name: normal for normal in self._normals}
         shadows = who[rows] * self._shadows + shadow
+        pair = pool.one_there(sources, self._draw), pool.one_there(sources, self._draw)
         columns: dict[str, pa.Array] = {}
         for field in data.schema:
             normal = by_name.get(field.name)
             if normal is None:
-                stays_with = field.name in pool.staying
-                columns[field.name] = self._borrowed(column_of(pool.records, field.name), sources, is_kept=stays_with)
+                columns[field.name] = self._borrowed(field.name, sources, pair, pool)
             elif normal.grid is None or not is_number(field.type):
                 columns[field.name] = column_of(data, field.name).take(pa.array(rows))
             else:
@@ -230,26 +232,37 @@ class DecoyMaker:
         made = pa.table(columns, schema=data.schema)
         return self._without_twins(data, made, rows)
 
-    def _borrowed(self, column: pa.Array, sources: Ints, *, is_kept: bool) -> pa.Array:
-        """Values of other records; numbers that change are blurred, or each would be there more than once."""
+    def _borrowed(self, name: str, sources: Ints, pair: tuple[Ints, Ints], pool: Pool) -> pa.Array:
+        """Values of other records; numbers that change are moved, or decoys would lie around what they are made of.
+
+        They go a part of the way to the mean of their like, and on by the difference of two other records of the same
+        place, the same two in all columns: spread and what hangs together stay as they are.
+        """
+        column = column_of(pool.records, name)
         kind = column.type
-        if is_kept or not is_number(kind) or pa.types.is_timestamp(kind) or len(column.unique()) <= _FEW:
+        is_kept = name in pool.staying or len(column.unique()) <= _FEW
+        if is_kept or not is_number(kind) or pa.types.is_timestamp(kind):
             return column.take(pa.array(sources))
         real, is_there = numbers(column)
-        values = real[sources]
-        return as_column(self._blurred(values, real[is_there]), is_there[sources], kind)
+        is_log = bool(real[is_there].min(initial=1) > 0)
+        values = np.log(np.where(is_there, real, 1)) if is_log else real.astype(np.float64)
+        means = pool.means(values, is_there)
+        values = np.where(is_there, values, means)
+        first, second = pair
+        step = (values[first] - values[second]) / np.sqrt(2.0)
+        made = means[sources] + np.sqrt(1 - MOVED**2) * (values - means)[sources] + MOVED * step
+        made = _within(np.exp(made) if is_log else made, real[is_there])
+        return as_column(like(made, real), is_there[sources], kind)
 
     def _blurred(self, values: Any, real: Any) -> Any:
         if not len(real):
             return values
         noise = self._draw.standard_normal(len(values)) * BLUR
-        low, high = real.min(), real.max()
-        if low > 0:
+        if real.min() > 0:
             made = values * np.exp(noise * (np.log(real).std() or 1.0))
         else:
             made = values + noise * (real.std() or 1.0)
-        made = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
-        return like(np.clip(made, low, high), real)
+        return like(_within(made, real), real)
 
     def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints) -> pa.Array:
         """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last."""
@@ -296,6 +309,13 @@ def _listed(names: Names) -> list[bytes]:
     """Names as they are: NumPy drops zero bytes at the end."""
     data = names.tobytes()
     return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+
+def _within(made: Any, real: Any) -> Any:
+    """Numbers brought back between the least and the greatest, as in a mirror."""
+    low, high = real.min(initial=np.inf), real.max(initial=-np.inf)
+    back = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
+    return np.clip(back, low, high)
 
 
 def _same(made: pa.Table, data: pa.Table) -> npt.NDArray[np.bool_]:
