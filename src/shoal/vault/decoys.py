@@ -313,7 +313,9 @@ def _listed(names: Names) -> list[bytes]:
 
 def _within(made: Any, real: Any) -> Any:
     """Numbers brought back between the least and the greatest, as in a mirror."""
-    low, high = real.min(initial=np.inf), real.max(initial=-np.inf)
+    if not len(real):
+        return made
+    low, high = float(real.min()), float(real.max())
     back = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
     return np.clip(back, low, high)
 
