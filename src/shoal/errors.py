@@ -7,7 +7,8 @@
         │   └── TruncatedInput   it broke off; everything before that was used
         ├── OutputError    a sink cannot be written
         ├── CheckpointError      a checkpoint is torn, altered or belongs to something else
-        └── VaultError     a key file is missing, too short or does not open what it should
+        ├── VaultError     a key file is missing, too short or does not open what it should
+        └── StoreError     a store cannot be used, or a newer version made it
 
 A message names the file, the row and the column, and says what to do. It never holds a value of a person.
 """
@@ -55,3 +56,7 @@ class CheckpointError(RunError):
 
 class VaultError(RunError):
     """A key is missing or too short, or it does not open what it should."""
+
+
+class StoreError(RunError):
+    """A store cannot be used, is of a newer version, or belongs to another policy or key."""

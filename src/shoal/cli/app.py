@@ -16,6 +16,7 @@ from shoal.cli.doctor import doctor
 from shoal.cli.ontology import ontology
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
+from shoal.cli.sanitize import sanitize
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -25,6 +26,7 @@ app = App(
     help_format="plaintext",
 )
 app.command(run)
+app.command(sanitize)
 app.command(doctor)
 app.command(audit)
 app.command(ontology)

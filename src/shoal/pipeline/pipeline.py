@@ -43,6 +43,7 @@ class Pipeline:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        policy.sink  # noqa: B018 - a policy without one is for another command; say so before anything is made
 
     @classmethod
     def from_policy(cls, path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Self:

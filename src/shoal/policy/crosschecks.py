@@ -11,6 +11,7 @@ from shoal.policy.fields import STANDARD, Location, locate
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import METHODS
 from shoal.policy.overlaps import Use, overlap_problems
+from shoal.policy.sanitize import sanitize_places
 from shoal.policy.sentences import key_path
 
 Table = Mapping[str, Any]
@@ -151,6 +152,7 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
     if sinks and "path" not in part(table, "dead_letters"):
         place = default_dead_letters(sinks[0].place)
         private.append(Use(f"[dead_letters] path (by default {place.text})", place))
+    private += [Use(key, place) for key, place in sanitize_places(table, folder)]
     method = _method(table)
     for ending in method.beside_sink() if sinks and method and not sinks[0].place.is_standard else ():
         place = beside(sinks[0].place, ending)

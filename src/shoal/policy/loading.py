@@ -40,6 +40,7 @@ from shoal.policy.models import (
     TraceSection,
 )
 from shoal.policy.ontologies import build_concepts
+from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
 from shoal.policy.sentences import key_path, nearest, one_of, sentences
 from shoal.policy.stream import StreamSection
 
@@ -63,6 +64,7 @@ _RULES: Final = {
     "trace": _Rule({"": TraceSection}),
     "dead_letters": _Rule({"": DeadLettersSection}),
     "checkpoint": _Rule({"": CheckpointSection}),
+    "sanitize": _Rule({"": SanitizeSection}),
 }
 
 
@@ -84,12 +86,13 @@ def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, fil
     base = Path(folder).absolute() if folder is not None else Path.cwd()
     clean, problems = without_secrets(table)
     problems += _unknown_sections(clean)
-    clean = with_stream(clean)
+    clean = with_maid(with_stream(clean))
     sections = {name: _section(name, rule, clean, base, problems) for name, rule in _RULES.items()}
     hierarchies = _hierarchies(clean, base, problems)
     problems += stream_problems(clean)
     problems += column_problems(clean)
     problems += resume_problems(clean)
+    problems += sanitize_problems(clean)
     problems += place_problems(clean, folder=base, file=file)
     if problems:
         raise PolicyError(problems)
@@ -136,7 +139,7 @@ def _unknown_sections(table: Table) -> list[str]:
 
 def _section(name: str, rule: _Rule, table: Table, folder: Path, problems: list[str]) -> Section | None:
     if name not in table:
-        if rule.is_needed:
+        if rule.is_needed and not (name == "sink" and "sanitize" in table):
             problems.append(f"[{name}]: is missing; add this section")
         return None
     content = table[name]
@@ -192,15 +195,17 @@ def _built(steps: KeyPath, described: object, folder: Path) -> Hierarchy | Conce
 def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy | Concepts], file: Path | None) -> Policy:
     dead = sections["dead_letters"] or DeadLettersSection()
     method = sections["anonymize"]
-    where = dead.path or default_dead_letters(sections["sink"].path)
+    sanitize = sections["sanitize"]
+    where = dead.path or default_dead_letters(sanitize.sealed if sanitize else sections["sink"].path)
     return Policy(
         stream=sections["stream"],
         source=sections["source"],
         anonymize=method,
-        sink=sections["sink"],
+        written_sink=sections["sink"],
         dead_letters=DeadLetters(where, dead.keep_rows),
         trace=sections["trace"],
         checkpoint=sections["checkpoint"],
+        sanitize=sanitize,
         hierarchies={column: hierarchies[steps] for column, steps in method.hierarchy_keys().items()},
         warnings=tuple(f"[anonymize] {text}" for text in method.warnings()),
         file=file,

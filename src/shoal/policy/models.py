@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
+from shoal.errors import PolicyError
 from shoal.policy.fields import (
     Delimiter,
     Duration,
@@ -26,6 +27,7 @@ from shoal.policy.fields import (
     Words,
 )
 from shoal.policy.method_base import ColumnType, MethodSection
+from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.stream import StreamSection
 
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
@@ -127,22 +129,31 @@ class DeadLetters:
     keep_rows: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Policy:
     """A policy in which everything was checked; see :func:`shoal.policy.load_policy`."""
 
     stream: StreamSection
     source: FileSource
     anonymize: MethodSection
-    sink: FileSink
+    written_sink: FileSink | None
+    """As written; a policy with [sanitize] has none."""
     dead_letters: DeadLetters
     trace: TraceSection | None = None
     checkpoint: CheckpointSection | None = None
+    sanitize: SanitizeSection | None = None
     hierarchies: Mapping[str, Any] = field(default_factory=dict)
     """Hierarchies and ontologies of the columns that are generalized, read when the policy was."""
     warnings: tuple[str, ...] = ()
     """Sentences about what is allowed and rarely meant."""
     file: Path | None = None
+
+    @property
+    def sink(self) -> FileSink:
+        """Where rows go, unless the policy is one of the sanitization process."""
+        if self.written_sink is None:
+            raise PolicyError("[sink]: is missing; this policy has [sanitize], so run it with: shoal sanitize")
+        return self.written_sink
 
     def fingerprint(self, *sections: str) -> str:
         """A hash of what the policy says, hierarchies included; of some sections only, if named.
@@ -158,7 +169,7 @@ class Policy:
         return self.anonymize.parameters(self.stream, self.hierarchies)
 
     def _plain_section(self, name: str) -> Any:
-        section = _plain(getattr(self, name))
+        section = _plain(self.written_sink if name == "sink" else getattr(self, name))
         if name != "anonymize":
             return section
         # What a hierarchy holds counts, not how it is described.
@@ -166,7 +177,7 @@ class Policy:
         return {"method": _without_hierarchies(section), "hierarchies": trees}
 
 
-_SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "trace", "checkpoint")
+_SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "trace", "checkpoint", "sanitize")
 
 
 def _plain(value: Any) -> Any:

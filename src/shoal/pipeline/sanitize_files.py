@@ -1,0 +1,146 @@
+"""What of the source is new: files not seen before, and lines added to those seen."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+from shoal.errors import InputError
+from shoal.sources.files import InputFile
+
+_EDGE: Final = 1024 * 1024
+_GROWING: Final = ("csv", "jsonl")
+
+
+@dataclass
+class Seen:
+    """How far a file was read."""
+
+    position: dict[str, int] | None = None
+    records: int = 0
+    size: int = -1
+    """As it was when it was read to its end; -1 before that."""
+    head: str = ""
+    head_size: int = 0
+    """A hash of how it begins, and of how many bytes: they must not change."""
+    ended_in_line: bool = False
+
+
+@dataclass
+class Sources:
+    """All files read so far, as they are noted."""
+
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, noted: dict[str, Any]) -> Sources:
+        """From a note."""
+        return cls({name: Seen(**own) for name, own in noted.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a note."""
+        return {name: vars(own).copy() for name, own in self.seen.items()}
+
+    def unread(self, files: list[InputFile], kind: str) -> Iterator[tuple[InputFile, Seen]]:
+        """Files with something new in them, in order; InputError where one was changed instead of added to."""
+        for file in files:
+            own = self.seen.get(file.name)
+            if own is None:
+                own = self.seen[file.name] = Seen(head_size=min(file.size or 0, _EDGE))
+                own.head = _head(file, own.head_size)
+                yield file, own
+            elif own.size < 0 or (file.size or 0) != own.size:
+                _check_same(file, own, kind)
+                yield file, own
+
+
+def mark_read(file: InputFile, own: Seen, size: int) -> None:
+    """Note that a file was read to its end, where it had so many bytes."""
+    own.size = size
+    own.head_size = min(size, _EDGE)
+    own.head = _head(file, own.head_size)
+    own.ended_in_line = not _ends_with_line(file, size)
+
+
+class WholeLines:
+    """A file that somebody is still writing: what stands behind its last end of line is not there yet."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self.size = _last_line_end(file)
+
+    @property
+    def name(self) -> str:
+        """What people are shown."""
+        return self._file.name
+
+    def open(self) -> BinaryIO:
+        """The bytes up to the last end of line."""
+        return io.BufferedReader(_Limited(self._file.open(), self.size))
+
+    def open_seekable(self) -> Any:
+        """Formats that need it are not added to."""
+        return self._file.open_seekable()
+
+
+class _Limited(io.RawIOBase):
+    def __init__(self, raw: BinaryIO, size: int) -> None:
+        self._raw = raw
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._raw.read(min(len(buffer), self._left))
+        self._left -= len(part)
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _check_same(file: InputFile, own: Seen, kind: str) -> None:
+    size = file.size or 0
+    if own.size >= 0 and (kind not in _GROWING or size < own.size):
+        raise InputError(f"{file.name}: has changed since it was read; records come in new files, or as new lines")
+    if _head(file, own.head_size) != own.head:
+        raise InputError(f"{file.name}: has changed since it was read; put it back, or name the new one differently")
+    if kind in _GROWING and own.ended_in_line and _byte_at(file, own.size) not in (b"\n", b"\r", b""):
+        raise InputError(f"{file.name}: its last line was read and has grown since; end lines before they are read")
+
+
+def _head(file: InputFile, size: int) -> str:
+    assert file.path is not None, "standard input is refused by the policy"
+    with file.path.open("rb") as raw:
+        return hashlib.blake2b(raw.read(size), digest_size=16).hexdigest()
+
+
+def _byte_at(file: InputFile, at: int) -> bytes:
+    assert file.path is not None, "standard input is refused by the policy"
+    with file.path.open("rb") as raw:
+        raw.seek(at)
+        return raw.read(1)
+
+
+def _ends_with_line(file: InputFile, size: int) -> bool:
+    return size == 0 or _byte_at(file, size - 1) == b"\n"
+
+
+def _last_line_end(file: InputFile) -> int:
+    assert file.path is not None, "standard input is refused by the policy"
+    with file.path.open("rb") as raw:
+        end = raw.seek(0, io.SEEK_END)
+        while end > 0:  # from behind, a piece at a time
+            start = max(0, end - _EDGE)
+            raw.seek(start)
+            found = raw.read(end - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+    return 0

@@ -1,0 +1,1 @@
+"""Where the sanitization process keeps its records: one small interface, one database a file."""

@@ -1,0 +1,71 @@
+"""The process around flexible k-anonymity: nothing is dropped, what cannot leave yet waits for more people."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from tests.sanitize.scene import Died, lines
+from tests.sanitize.test_process import STEPS
+
+FIRST, SECOND = lines(30, 300, 1), lines(40, 300, 2, first=300)
+
+
+def test_what_is_read_is_published_or_pending(make_scene):
+    scene = make_scene(flexible=True)
+    scene.write("in-1.csv", FIRST)
+    first = scene.run()
+    assert first.status["suppressed"] == first.status["dead"] == 0
+    assert first.published + first.status["pending"] == 300
+    assert first.published > 0
+    assert first.status["pending"] > 0
+    assert first.status["audit"] == "passed"
+    early = scene.published().to_pylist()
+    scene.write("in-2.csv", SECOND)
+    second = scene.run()
+    assert first.published + second.published + second.status["pending"] == 600
+    assert second.status["audit"] == "passed"
+    serials = scene.serials()
+    assert len(set(serials)) == len(serials)
+    later = scene.published().to_pylist()
+    assert all(row in later for row in early)  # what was published stays as it was
+    assert set(serials) & set(range(300)) > {row["serial"] for row in early}  # some of the pending found their crowd
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_stopped_anywhere_and_started_again(tmp_path, make_scene, step):
+    scene = make_scene(flexible=True)
+    scene.write("in-1.csv", FIRST)
+    scene.write("in-2.csv", SECOND)
+    with pytest.raises(Died):
+        scene.run(step)
+    with suppress(Died):
+        scene.run(step, 2)
+    done = scene.run()
+    quiet = make_scene(folder=_made(tmp_path / "quiet"), flexible=True)
+    quiet.write("in-1.csv", FIRST)
+    quiet.write("in-2.csv", SECOND)
+    expected = quiet.run()
+    assert done.status["external"]["published"] == expected.published
+    assert done.status["pending"] == expected.status["pending"]
+    assert done.status["audit"] == "passed"
+    key = lambda row: row["serial"]  # noqa: E731
+    assert sorted(scene.published().to_pylist(), key=key) == sorted(quiet.published().to_pylist(), key=key)
+
+
+def _made(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_an_unknown_device_is_a_dead_letter(scene, tmp_path):
+    scene = type(scene)(tmp_path, flexible=True)
+    scene.write(
+        "in-1.csv", [*FIRST[:100], FIRST[100].replace("model", "toaster"), FIRST[101].replace(",hill,", ",moon,")]
+    )
+    summary = scene.run()
+    letters = (tmp_path / "pii.sealed.dead.jsonl").read_text()
+    assert '"row":101' in letters
+    assert "toaster" not in letters
+    assert summary.published + summary.status["pending"] + summary.dead == 102

@@ -1,0 +1,166 @@
+"""Decoys: enough of them, like real records, and nobody's twin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from benchmarks.decoys import NORMALS, PlainMemory, Trees, attack, auc, campaign, with_decoys
+
+from shoal.vault.cells import Normal, decimals_of, group, shifted
+from shoal.vault.decoys import DecoyMaker
+from shoal.vault.keys import Secret
+from shoal.vault.personal import as_names
+from shoal.vault.tags import as_blocks
+
+SECRET = Secret(b"a key of sixteen bytes")
+
+
+def make(data, who, normals, *, k=4, blend=True, seed=1, memory=None, large=()):
+    draw = np.random.default_rng(seed)
+    maker = DecoyMaker(normals, k=k, key=lambda purpose: SECRET.subkey(purpose), draw=draw, blend=blend)
+    persons = as_blocks(np.random.default_rng(7).bytes(16 * (max(who, default=0) + 1)))[np.array(who, dtype=int)]
+    return maker.make(
+        persons,
+        persons,
+        data,
+        memory or PlainMemory(data.schema),
+        lambda names: np.isin(names, np.array(large, np.int64)),
+    )
+
+
+def people_by_group(data, ids, normals):
+    found = defaultdict(set)
+    for number, person in zip(group(b"k" * 16, data, normals).of.tolist(), ids.tolist(), strict=True):
+        found[number].add(person)
+    return found
+
+
+@pytest.mark.parametrize("blend", [True, False])
+@pytest.mark.parametrize("batches", [1, 3])
+def test_every_group_has_k_people(blend, batches):
+    table, who = campaign(60, 900, seed=3)
+    data, ids, _, is_real = with_decoys(table, who, NORMALS, k=5, blend=blend, batches=batches, seed=3)
+    assert min(map(len, people_by_group(data, ids, NORMALS).values())) >= 5
+    assert is_real.sum() == 900
+    if blend:
+        assert len(is_real) == 5 * 900
+    else:
+        assert len(is_real) < 5 * 900
+
+
+def test_a_group_that_is_large_needs_none():
+    data = pa.table({"place": ["a"] * 4 + ["b"], "x": [1.5, 2.5, 3.5, 4.5, 5.5]})
+    normals = [Normal("place")]
+    made = make(data, [0, 1, 2, 3, 0], normals, blend=False)
+    assert made.data.column("place").to_pylist() == ["b"] * 3
+    assert len(set(as_names(made.persons).tolist())) == 3
+    again = make(data, [0, 1, 2, 3, 0], normals, blend=False, large=made.groups.tolist())
+    assert again.data.num_rows == 0
+
+
+def test_a_group_with_some_people_gets_the_rest():
+    data = pa.table({"place": ["a"] * 3, "x": [1.5, 2.5, 3.5]})
+    made = make(data, [0, 1, 1], [Normal("place")], k=5, blend=False)
+    people = as_names(made.persons).tolist()
+    assert len(set(people)) == 3
+    assert len(set(people) & set(as_names(as_blocks(np.random.default_rng(7).bytes(32))).tolist())) == 0
+
+
+def test_decoys_recur_as_their_people_do():
+    table, who = campaign(80, 2000, seed=5)
+    _, ids, owners, is_real = with_decoys(table, who, NORMALS, k=4, blend=True, batches=4, seed=5)
+    real = np.bincount(owners[is_real], minlength=80)
+    shadows, counts = np.unique(ids[~is_real], return_counts=True)
+    assert len(shadows) == 3 * (real > 0).sum()
+    assert sorted(counts.tolist()) == sorted(np.repeat(real[real > 0], 3).tolist())
+
+
+def test_what_stays_with_a_person_stays_with_a_decoy_over_batches():
+    table, who = campaign(80, 2000, seed=5)
+    data, ids, _, is_real = with_decoys(table, who, NORMALS, k=4, blend=True, batches=4, seed=5)
+    devices = defaultdict(set)
+    for person, device in zip(
+        ids[~is_real].tolist(), data.filter(pa.array(~is_real)).column("device").to_pylist(), strict=True
+    ):
+        devices[person].add(device)
+    assert max(map(len, devices.values())) == 1
+
+
+def test_no_decoy_equals_a_real_record():
+    table, who = campaign(60, 1500, seed=3)
+    data, _, _, is_real = with_decoys(table, who, NORMALS, k=5, blend=True, batches=2, seed=3)
+    rows = list(zip(*(column.to_pylist() for column in data.columns), strict=True))
+    real = {row for row, own in zip(rows, is_real, strict=True) if own}
+    assert not any(row in real for row, own in zip(rows, is_real, strict=True) if not own)
+
+
+def test_twins_are_changed_where_something_can_be_changed():
+    same = pa.table({"place": ["a"] * 30, "x": list(range(1000, 4000, 100))})
+    assert make(same, list(range(30)), [Normal("place")]).twins == 0
+    none = pa.table({"place": ["a"] * 6, "device": ["m"] * 6})
+    assert make(none, list(range(6)), [Normal("place")]).twins == 18  # nothing but the ids differs
+
+
+def test_columns_of_a_decoy_come_from_one_record():
+    """Pairs that no real record has would tell."""
+    draw = np.random.default_rng(1)
+    first = draw.integers(0, 50, 400)
+    data = pa.table({"place": [f"p{at % 3}" for at in range(400)], "a": first, "b": [f"b{value}" for value in first]})
+    data = data.set_column(1, "a", pa.array([f"a{value}" for value in first]))
+    made = make(data, (np.arange(400) % 40).tolist(), [Normal("place")])
+    assert all(a[1:] == b[1:] for a, b in zip(made.data["a"].to_pylist(), made.data["b"].to_pylist(), strict=True))
+
+
+def test_missing_values_and_one_person_alone():
+    data = pa.table({
+        "time": pa.array([None, 10**9, 5 * 10**9], pa.timestamp("ns", "UTC")), "place": ["a", None, "a"],
+        "x": pa.array([1.5, None, 2.5]), "n": pa.array([None, None, None], pa.int64()), "b": [True, None, False],
+    })  # fmt: skip
+    made = make(data, [0, 0, 0], [Normal("time", grid=3600.0), Normal("place")], k=3)
+    assert made.data.num_rows == 6
+    assert made.data.schema == data.schema
+    assert sorted(map(str, made.data["place"].to_pylist())) == ["None", "None", "a", "a", "a", "a"]
+    assert made.data["time"].null_count == 2
+
+
+def test_numbers_stay_in_their_cell_and_keep_their_decimals():
+    kind = pa.float64()
+    draw = np.random.default_rng(1)
+    values = np.round(draw.uniform(-5, 5, 1000), 2)
+    moved = shifted(values, kind, Normal("x", low=-5.0, grid=0.5), draw.uniform(0, 3, 1000))
+    assert np.array_equal(np.floor((moved + 5) / 0.5), np.floor((values + 5) / 0.5))
+    assert (moved != values).mean() > 0.9
+    assert decimals_of(moved) == 2
+    assert decimals_of(np.array([1 / 3])) is None
+
+
+# ---- the attack itself
+
+
+def test_the_classifier_finds_what_is_there_and_nothing_else():
+    draw = np.random.default_rng(2)
+    x, y = draw.random((4000, 3)), draw.random(4000) < 0.5
+    blind = auc(Trees(rounds=10).fit(x[:2000], y[:2000]).score(x[2000:]), y[2000:])
+    assert 0.45 < blind < 0.55
+    told = (x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)  # only two columns together tell
+    assert auc(Trees(rounds=10).fit(x[:2000], told[:2000]).score(x[2000:]), told[2000:]) > 0.95
+
+
+def test_the_area_under_the_curve():
+    assert auc(np.array([1.0, 2.0, 3.0]), np.array([False, False, True])) == 1.0
+    assert auc(np.array([1.0, 1.0]), np.array([False, True])) == 0.5
+
+
+def test_decoys_are_hard_to_tell_and_bad_ones_are_not():
+    table, who = campaign(300, 6000, seed=4)
+    data, ids, owners, is_real = with_decoys(table, who, NORMALS, k=3, blend=True, batches=2, seed=4)
+    found = attack(data, ids, owners, is_real, NORMALS, drawn=50)
+    assert found["interval"][0] < 0.6
+    devices = np.array(data["device"].to_pylist())
+    drawn = np.where(is_real, devices, np.random.default_rng(1).permutation(devices))
+    at = data.schema.get_field_index("device")
+    marginal = data.set_column(at, "device", pa.array(drawn.tolist()))  # drawn by itself, as decoys must not be
+    assert attack(marginal, ids, owners, is_real, NORMALS, drawn=20)["auc"] > 0.9
