@@ -119,7 +119,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(records, given.method, k=given.k, blend=not given.fill, folder=Path(folder))
         print(
-            f"{records:>9,}  {found['inside_s']:8.1f}  {found['outside_s']:9.1f}  {found['outside_cpu']:13.1f}  {found['published']:9,}  "
+            f"{records:>9,}  {found['inside_s']:8.1f}  {found['outside_s']:9.1f}  {found['outside_cpu']:13.1f}  "
+            f"{found['published']:9,}  "
             f"{found['pending']:7,}  {found['suppressed']:10,}  {found['internal_mb']:11,.0f}",
             flush=True,
         )
