@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -219,6 +220,19 @@ def test_rows_of_a_round_do_not_stand_in_the_order_they_came():
     assert orders[0] == orders[1] != orders[2]
     assert orders[0] != sorted(orders[0], key=lambda n: (n % 2, n))
     assert sorted(orders[0]) == list(range(40))
+
+
+def test_decimals_are_read_alike_in_batches_and_alone():
+    schema = Schema(person="maid", quasi=[Numeric("x", low=0.3, high=0.7, grid=0.1)])
+    table = pa.table({"maid": list("abcdef"), "x": pa.array([Decimal(n) / 10 for n in (3, 3, 3, 7, 7, 7)])})
+    together, alone = (FlexibleK(schema, None, k=3, key=KEY) for _ in range(2))
+    together.push_batch(table)
+    for record in table.to_pylist():
+        alone.push(record)
+    assert together.counts == alone.counts
+    rows = together.flush().rows
+    assert rows == alone.flush().rows
+    assert rows.num_rows == 6  # the ends belong to the domain
 
 
 def test_what_cannot_be_used_is_dead_with_a_reason():
