@@ -14,6 +14,7 @@ from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema, 
 from shoal.anonymizers.flexible_calibration import label_crowd
 from shoal.cli.app import app
 from shoal.errors import CheckpointError, InputError, PolicyError
+from shoal.policy import load_policy
 
 KEY = b"0123456789abcdef"
 PHONES = [
@@ -350,3 +351,20 @@ quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { la
 """)
     assert app(["run", "p.toml"], result_action="return_value") == 0
     assert "average loss" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sparse", ["5", '["place", "place"]', "[]", "[1]"])
+def test_a_strange_list_of_sparse_columns_is_told_in_a_sentence(tmp_path, sparse):
+    (tmp_path / "p.toml").write_text(f"""
+source = {{ kind = "csv", path = "in.csv" }}
+sink = {{ kind = "csv", path = "out.csv" }}
+stream = {{ person = "maid" }}
+[anonymize]
+method = "flexible-k"
+sparse = {sparse}
+quasi.place = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{ land = ["c1", "c2"] }} }} }}
+quasi.other = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{ land = ["c1", "c2"] }} }} }}
+""")
+    with pytest.raises(PolicyError) as error:
+        load_policy(tmp_path / "p.toml")
+    assert str(error.value).splitlines() == ['[anonymize] sparse: must be "auto" or different names of columns']
