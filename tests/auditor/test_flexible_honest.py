@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -162,6 +163,21 @@ def test_widths_of_time_end_with_the_domain(tmp_path):
     release = pa.table({**same, "at": pa.StructArray.from_arrays(ends, ["lo", "hi"])})
     trace = pa.table({"row": [0, 1], "verdict": ["released"] * 2, "group": [0, 0]})
     report = shoal.audit(release, pa.table({"maid": ["a", "b"], **same, "at": at}), trace, run.promised)
+    assert report.ok, report.text()
+
+
+@pytest.mark.parametrize(("kind", "high"), [(pa.decimal128(4, 1), 0.7), (pa.int64(), 10.5)])
+def test_numbers_at_the_end_of_the_domain(kind, high):
+    """A decimal is what it says; whole numbers end below an end that is none."""
+    last = Decimal(str(high)) if pa.types.is_decimal(kind) else 10
+    grid, bound = (0.1, pa.float64()) if pa.types.is_decimal(kind) else (7, kind)
+    truth = pa.table({"maid": ["a", "b"], "x": pa.array([last] * 2, kind)})
+    begin = 0.6 if pa.types.is_decimal(kind) else 7
+    ends = [pa.array([end] * 2, bound) for end in (begin, high if bound == pa.float64() else 10)]
+    trace = pa.table({"row": [0, 1], "verdict": ["released"] * 2, "group": [0, 0]})
+    promised = {"kind": "numeric", "low": 0, "high": high, "grid": grid}
+    policy = {"stream": {"person": "maid"}, "anonymize": {"method": "flexible-k", "k": 2, "quasi": {"x": promised}}}
+    report = shoal.audit(pa.table({"x": pa.StructArray.from_arrays(ends, ["lo", "hi"])}), truth, trace, policy)
     assert report.ok, report.text()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema, 
 from shoal.anonymizers.flexible_calibration import label_crowd
 from shoal.cli.app import app
 from shoal.errors import CheckpointError, InputError, PolicyError
+from shoal.policy import load_policy
 
 KEY = b"0123456789abcdef"
 PHONES = [
@@ -221,6 +223,19 @@ def test_rows_of_a_round_do_not_stand_in_the_order_they_came():
     assert sorted(orders[0]) == list(range(40))
 
 
+def test_decimals_are_read_alike_in_batches_and_alone():
+    schema = Schema(person="maid", quasi=[Numeric("x", low=0.3, high=0.7, grid=0.1)])
+    table = pa.table({"maid": list("abcdef"), "x": pa.array([Decimal(n) / 10 for n in (3, 3, 3, 7, 7, 7)])})
+    together, alone = (FlexibleK(schema, None, k=3, key=KEY) for _ in range(2))
+    together.push_batch(table)
+    for record in table.to_pylist():
+        alone.push(record)
+    assert together.counts == alone.counts
+    rows = together.flush().rows
+    assert rows == alone.flush().rows
+    assert rows.num_rows == 6  # the ends belong to the domain
+
+
 def test_what_cannot_be_used_is_dead_with_a_reason():
     rows = [("u1", "c1", "typewriter"), (None, "c1", "LG G2"), ("u2", "nowhere", "LG G2"), ("u3", "c1", "Samsung")]
     _, made = run(rows)
@@ -336,3 +351,20 @@ quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { la
 """)
     assert app(["run", "p.toml"], result_action="return_value") == 0
     assert "average loss" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sparse", ["5", '["place", "place"]', "[]", "[1]"])
+def test_a_strange_list_of_sparse_columns_is_told_in_a_sentence(tmp_path, sparse):
+    (tmp_path / "p.toml").write_text(f"""
+source = {{ kind = "csv", path = "in.csv" }}
+sink = {{ kind = "csv", path = "out.csv" }}
+stream = {{ person = "maid" }}
+[anonymize]
+method = "flexible-k"
+sparse = {sparse}
+quasi.place = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{ land = ["c1", "c2"] }} }} }}
+quasi.other = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{ land = ["c1", "c2"] }} }} }}
+""")
+    with pytest.raises(PolicyError) as error:
+        load_policy(tmp_path / "p.toml")
+    assert str(error.value).splitlines() == ['[anonymize] sparse: must be "auto" or different names of columns']

@@ -229,6 +229,8 @@ def _as_floats(column: pa.Array) -> Floats:
         whole = np.asarray(pc.fill_null(moments, 0).to_numpy(zero_copy_only=False))
         micros = np.floor_divide(whole, 1000 if is_fine else 1) / _MICRO  # down, before 1970 too
         return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), micros, np.nan)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())  # straight to floats, Arrow misses the nearest one now and then
     floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
     # A whole number that no float holds must not pass for its neighbour.
     is_too_large = np.abs(floats) >= _LARGEST

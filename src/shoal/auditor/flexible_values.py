@@ -73,7 +73,7 @@ class _Grid:
         is_whole = bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
         # Ends that are no whole numbers are rounded inward where the column has whole numbers only.
         fine = max(_NEAR * self.step, 4 * float(np.spacing(max(abs(self.low), abs(self.high)))))
-        off = 1.0 if is_whole and (self.low % 1 or self.step % 1) else fine
+        off = 1.0 if is_whole and (self.low % 1 or self.step % 1 or self.high % 1) else fine
         found = (np.abs(begin - self.low) <= off) & (np.abs(end - self.high) <= off)
         for size in self.sizes:
             width = size * self.step

@@ -82,7 +82,9 @@ def _numbers(column: Any) -> Numbers:
         return _numbers(column.cast(kind.value_type))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _moments(column)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind):
+        return _plain(column.cast(pa.string()))  # read as written: Arrow's own way to floats is not exact
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _plain(column)
     if pa.types.is_null(kind):
         return _plain(column.cast(pa.float64()))

@@ -48,7 +48,11 @@ class OntologyColumn(QuasiSection):
 
 
 def _sparse(value: object) -> object:
-    return value if value == "auto" or isinstance(value, list) else [value]
+    listed = value if isinstance(value, list) else [value]
+    are_names = all(isinstance(name, str) and name.strip() for name in listed)
+    if not listed or not are_names or len(set(listed)) < len(listed):
+        raise ValueError('must be "auto" or different names of columns')
+    return value if value == "auto" else listed
 
 
 Quasi = Annotated[NumericSection | CategoricalSection | OntologyColumn, Field(discriminator="kind")]
