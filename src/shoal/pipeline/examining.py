@@ -26,6 +26,7 @@ from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
+from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tuples import TupleSection
 from shoal.sinks.files import check_target
 from shoal.sources.files import InputFile
@@ -49,6 +50,8 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
             from shoal.pipeline.set_remarks import set_remarks  # only such policies need it
 
             return [*remarks, *set_remarks(policy, rows, observer or Observer())]
+        if policy.sanitize is not None and policy.sanitize.maid:
+            return remarks
         anonymizer = make_anonymizer(policy, new_secret())
         sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:
@@ -66,7 +69,9 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
     except ShoalError as error:
         yield Remark("wrong", "key", str(error))
         return
-    if secret is not None:
+    if secret is None and policy.sanitize is not None:
+        yield Remark("wrong", "key", f"{KEY_FILE_VARIABLE} is not set; shoal sanitize needs a key to seal names with")
+    elif secret is not None:
         path = Path(os.environ[KEY_FILE_VARIABLE])
         if path.stat().st_mode & 0o077:
             yield Remark("look", "key", f"{path}: others can read the key; run: chmod 600 {path}")
@@ -85,7 +90,23 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
         )  # fmt: skip
 
 
+def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
+    """Where the sanitization process keeps and publishes; the stores themselves are opened by it alone."""
+    for role, store in (("internal", process.internal), ("external", process.external)):
+        where = f"SQLite, {store.path.text}" if store.path is not None else "PostgreSQL, by the URL named"
+        yield Remark("good", "stores", f"{role}: {where}")
+    if not process.maid:
+        return
+    yield Remark(
+        "look", "sample",
+        f"rows were not tried: who they are of is made of {', '.join(process.maid)} by the process itself",
+    )  # fmt: skip
+
+
 def _place_remarks(policy: Policy) -> Iterator[Remark]:
+    if policy.sanitize is not None:
+        yield from _store_remarks(policy.sanitize)
+        return
     places = {"sink": policy.sink.path, "dead letters": policy.dead_letters.path}
     if policy.trace is not None:
         places["trace"] = policy.trace.path
