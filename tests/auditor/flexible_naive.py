@@ -261,7 +261,9 @@ def broken(run: Run) -> tuple[set[int], set[int]]:
                 for other in range(len(run.release))
                 if run.vector(other, names=names) == run.vector(at, names=names)
             ]
-            k = max(asked_k(run.record_of(other), run.k, run.density) for other in mine)
+            block = [other for other in range(len(run.release))
+                     if run.vector(other, names=("place", "hour")) == run.vector(at, names=("place", "hour"))]  # fmt: skip
+            k = max(asked_k(run.record_of(other), run.k, run.density) for other in block)
             needed = k_sparse(run.p, k) if is_sparse else k
             if len({run.record_of(other)["maid"] for other in mine}) < needed:
                 few.add(at)

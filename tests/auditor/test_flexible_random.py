@@ -47,7 +47,8 @@ def made(folder, rows, **how):
             continue  # pending
         run.release.append({**published(device, place, hour, of_device, of_place, of_hour), **rest})
         group = vectors.setdefault(run.vector(len(run.release) - 1), len(vectors))
-        run.trace.append({"row": number, "verdict": "released", "group": group, "delay": 0, "k": 99, "k_s": 99})
+        entry = {"row": number, "verdict": "released", "group": group, "delay": len(rows) - 1 - number}
+        run.trace.append({**entry, "k": 99, "k_s": 99})
     return run
 
 

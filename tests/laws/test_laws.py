@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from shoal.anonymizers.restoring import METHODS
+from shoal.auditor import audit
 from shoal.testing import driving, laws
 from tests.laws.cases import PEOPLE, Z_CASES
 from tests.laws.flexible_cases import FLEXIBLE_CASES
@@ -142,3 +144,16 @@ def test_the_auditor_only_warns_of_a_clock_that_started_over(case):
 def test_the_auditor_is_not_content_with_the_papers(case):
     with pytest.raises(laws.LawBroken, match="the auditor found"):
         laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+
+
+@every(FLEXIBLE_CASES)
+def test_a_flush_before_the_window_is_full_ends_what_is_found_out(case):
+    """What is sparse is known from then on, and the auditor finds out the same."""
+    anonymizer = case.make()
+    releases = []
+    for start in range(0, case.stream.num_rows, 13):
+        releases += [anonymizer.push_batch(case.stream.slice(start, 13)), anonymizer.flush()]
+    rows = pa.Table.from_batches([release.rows for release in releases])
+    trace = pa.Table.from_batches([release.trace for release in releases])
+    report = audit(rows, truth=case.stream, trace=trace, policy=case.policy)
+    assert report.violations == ()

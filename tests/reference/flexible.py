@@ -58,11 +58,24 @@ class NaiveFlexible:
         return True
 
     def crowd(self, record):
-        found = []
-        for name, table in self.density.items():
-            path = self.trees(name).path(record[name]) if record[name] is not None else ()
-            found.append(next((table[label] for label in path if label in table), self.k))
-        return max(found, default=self.k)
+        return max([self.crowd_by(name, record[name]) for name in self.density], default=self.k)
+
+    def crowd_by(self, name, value):
+        path = self.trees(name).path(value) if value is not None else ()
+        return next((self.density[name][label] for label in path if label in self.density[name]), self.k)
+
+    def block_crowd(self, block):
+        """How many people a block asks for: as many as any value does that its labels cover."""
+        asked = []
+        for role, label in zip(self.normal, block, strict=True):
+            if role.name in self.density:
+                tree = self.trees(role.name)
+                under = [leaf for leaf in leaves_of(tree) if label in tree.path(leaf)] if label != MISSING else [None]
+                asked += [self.crowd_by(role.name, leaf) for leaf in under]
+        for name in self.sparse:
+            if name in self.density:
+                asked += [self.crowd_by(name, leaf) for leaf in [None, *leaves_of(self.trees(name))]]
+        return max(asked, default=self.k)
 
     # ---- labels of normal attributes, coarsest first, each with its loss
 
@@ -174,9 +187,10 @@ class NaiveFlexible:
     def join(self, entry):
         block = tuple(self.ladder(role, entry["record"][role.name])[-1][0] for role in self.normal)
         own = tuple(MISSING if entry["record"][name] is None else entry["record"][name] for name in self.sparse)
-        if self.count(block, ()) < entry["crowd"]:
+        k = self.block_crowd(block)
+        if self.count(block, ()) < k:
             return None
-        if own and self.count(block, own) < self.k_s(entry["crowd"]):
+        if own and self.count(block, own) < self.k_s(k):
             return None
         return self.shown(block, own)
 
@@ -257,13 +271,14 @@ class NaiveFlexible:
         return label if isinstance(role, Numeric) else self.trees(role.name).labels.index(label)
 
     def is_crowd(self, rows, depths):
-        k = max(entry["crowd"] for entry in rows)
+        k = self.block_crowd(self.block(rows[0], depths))
         return len({entry["person"] for entry in rows}) >= k or self.count(self.block(rows[0], depths), ()) >= k
 
     def cost(self, rows, depths):
         if not rows:
             return 0
-        block, k = self.block(rows[0], depths), max(entry["crowd"] for entry in rows)
+        block = self.block(rows[0], depths)
+        k = self.block_crowd(block)
         labels, _ = self.label(rows, block, k)
         people = {entry["person"] for entry in rows if entry["row"] in labels}
         if len(people) < k and self.count(block, ()) < k:
@@ -344,17 +359,16 @@ class NaiveFlexible:
         rows = list(node["rows"])
         for below in node["below"]:
             rows += self.publish(below, left)
-        handed = []
-        while rows:
-            block, k = self.block(rows[0], node["depths"]), max(entry["crowd"] for entry in rows)
-            labels, criteria = self.label(rows, block, k)
-            people = {entry["person"] for entry in rows if entry["row"] in labels}
-            if labels and (len(people) >= k or self.count(block, ()) >= k):
-                self.note(rows, block, labels, criteria, left)
-                return handed + [entry for entry in rows if entry["row"] not in labels]
-            handed += [entry for entry in rows if entry["crowd"] == k]
-            rows = [entry for entry in rows if entry["crowd"] < k]
-        return handed
+        if not rows:
+            return []
+        block = self.block(rows[0], node["depths"])
+        k = self.block_crowd(block)
+        labels, criteria = self.label(rows, block, k)
+        people = {entry["person"] for entry in rows if entry["row"] in labels}
+        if not labels or (len(people) < k and self.count(block, ()) < k):
+            return rows
+        self.note(rows, block, labels, criteria, left)
+        return [entry for entry in rows if entry["row"] not in labels]
 
     def note(self, rows, block, labels, criteria, left):
         groups: dict[tuple, set] = {}

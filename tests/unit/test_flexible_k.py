@@ -97,7 +97,7 @@ def test_density_of_a_value_in_several_classes():
     """Where two classes are as near, the larger crowd counts; a nearer one counts before both."""
     rows = [{"model": "Fold", "kind": "phone"}, {"model": "Fold", "kind": "tablet"}]
     rows += [{"model": "S3", "kind": "phone"}, {"model": "Tab", "kind": "tablet"}]
-    both = Ontology.from_table(rows, value="model", is_a=["kind"], attribute="device", tag="sparse")
+    both = Ontology.from_table(rows, value="model", is_a=["kind"], attribute="device", tag="normal")
     for density, needed in (
         ({"phone": 2, "tablet": 5}, 5),
         ({"phone": 5, "tablet": 2}, 5),
@@ -108,6 +108,13 @@ def test_density_of_a_value_in_several_classes():
                 [(f"u{n}", "c1", "Fold") for n in range(people)], ontology=both, k=2, density={"device": density}
             )
             assert len(released) == (people if people == needed else 0)
+
+
+def test_density_of_a_sparse_column_asks_every_block_for_the_largest():
+    options = {"k": 2, "k_s": 2, "density": {"device": {"Apple": 4}}}
+    for people, leaves in ((3, 0), (4, 4)):
+        rows, _ = run([(f"u{n}", "c1", "LG G2") for n in range(people)], **options)
+        assert len(rows) == leaves
 
 
 def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
@@ -368,3 +375,14 @@ quasi.other = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{
     with pytest.raises(PolicyError) as error:
         load_policy(tmp_path / "p.toml")
     assert str(error.value).splitlines() == ['[anonymize] sparse: must be "auto" or different names of columns']
+
+
+def test_a_block_asks_for_what_any_value_under_its_label_asks_for():
+    """Later rows of other density classes must not find a block, or a label in it, with too few people for them."""
+    tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
+    schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
+    options = {"schema": schema, "k": 2, "p_sparse": 0.5, "density": {"place": {"v1": 6}}}
+    rows, made = run([("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")], **options)
+    assert {row["place"] for row in rows} == {"c1"}
+    assert made.held == 1  # "all" covers v1, so it asks for six people
+    assert made.frozen.k_s == {2: 2, 6: 3}

@@ -112,7 +112,7 @@ def test_defaults_are_those_in_python(method):
 
 
 def test_every_method_is_known():
-    assert tuple(METHODS) == ("z-anonymity", *TUPLE_METHODS, "k^m", "k^m-apriori")
+    assert tuple(METHODS) == ("z-anonymity", *TUPLE_METHODS, "k^m", "k^m-apriori", "flexible-k")
 
 
 def test_a_full_policy(tmp_path):

@@ -51,15 +51,22 @@ class Axis(ABC):
     def losses(self, codes: Ints) -> Ints:
         """What each of these labels loses, in parts of SCALE, before weights."""
 
+    def crowds(self, paths: Ints) -> Ints:
+        """How many people labels ask for; 0 where it does not hang on this attribute."""
+        return np.zeros_like(paths)
+
     @abstractmethod
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
         """Labels as they leave."""
 
 
 class TreeAxis(Axis):
-    """Values that are leaves of a tree; a code is the number of a leaf."""
+    """Values that are leaves of a tree; a code is the number of a leaf.
 
-    def __init__(self, tree: Hierarchy, *, with_root: bool) -> None:
+    `crowds` says how many people each leaf asks for, and last no value; a label asks for as many as any leaf under it.
+    """
+
+    def __init__(self, tree: Hierarchy, *, with_root: bool, crowds: Ints | None = None) -> None:
         leaves = Leaves(tree)
         depths = tree.depths.astype(np.int64)
         self.lines = int(depths.max()) + 1
@@ -67,6 +74,10 @@ class TreeAxis(Axis):
         self._paths = _tree_paths(tree, leaves.node, self.lines)
         self._losses = np.rint(leaves.loss * SCALE).astype(np.int64)
         self._labels = pa.array(tree.labels, type=pa.string())
+        self._crowds = np.zeros(len(tree) + 1, dtype=np.int64)
+        if crowds is not None:
+            np.maximum.at(self._crowds, self._paths, np.tile(crowds[:-1], (self.lines, 1)))
+            self._crowds[-1] = crowds[-1]  # of MISSING
 
     def paths(self, codes: Ints) -> Ints:
         found = self._paths[:, np.maximum(codes, 0)]
@@ -80,6 +91,10 @@ class TreeAxis(Axis):
     def losses(self, codes: Ints) -> Ints:
         found: Ints = self._losses[self._paths[:, np.maximum(codes, 0)]]
         found[:, codes == MISSING] = 0
+        return found
+
+    def crowds(self, paths: Ints) -> Ints:
+        found: Ints = self._crowds[paths]
         return found
 
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
@@ -180,15 +195,16 @@ def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:
     return ([cells] if cells > 1 else []) + found[::-1]
 
 
-def stacked(axes: list[Axis], codes: Ints, weights: Floats) -> tuple[Ints, Ints, Ints]:
-    """Paths and weighted losses of rows by attribute and depth, and the line each attribute begins at."""
+def stacked(axes: list[Axis], codes: Ints, weights: Floats) -> tuple[Ints, Ints, Ints, Ints]:
+    """Paths, weighted losses and crowds of rows by attribute and depth, and the line each attribute begins at."""
     first = np.concatenate(([0], np.cumsum([axis.lines for axis in axes]))).astype(np.int64)
-    count = codes.shape[1]
-    paths, losses = np.zeros((int(first[-1]), count), np.int64), np.zeros((int(first[-1]), count), np.int64)
+    paths, losses, crowds = (np.zeros((int(first[-1]), codes.shape[1]), np.int64) for _ in range(3))
     for a, axis in enumerate(axes):
-        paths[first[a] : first[a + 1]] = axis.paths(codes[a])
-        losses[first[a] : first[a + 1]] = np.rint(axis.losses(codes[a]) * weights[a])
-    return paths, losses, first
+        lines = slice(int(first[a]), int(first[a + 1]))
+        paths[lines] = axis.paths(codes[a])
+        losses[lines] = np.rint(axis.losses(codes[a]) * weights[a])
+        crowds[lines] = axis.crowds(paths[lines])
+    return paths, losses, crowds, first
 
 
 def is_moment_type(kind: Any) -> bool:

@@ -49,7 +49,6 @@ class Decided:
     at: int
     rows: Ints
     delays: Ints
-    crowds: Ints
     leaving: Leaving
     is_round: bool
 
@@ -138,11 +137,11 @@ class FlexibleBatches(FlexibleStream):
         if self._rival is not None:
             self._rival.take(run.rows, numbers, run.keys, run.codes, run.crowds)
         if self._grouping is not None:
-            joined = self._grouping.join(run.codes, run.crowds)
+            joined = self._grouping.join(run.codes)
             stays[joined.places] = False
             if len(joined.places):
-                rows, crowds = run.rows[joined.places], run.crowds[joined.places]
-                yield self._left(Decided(-1, rows, np.zeros_like(rows), crowds, joined, is_round=False))
+                rows = run.rows[joined.places]
+                yield self._left(Decided(-1, rows, np.zeros_like(rows), joined, is_round=False))
         codes, keys = np.ascontiguousarray(run.codes[:, stays]), np.ascontiguousarray(run.keys[:, stays])
         self._waiting.add(run.rows[stays], numbers[stays], keys, codes, run.crowds[stays])
 
@@ -154,13 +153,12 @@ class FlexibleBatches(FlexibleStream):
         if self._rival is not None:
             self._rival.decide()
         waiting = self._waiting
-        left = self._grouping.form(waiting.codes, waiting.people(), waiting.crowds)
+        left = self._grouping.form(waiting.codes, waiting.people())
         if len(left.places):
             left = left.ordered(self._order_of(left.groups))
             rows, delays = waiting.rows[left.places], self._came - 1 - waiting.arrivals[left.places]
-            crowds = waiting.crowds[left.places]
             waiting.drop(left.places)
-            yield self._left(Decided(at, rows, delays, crowds, left, is_round=True))
+            yield self._left(Decided(at, rows, delays, left, is_round=True))
 
     def _order_of(self, groups: Ints) -> Ints:
         """An order for the rows of a round: by group, then by chance. In the order they came they would tell when."""
@@ -198,13 +196,13 @@ class FlexibleBatches(FlexibleStream):
         at = [np.full(len(part.rows), 2 * part.at + 1) if part.is_round else 2 * part.rows for part in decided]
         order = np.argsort(np.concatenate([*at, 2 * dead]), kind="stable")
         released = np.arange(len(rows)) < sum(left)
-        k_s = self._k_s(np.concatenate([*(part.crowds for part in decided), np.zeros(len(dead), np.int64)]))
+        k = np.concatenate([*(part.leaving.crowds for part in decided), np.zeros(len(dead), np.int64)])
         columns = {
             "row": rows,
             "group": np.concatenate([*(part.leaving.groups for part in decided), np.zeros(len(dead), np.int64)]),
             "delay": np.concatenate([*(part.delays for part in decided), np.zeros(len(dead), np.int64)]),
-            "k": np.concatenate([*(part.crowds for part in decided), np.zeros(len(dead), np.int64)]),
-            "k_s": k_s,
+            "k": k,
+            "k_s": self._k_s(k),
         }
         why = np.concatenate((np.zeros(sum(left), np.int16), reasons))
         return self._trace_batch({name: column[order] for name, column in columns.items()}, released[order], why[order])

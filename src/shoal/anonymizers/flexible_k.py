@@ -52,7 +52,8 @@ class FlexibleK(FlexibleSingles):
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
         nearest label above a value counts, `k` where there is none; where an ontology has several that are as near, the
-        largest of theirs. A block needs the largest k of its rows.
+        largest of theirs. A block needs the largest k that any value under its label asks for; where the column is
+        sparse, the largest of the table.
     root
         Whether a root label, or the whole domain of a number, may leave.
     compare

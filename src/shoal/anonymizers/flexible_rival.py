@@ -36,7 +36,7 @@ class Rival:
 
     def take(self, rows: Ints, arrivals: Ints, keys: Ints, codes: Ints, crowds: Ints) -> None:
         """Let rows join what it has published, or wait."""
-        joined = self.grouping.join(codes, crowds)
+        joined = self.grouping.join(codes)
         self._count(joined.losses)
         stays = np.ones(len(rows), dtype=np.bool_)
         stays[joined.places] = False
@@ -45,7 +45,7 @@ class Rival:
     def decide(self) -> None:
         """Publish what it can, suppress the rest."""
         waiting = self._waiting
-        left = self.grouping.form(waiting.codes, waiting.people(), waiting.crowds)
+        left = self.grouping.form(waiting.codes, waiting.people())
         self._count(left.losses)
         self._suppressed += len(waiting) - len(left.places)
         waiting.clear()

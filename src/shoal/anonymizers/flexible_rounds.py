@@ -35,17 +35,20 @@ class Leaving:
     """By sparse attribute and row: its label."""
     groups: Ints
     losses: Ints
+    crowds: Ints
+    """How many people each row's block asks for."""
 
     @classmethod
     def nothing(cls, wide: int, deep: int) -> Leaving:
         """Of no row."""
         none = np.empty(0, dtype=np.int64)
-        return cls(none, np.empty((wide, 0), np.int64), np.empty((deep, 0), np.int64), none, none)
+        return cls(none, np.empty((wide, 0), np.int64), np.empty((deep, 0), np.int64), none, none, none)
 
     def ordered(self, order: Ints) -> Leaving:
         """The same rows in another order."""
         normal, sparse = self.normal[:, order], self.sparse[:, order]
-        return Leaving(self.places[order], normal, sparse, self.groups[order], self.losses[order])
+        rest = self.groups[order], self.losses[order], self.crowds[order]
+        return Leaving(self.places[order], normal, sparse, *rest)
 
 
 class Grouping:
@@ -53,7 +56,7 @@ class Grouping:
 
     def __init__(
         self, settings: FlexibleSettings, frozen: Frozen, types: pa.Schema, seed: npt.NDArray[np.uint64],
-        *, is_plain: bool = False,
+        *, density: Mapping[int, Ints], is_plain: bool = False,
     ) -> None:  # fmt: skip
         quasi = settings.schema.quasi
         self.frozen = frozen
@@ -62,10 +65,14 @@ class Grouping:
         weights = np.array([role.weight for role in quasi], dtype=np.float64)
         weights /= weights.sum()
         self._weights = weights[self._wide]
-        self._axes = [self._axis(settings, a, types) for a in self._wide]
         self._reorder = {
             a: _tree_order(settings, quasi[a].name) for a in self._wide if quasi[a].name in settings.concepts
         }
+        self._axes = [self._axis(settings, a, types, density.get(a)) for a in self._wide]
+        # Where the k hangs on a sparse column, a block cannot tell by its labels, and asks for the largest.
+        sparse = [int(table.max()) for a, table in density.items() if a in self._deep]
+        is_by_label = any(a in density for a in self._wide)
+        self._least = max([*sparse, 0 if is_by_label else settings.k])
         k_s = frozen.by_crowd()
         if is_plain:
             k_s = np.arange(len(k_s), dtype=np.int64)
@@ -74,23 +81,29 @@ class Grouping:
         self._criteria = 0 if is_plain else settings.criteria
         self.table = GroupTable(len(quasi), seed, remember=settings.remember, criteria=settings.criteria)
 
-    def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema) -> Axis:
+    def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema, crowds: Ints | None) -> Axis:
         role = settings.schema.quasi[a]
         if isinstance(role, Numeric):
             is_moment = is_moment_type(types.field(role.name).type)
             return GridAxis(role, is_moment=is_moment, with_root=settings.root)
-        return TreeAxis(settings.tree_of(role.name), with_root=settings.root)
+        if crowds is not None and a in self._reorder:
+            by_leaf = np.empty_like(crowds)
+            by_leaf[self._reorder[a]] = crowds  # the last place, of no value, stays the last
+            crowds = by_leaf
+        return TreeAxis(settings.tree_of(role.name), with_root=settings.root, crowds=crowds)
 
     # ---- rows that may leave at once
 
-    def join(self, codes: Ints, crowds: Ints) -> Leaving:
+    def join(self, codes: Ints) -> Leaving:
         """Rows whose cell and own values are published already, as they are."""
         if not len(self.table):
             return Leaving.nothing(len(self._wide), len(self._deep))
         normal, values = self._normal_codes(codes), self.labels.values_of(codes[self._deep])
         finest = np.empty_like(normal)
+        crowds = np.full(codes.shape[1], self._least, dtype=np.int64)
         for place, axis in enumerate(self._axes):
             finest[place] = axis.finest(normal[place])
+            crowds = np.maximum(crowds, axis.crowds(finest[place]))
         joined, key = np.empty(codes.shape[1], np.int64), np.empty(len(codes), np.int64)
         groups = self.table.groups
         join_groups(groups, finest, values, crowds, self.labels.arrays.k_s, key, joined)
@@ -100,7 +113,8 @@ class Grouping:
         losses = np.zeros(len(places), dtype=np.int64)
         for axis, one, weight in zip(self._axes, normal, self._weights, strict=True):
             losses += np.rint(axis.losses(one[places])[-1] * weight).astype(np.int64)
-        return Leaving(places, finest[:, places], values[:, places], groups.numbers[joined[places]], losses)
+        numbers = groups.numbers[joined[places]]
+        return Leaving(places, finest[:, places], values[:, places], numbers, losses, crowds[places])
 
     def _normal_codes(self, codes: Ints) -> Ints:
         """Codes of the normal attributes; values of an ontology become leaves of its tree."""
@@ -112,12 +126,12 @@ class Grouping:
 
     # ---- a round
 
-    def form(self, codes: Ints, persons: Ints, crowds: Ints) -> Leaving:
+    def form(self, codes: Ints, persons: Ints) -> Leaving:
         """Let leave what can of the rows that wait; `persons` are numbers from 0."""
         count = codes.shape[1]
         if not count:
             return Leaving.nothing(len(self._wide), len(self._deep))
-        waiting = self._waiting(codes, persons, crowds)
+        waiting = self._waiting(codes, persons)
         order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
         self.table.reserve((1 + len(self._deep)) * count)
         desk, room, capacity = (
@@ -137,11 +151,12 @@ class Grouping:
         self.table.forget()
         return found
 
-    def _waiting(self, codes: Ints, persons: Ints, crowds: Ints) -> Waiting:
-        paths, losses, first = stacked(self._axes, self._normal_codes(codes), self._weights)
+    def _waiting(self, codes: Ints, persons: Ints) -> Waiting:
+        paths, losses, crowds, first = stacked(self._axes, self._normal_codes(codes), self._weights)
         floors = np.array([axis.floor for axis in self._axes], dtype=np.int64)
         values = self.labels.values_of(codes[self._deep])
-        return Waiting(paths, losses, first, floors, values, persons, crowds)
+        least = np.array([self._least], dtype=np.int64)
+        return Waiting(paths, losses, first, floors, values, persons, crowds, least)
 
     def _desk(self, count: int, people: int) -> Desk:
         labels, deep = len(self.labels.arrays.rank), len(self._deep)
@@ -163,7 +178,8 @@ class Grouping:
         normal, sparse = waiting.paths[lines, places], desk.given[:, places]
         losses = waiting.losses[lines, places].sum(axis=0) + self.labels.arrays.loss[sparse].sum(axis=0)
         groups = self.table.groups.numbers[parting.group_of[places]]
-        return Leaving(places, normal, sparse, groups, losses)
+        crowds = np.maximum(waiting.crowds[lines, places].max(axis=0, initial=0), self._least)
+        return Leaving(places, normal, sparse, groups, losses, crowds)
 
     # ---- what leaves
 

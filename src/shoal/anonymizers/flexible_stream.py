@@ -216,9 +216,10 @@ class FlexibleStream(Anonymizer):
             self._rival.take(waiting.rows, waiting.arrivals, waiting.keys, waiting.codes, waiting.crowds)
 
     def _take_frozen(self, frozen: Frozen) -> None:
-        self._grouping = Grouping(self._settings, frozen, self.input_schema, self._seed)
+        given = (self._settings, frozen, self.input_schema, self._seed)
+        self._grouping = Grouping(*given, density=self._crowd_tables)
         if self._settings.compare:
-            rival = Grouping(self._settings, frozen, self.input_schema, self._seed, is_plain=True)
+            rival = Grouping(*given, density=self._crowd_tables, is_plain=True)
             self._rival = Rival(rival, len(self._readers))
 
     # ---- state

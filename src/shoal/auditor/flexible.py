@@ -71,9 +71,10 @@ class _Judge:
         usable = self.usable if self.has_truth else None
         k = row_k(promise, self.attributes, np.arange(len(self.truth)))
         records = Records(self.person, self.usable, k) if self.has_truth else None
-        calibration = calibrate(promise, self.attributes, records, claims, notes)
-        check_claims(claims, promise, calibration, notes)
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
+        came = None if trace is None else trace.before_first
+        calibration = calibrate(promise, self.attributes, records, claims, notes, came)
+        check_claims(claims, promise, calibration, notes)
         if trace is not None and not claims and (trace.k is None or trace.k_s is None):
             notes.skip("What the run said of its own k and K_s was not compared: the trace does not tell.")
         if trace is not None and records is not None:
@@ -112,7 +113,8 @@ class _Judge:
         judged = ~self.release.broken
         known = [attribute for attribute in self.attributes if attribute.name not in calibration.sparse]
         normal = read_groups(known, judged, person, k)
-        every = read_groups(self.attributes, judged, person, k)
+        # A block asks for the largest k of its rows, and its labels for K_s of that.
+        every = read_groups(self.attributes, judged, person, normal.asked())
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)

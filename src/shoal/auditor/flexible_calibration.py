@@ -65,9 +65,13 @@ def calibrate(
     records: Records | None,
     claims: Sequence[Mapping[str, Any]],
     notes: Notes,
+    came: int | None = None,
 ) -> Calibration:
-    """Work out what was promised; without the truth (no records) take the trace's word and say so."""
-    shares = None if records is None else _shares(promise, attributes, records)
+    """Work out what was promised; without the truth (no records) take the trace's word and say so.
+
+    What is sparse was found out before anything left: in the first window, or what had come of it (`came`) by then.
+    """
+    shares = None if records is None else _shares(promise, attributes, records, came)
     sparse = _sparse(promise, attributes, shares, claims, notes)
     used: tuple[float, ...] | None = None
     given = promise.k_s
@@ -87,9 +91,11 @@ def calibrate(
     return found
 
 
-def _shares(promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records) -> dict[str, float]:
+def _shares(
+    promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records, came: int | None
+) -> dict[str, float]:
     """Return, by column, the share of the first records whose value too few people have there for the record's k."""
-    first = np.flatnonzero(records.usable)[: promise.window]
+    first = np.flatnonzero(records.usable)[: promise.window if came is None else min(promise.window, max(came, 0))]
     person, k = records.person[first], records.k[first]
     return {attribute.name: _share(true_codes(attribute)[first], person, k) for attribute in attributes}
 

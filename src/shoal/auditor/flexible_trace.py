@@ -34,6 +34,8 @@ class Trace:
     """All records that there is a verdict on."""
     waited: Ints
     """Released records that waited for it: they left in a round of grouping."""
+    before_first: int | None
+    """Usable records that had come when the first row left; None where that cannot be told."""
 
 
 def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -> Trace:
@@ -69,7 +71,16 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
         k_s=_column(trace, "k_s", leaves),
         decided=row[exists],
         waited=record[:0] if delay is None else record[(record >= 0) & (delay > 0)],
+        before_first=_before_first(record, delay, usable),
     )
+
+
+def _before_first(record: Ints, delay: Ints | None, usable: Bools | None) -> int | None:
+    """Count the usable records up to the first release: each left so many arrivals after its own as it waited."""
+    if delay is None or usable is None or not len(record) or (record < 0).any():
+        return None
+    arrival = np.cumsum(usable)  # from 1
+    return int((arrival[record] + delay).min())
 
 
 def _verdicts(trace: Rows, notes: Notes) -> Ints:

@@ -40,6 +40,9 @@ class Waiting(NamedTuple):
     values: np.ndarray
     persons: np.ndarray
     crowds: np.ndarray
+    """How many people each label asks for, a line like those of `paths`: as many as any value under it does."""
+    least: np.ndarray
+    """How many people every block asks for."""
 
 
 class Nodes(NamedTuple):
@@ -81,18 +84,18 @@ def _take_key(waiting, desk, depths, row):
 
 
 @piece
-def _largest_crowd(waiting, rows, begin, end):
-    """The largest k that any of the rows asks for."""
-    k = 0
-    for i in range(begin, end):
-        k = max(k, waiting.crowds[rows[i]])
+def _crowd_of(waiting, depths, row):
+    """How many people the block of a row at some depths asks for: it hangs on the labels alone, not on who is there."""
+    k = waiting.least[0]
+    for a in range(len(depths)):
+        k = max(k, waiting.crowds[waiting.first[a] + depths[a], row])
     return k
 
 
 @piece
-def _is_crowd(groups, waiting, desk, rows, begin, end):
-    """Whether rows, or what is published under the key, are enough people for all of the rows."""
-    k = _largest_crowd(waiting, rows, begin, end)
+def _is_crowd(groups, waiting, desk, depths, rows, begin, end):
+    """Whether rows, or what is published under the key, are enough people for their block."""
+    k = _crowd_of(waiting, depths, rows[begin])
     if people_in(desk, waiting.persons, rows, begin, end) >= k:
         return True
     entry = find_group(groups, desk.key)
@@ -107,7 +110,7 @@ def _cost(groups, labels, waiting, desk, depths, rows, begin, end, criteria):
     _take_key(waiting, desk, depths, rows[begin])
     count = end - begin
     copy_run(rows, begin, end, desk.block, 0)
-    k = _largest_crowd(waiting, rows, begin, end)
+    k = _crowd_of(waiting, depths, rows[begin])
     wide = len(depths)
     got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
     if people_in(desk, waiting.persons, desk.block, 0, got) < k:
@@ -178,16 +181,16 @@ def _split(groups, waiting, desk, parting, rows, a, begin, end):
     first = 0
     for part in range(parts):
         _take_key(waiting, desk, parting.depth, rows[first])
-        parting.fits[part] = _is_crowd(groups, waiting, desk, rows, first, parting.ends[part])
+        parting.fits[part] = _is_crowd(groups, waiting, desk, parting.depth, rows, first, parting.ends[part])
         first = parting.ends[part]
     parting.depth[a] -= 1
     stay = _gather_rest(parting, rows, parts)
     _take_key(waiting, desk, parting.depth, rows[0])
     # Where not even all of them would do, nothing is gained by keeping parts back.
-    can_stay = stay and _is_crowd(groups, waiting, desk, rows, 0, end - begin)
+    can_stay = stay and _is_crowd(groups, waiting, desk, parting.depth, rows, 0, end - begin)
     while stay and can_stay:
         _take_key(waiting, desk, parting.depth, parting.rest[0])
-        if _is_crowd(groups, waiting, desk, parting.rest, 0, stay):
+        if _is_crowd(groups, waiting, desk, parting.depth, parting.rest, 0, stay):
             break
         part = _smallest_fitting(parting, parts)
         if part == NO_SPLIT:
@@ -359,39 +362,25 @@ def _same_before(desk, s, row, other):
 
 
 @piece
-def _without_largest(waiting, nodes, parting, rows, count, node, k):
-    """Hand up the rows that ask for the largest crowd; return how many are left."""
-    left = 0
-    for i in range(count):
-        row = rows[i]
-        if waiting.crowds[row] == k:
-            _hand_up(nodes, parting, node, row)
-        else:
-            rows[left] = row
-            left += 1
-    return left
-
-
-@piece
 def _publish_node(groups, labels, waiting, desk, nodes, parting, rows, node, criteria):
     """Publish what a node can, and hand the rest up; return how many rows leave."""
     count = _collect(nodes, parting, rows, node)
+    if not count:
+        return 0
     wide, deep = len(waiting.floors), len(waiting.values)
-    while count:
-        _take_key(waiting, desk, nodes.depths[node], rows[0])
-        k = _largest_crowd(waiting, rows, 0, count)
-        copy_run(rows, 0, count, desk.block, 0)
-        got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
-        people = people_in(desk, waiting.persons, desk.block, 0, got)
-        entry = find_group(groups, desk.key)
-        if got and (people >= k or (entry != NO_ENTRY and groups.counts[entry] >= k)):
-            _note_groups(groups, waiting, desk, parting, node, got, people)
-            for i in range(count):
-                if deep and not _is_labelled(desk, deep, rows[i]):
-                    _hand_up(nodes, parting, node, rows[i])
-            return got
-        count = _without_largest(waiting, nodes, parting, rows, count, node, k)
-    return 0
+    _take_key(waiting, desk, nodes.depths[node], rows[0])
+    k = _crowd_of(waiting, nodes.depths[node], rows[0])
+    copy_run(rows, 0, count, desk.block, 0)
+    got = label_block(groups, labels, desk, waiting.values, waiting.persons, wide, count, k, criteria)
+    people = people_in(desk, waiting.persons, desk.block, 0, got)
+    entry = find_group(groups, desk.key)
+    leaves = got and (people >= k or (entry != NO_ENTRY and groups.counts[entry] >= k))
+    if leaves:
+        _note_groups(groups, waiting, desk, parting, node, got, people)
+    for i in range(count):
+        if not leaves or not _is_labelled(desk, deep, rows[i]):
+            _hand_up(nodes, parting, node, rows[i])
+    return got if leaves else 0
 
 
 @kernel
