@@ -261,8 +261,12 @@ def broken(run: Run) -> tuple[set[int], set[int]]:
                 for other in range(len(run.release))
                 if run.vector(other, names=names) == run.vector(at, names=names)
             ]
-            block = [other for other in range(len(run.release))
-                     if run.vector(other, names=("place", "hour")) == run.vector(at, names=("place", "hour"))]  # fmt: skip
+            normal = ("place", "hour")
+            block = [
+                other
+                for other in range(len(run.release))
+                if run.vector(other, names=normal) == run.vector(at, names=normal)
+            ]
             k = max(asked_k(run.record_of(other), run.k, run.density) for other in block)
             needed = k_sparse(run.p, k) if is_sparse else k
             if len({run.record_of(other)["maid"] for other in mine}) < needed:
