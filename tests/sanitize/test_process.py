@@ -377,6 +377,21 @@ def test_stores_of_another_policy_or_other_keys(scene):
         scene.run()
 
 
+def test_a_policy_mended_before_anything_was_taken_in(make_scene):
+    scene = make_scene()
+    scene.write("in-1.csv", FIRST)
+    text = scene.policy.read_text()
+    scene.policy.write_text(text.replace('pii = ["account"', 'pii = ["acount"'))
+    with pytest.raises(InputError, match="there is no column 'acount'"):
+        scene.run()
+    scene.policy.write_text(text)
+    assert scene.sanitizer().status()["internal"]["records"] == 0
+    assert scene.run().status["audit"] == "passed"
+    scene.policy.write_text(text.replace("k = 3", "k = 4"))
+    with pytest.raises(StoreError, match="was filled under another policy"):
+        scene.run()
+
+
 def test_looking_makes_nothing(scene):
     before = scene.everything()
     for look in (scene.sanitizer().status, scene.sanitizer().clear):

@@ -32,6 +32,8 @@ TRACES: Final = Layout(
     "shoal_external_traces", (("number", "integer"), ("ids", "bytes"), ("trace", "bytes")), ("number",)
 )
 _MADE_UNDER: Final = ("stream", "anonymize", "sanitize")
+_FILLED: Final = ("schema", "progress", "state", "snapshot")
+"""What a store says of itself as soon as it holds something."""
 
 
 def master_key() -> Secret:
@@ -89,8 +91,9 @@ class House:
         made = [store for store in self._stores if store.check_version()]
         if self.keys.exists():
             ring = read_keyring(self.keys, master)
+            is_empty = not any(store.get(name) for store in made for name in _FILLED)
             for store in made:
-                self._check_owner(store, ring)
+                self._check_owner(store, ring, is_empty=is_empty)
             return ring
         if made:
             raise VaultError(f"{self.keys}: the working keys of these stores are gone; put the file back")
@@ -102,16 +105,21 @@ class House:
     def _stores(self) -> tuple[Store, ...]:
         return self.internal, self.temporary, self.external
 
-    def _check_owner(self, store: Store, ring: Keyring) -> None:
+    def _check_owner(self, store: Store, ring: Keyring, *, is_empty: bool) -> None:
         if store.get("keys") != ring.name.encode():
             raise StoreError(
                 f"{store.name}: belongs to other keys than {self.keys}; name another store, or its own keys"
             )
-        if store.get("policy") != self._policy_mark:
+        if store.get("policy") == self._policy_mark:
+            return
+        if not is_empty:
             raise StoreError(
                 f"{store.name}: was filled under another policy ([stream], [anonymize] or [sanitize] have changed); "
                 "use that policy, or new stores"
             )
+        if self._create:  # the first run failed before it took anything in, and the policy was mended
+            with store.transaction():
+                store.put("policy", self._policy_mark)
 
     @property
     def _policy_mark(self) -> bytes:
