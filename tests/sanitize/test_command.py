@@ -33,7 +33,7 @@ def test_a_run_its_status_and_clearing(scene):
     assert status["external"]["published"] == 200
     assert status["temporary"]["batches"] == 1
     cleared = shoal("sanitize", scene.policy, "--clear")
-    assert cleared.out.decode().startswith("0 runs cleared")
+    assert cleared.out.decode() == "0 runs cleared: for none has the time come\n"
     assert shoal("sanitize", scene.policy, "--json").summary["read"] == 0
 
 
@@ -146,7 +146,7 @@ WRONG = [
     ("[sanitize]", '[checkpoint]\npath = "state"\n[sanitize]', "[checkpoint]: shoal sanitize keeps its own state"),
     ('path = "in-*.csv"', 'path = "-"', "[source] path: standard input cannot be read again"),
     ('time = "time"', 'time = "time"\nperson = "account"', "[sanitize] maid: [stream] person says already who"),
-    ('maid = ["email", "imei"]', "", "[stream] person: is missing"),
+    ('maid = ["email", "imei"]', "", "[stream] person: is missing; name the column that says who, or several"),
 ]  # fmt: skip
 
 
@@ -188,9 +188,27 @@ def test_the_person_may_be_a_column(scene):
     assert json.dumps(ended.summary).count("CANARY") == 0
 
 
-def test_doctor_and_run_send_to_the_right_command(scene):
+def test_run_sends_to_the_right_command(scene):
     scene.write("in-1.csv", ROWS)
-    for command in ("run", "doctor"):
-        ended = shoal(command, scene.policy)
-        assert ended.code == 2
-        assert "run it with: shoal sanitize" in ended.err
+    ended = shoal("run", scene.policy)
+    assert ended.code == 2
+    assert "run it with: shoal sanitize" in ended.err
+
+
+@pytest.mark.parametrize("old", ['"account", "imei", "email"', '"email", "imei"', '"mbps"'])
+def test_the_doctor_finds_a_column_that_is_not_there(scene, old):
+    scene.write("in-1.csv", ROWS)
+    assert shoal("doctor", scene.policy).code == 0
+    scene.policy.write_text(scene.policy.read_text().replace(f"[{old}", f'["fone", {old}'))
+    ended = shoal("doctor", scene.policy)
+    assert ended.code == 1
+    assert ended.out.decode().count("there is no column 'fone'") == 1
+
+
+def test_the_doctor_finds_it_beside_a_person_column(scene):
+    text = scene.policy.read_text().replace('maid = ["email", "imei"]', "").replace('"account", ', '"acount", ')
+    scene.policy.write_text(text.replace('time = "time"', 'time = "time"\nperson = "account"', 1))
+    scene.write("in-1.csv", ROWS)
+    ended = shoal("doctor", scene.policy)
+    assert ended.code == 1
+    assert ended.out.decode().count("there is no column 'acount'") == 1

@@ -70,7 +70,9 @@ def sanitize(
         print(f"the key in {rotate_key} opens everything now; set SHOAL_KEY_FILE to it, and destroy the old one")
         return 0
     if clear:
-        print(f"{process.clear()} runs cleared: their temporary rows and their keys are gone")
+        cleared = process.clear()
+        fate = "their temporary rows and their keys are gone" if cleared else "for none has the time come"
+        print(f"{cleared} run{'s' * (cleared != 1)} cleared: {fate}")
         return 0
     if status:
         _show_status(process.status(), as_json=as_json)

@@ -50,9 +50,11 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
             from shoal.pipeline.set_remarks import set_remarks  # only such policies need it
 
             return [*remarks, *set_remarks(policy, rows, observer or Observer())]
-        if policy.sanitize is not None and policy.sanitize.maid:
-            return remarks
         anonymizer = make_anonymizer(policy, new_secret())
+        if policy.sanitize is not None:
+            lacking = [*_naming_remarks(policy, policy.sanitize, anonymizer)]
+            if lacking or policy.sanitize.maid:
+                return [*remarks, *lacking]
         sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
@@ -101,6 +103,14 @@ def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
         "look", "sample",
         f"rows were not tried: who they are of is made of {', '.join(process.maid)} by the process itself",
     )  # fmt: skip
+
+
+def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: Anonymizer) -> Iterator[Remark]:
+    """Files that lack a column the process needs; those that name a person are not among the anonymizer's."""
+    made = (policy.stream.person,) if process.maid else ()
+    own = (name for name in anonymizer.columns if name not in made)
+    columns = tuple(dict.fromkeys((*own, *process.maid, *process.pii)))
+    yield from _other_files(policy, make_files(policy), columns, None)
 
 
 def _place_remarks(policy: Policy) -> Iterator[Remark]:
@@ -174,9 +184,9 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
 
 
 def _other_files(
-    policy: Policy, files: list[InputFile], columns: tuple[str, ...], types: dict[str, pa.DataType]
+    policy: Policy, files: list[InputFile], columns: tuple[str, ...], types: dict[str, pa.DataType] | None
 ) -> Iterator[Remark]:
-    """What keeps files after the first from being read: their columns are looked at, their rows are not."""
+    """What keeps files (after the first) from being read: their columns are looked at, their rows are not."""
     for file in files:
         try:
             with make_decoder(policy, file, columns, types) as decoder:

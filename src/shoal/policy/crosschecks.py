@@ -20,6 +20,7 @@ _SECRET_WORDS: Final = (
 )
 _TIME: Final = "[stream] time"
 _NO_PERSON: Final = "is missing; name the column that says who"
+_OR_MAID: Final = ", or several in [sanitize] maid"
 _KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
 _KEYED_BY_LABEL: Final = ("tree", "reference", "density")
 
@@ -81,7 +82,7 @@ def stream_problems(table: Table) -> list[str]:
     method, stream = _method(table), table.get("stream")
     found: list[tuple[str, KeyPath, str]] = []
     if isinstance(stream, Mapping) and "person" not in stream and (method is None or method.NEEDS_PERSON):
-        found.append(("stream", ("person",), _NO_PERSON))
+        found.append(("stream", ("person",), _NO_PERSON + _OR_MAID * ("sanitize" in table)))
     if method is not None and isinstance(stream, Mapping):
         found += method.stream_problems(part(table, "anonymize"), stream)
         found += method.file_problems(part(table, "source"), part(table, "sink"), has_person="person" in stream)

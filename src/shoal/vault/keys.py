@@ -57,7 +57,9 @@ def secret_from_file(path: str | Path) -> Secret:
     try:
         value = Path(path).read_bytes().rstrip(b"\r\n")
     except OSError as error:
-        raise VaultError(f"{path}: the key file cannot be read ({error.strerror}); check {KEY_FILE_VARIABLE}") from None
+        raise VaultError(
+            f"{path}: the key file cannot be read ({error.strerror}); check the path, or {KEY_FILE_VARIABLE}"
+        ) from None
     if len(value) < SHORTEST:
         raise VaultError(f"{path}: the key has fewer than {SHORTEST} bytes; make one with: openssl rand -hex 32")
     return Secret(value)
