@@ -171,6 +171,8 @@ TAGGED = PREFIXES + ":A rdfs:subClassOf s:SparseAttribute . :b a :A .\n"
     ("text", "says"),
     [
         (PREFIXES + ":a rdfs:subClassOf :b .\n:b rdfs:subClassOf .\n", "line 6: is not valid Turtle"),
+        (PREFIXES + ":a a :b .\n:b rdfs:lab", "line 6: ends within a statement"),
+        (PREFIXES + ':a rdfs:label "op', "line 5: ends within a statement"),
         (":a :b :c .\n", "line 1: is not valid Turtle .*not bound"),
         (PREFIXES + ':a rdfs:label "open .\n', "line 5: is not valid Turtle"),
         ("<urn:a> <urn:b> <urn:c> .\n\x00", "line 2: is not valid Turtle"),

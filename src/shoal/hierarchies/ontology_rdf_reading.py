@@ -35,6 +35,9 @@ def read_graph(path: Path) -> Graph:
         with _quiet():
             graph.parse(data=data, format=kind, publicID=_BASE)
     except Exception as error:  # parsers raise what they like; a broken file is not our fault
+        if isinstance(error, IndexError | AssertionError) and isinstance(data, str):  # it ran off the end
+            last = data.rstrip().count("\n") + 1
+            raise PolicyError(f"{path.name}: line {last}: ends within a statement; is the file whole?") from None
         raise _broken(path.name, kind, error) from None
     if not len(graph):
         raise PolicyError(f"{path.name}: says nothing; write classes, and what lies below them")
