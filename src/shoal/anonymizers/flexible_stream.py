@@ -134,7 +134,7 @@ class FlexibleStream(Anonymizer):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Records pushed so far by what became of them: released, dead (and dead by reason), pending."""
+        """Records pushed so far by what became of them: released, dead (and dead by reason), held (pending)."""
         dead = {reason: self._counts[reason] for reason in self._reasons if self._counts[reason]}
         return {
             "pushed": self._seen, RELEASED: self._counts[RELEASED], SUPPRESSED: 0, DEAD: sum(dead.values()),
