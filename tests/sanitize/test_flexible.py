@@ -33,6 +33,16 @@ def test_what_is_read_is_published_or_pending(make_scene):
     assert set(serials) & set(range(300)) > {row["serial"] for row in early}  # some of the pending found their crowd
 
 
+def test_a_first_run_in_which_all_wait(make_scene):
+    scene = make_scene(flexible=True)
+    scene.write("in-1.csv", FIRST[:2])
+    first = scene.run()
+    assert (first.published, first.status["pending"]) == (0, 2)
+    assert first.status["audit"] == "not audited: nothing is published yet"
+    scene.write("in-2.csv", FIRST[2:])
+    assert scene.run().status["audit"] == "passed"
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_stopped_anywhere_and_started_again(tmp_path, make_scene, step):
     scene = make_scene(flexible=True)
