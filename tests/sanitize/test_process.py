@@ -428,6 +428,22 @@ def test_only_one_process_at_a_time(make_scene):
         scene.run()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM shoal_published WHERE rowid = 1",
+        "INSERT INTO shoal_published SELECT * FROM shoal_published WHERE rowid = 1",
+    ],
+)
+def test_an_altered_external_store_is_told(scene, change):
+    scene.write("in-1.csv", FIRST)
+    assert scene.run().status["audit"] == "passed"
+    with House(load_policy(scene.policy)) as house, house.external.transaction():
+        house.external.execute(change)
+    scene.write("in-2.csv", SECOND)
+    assert scene.run().status["audit"].startswith("BROKEN: rows of shoal_published were deleted, or added")
+
+
 def test_an_altered_internal_store_publishes_nothing(scene):
     scene.write("in-1.csv", FIRST)
     with pytest.raises(Died):

@@ -22,8 +22,11 @@ def audit_stores(house: House, consumed: int) -> str:
         return "not audited: nothing is published yet"
     from shoal.auditor import audit
 
+    release = _release(house)
+    if release is None:
+        return "BROKEN: rows of shoal_published were deleted, or added by somebody else"
     try:
-        report = audit(_release(house), truth=_truth(house, consumed), trace=_traces(house), policy=_policy(house))
+        report = audit(release, truth=_truth(house, consumed), trace=_traces(house), policy=_policy(house))
     except ShoalError as error:
         return f"not audited: {str(error).splitlines()[0]}"
     if report.ok:
@@ -54,16 +57,19 @@ def _absolute(content: Any, folder: Path) -> Any:
     return content
 
 
-def _release(house: House) -> pa.Table:
-    """Published rows in the order they were decided in, as the sealed traces tell."""
+def _release(house: House) -> pa.Table | None:
+    """Published rows in the order they were decided in, as the sealed traces tell; None where these tell of others."""
     schema = house.schema_of(house.external)
     assert schema is not None, "asked before"
     layout = house.published(schema)
     rows = house.external.read(layout, layout.names)
-    at = np.argsort(as_names(column_blocks(rows.column(ID))))
+    there = as_names(column_blocks(rows.column(ID)))
     sealed = house.external.execute(f"SELECT ids FROM {TRACES.name} ORDER BY number")
     ids = b"".join(house.ring.unseal(bytes(data), "trace", name=house.external.name) for (data,) in sealed)
-    wanted = np.argsort(np.argsort(as_names(np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16))))
+    told = as_names(np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16))
+    if not np.array_equal(np.sort(there), np.sort(told)):
+        return None
+    at, wanted = np.argsort(there), np.argsort(np.argsort(told))
     return from_plain(rows, schema).take(pa.array(at[wanted]))
 
 
