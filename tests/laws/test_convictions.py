@@ -47,7 +47,7 @@ def test_batching(kind, saying, settings):
         (kinds.LosesVerdicts, {}, "no verdict in the trace"),
         (kinds.LosesRows, {}, "counts and rows do not agree"),
         (kinds.DecidesTwice, {}, "decided twice|do not agree on how many"),
-        (kinds.CountsRefused, {}, "twice, or lost"),
+        (kinds.CountsRefused, {}, "never pushed"),
         (kinds.HidesHeld, LATE, "released \\+ suppressed \\+ dead \\+ held"),
     ],
 )

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.sanitize.scene import Died, lines
+from tests.sanitize.scene import Died, Scene, lines
 from tests.sanitize.test_process import STEPS
 
 FIRST, SECOND = lines(30, 300, 1), lines(40, 300, 2, first=300)
@@ -67,6 +67,29 @@ def test_stopped_anywhere_and_started_again(tmp_path, make_scene, step):
 def _made(folder):
     folder.mkdir()
     return folder
+
+
+def test_all_records_pending_until_enough_people_come(make_scene):
+    scene = make_scene(flexible=True, k=6)
+    scene.write("in-1.csv", lines(3, 20, 1))
+    first = scene.run(now=1e9)
+    assert (first.published, first.status["pending"]) == (0, 20)
+    assert first.status["audit"] == "not audited: nothing is published yet"
+    assert scene.sanitizer().clear(now=2e9) == 1
+    scene.write("in-2.csv", lines(40, 400, 2, first=100))
+    last = scene.run(now=2e9)
+    assert last.published + last.status["pending"] == 420
+    assert last.status["audit"] == "passed"
+
+
+def test_nothing_but_sparse_columns(scene):
+    text = Scene(scene.folder, flexible=True).policy.read_text()
+    start, end = (text.index(f"[anonymize.quasi.{name}]") for name in ("time", "device"))
+    scene.policy.write_text(text[:start] + text[end:])
+    scene.write("in-1.csv", lines(30, 100, 1))
+    summary = scene.run()
+    assert summary.published + summary.status["pending"] == 100
+    assert len(scene.internal().is_real) == 300
 
 
 def test_an_unknown_device_is_a_dead_letter(scene, tmp_path):

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from shoal.pipeline.sanitize_house import ID, PERSON, PII
+from shoal.pipeline.sanitize_house import ID, PERSON, PII, House
 from shoal.pipeline.sanitize_normals import normals_of, sparse_columns
 from shoal.policy import load_policy
 from shoal.stores.columns import column_blocks
@@ -74,6 +74,14 @@ def test_ids_tell_nothing(scene):
     order = np.argsort(ids)
     run = np.flatnonzero(np.diff(inside.is_real[order].astype(int)))
     assert len(run) > 300  # real ones and decoys alternate in the order they lie in
+
+
+def test_the_length_of_what_is_remembered_tells_nothing(scene):
+    scene.write("in-1.csv", [row.replace("model ", "m" * (number % 30) + " ") for number, row in enumerate(ALL)])
+    scene.run()
+    with House(load_policy(scene.policy)) as house:
+        lengths = {len(value) for (value,) in house.internal.execute("SELECT value FROM shoal_internal_memory")}
+    assert {(length - 28) % 512 for length in lengths} == {0}
 
 
 def test_the_same_decoys_are_nobodys_real_ids(scene):

@@ -170,6 +170,46 @@ def test_a_file_that_was_changed(scene):
         assert {name for name in after if after[name] != before[name]} == {"in-1.csv"}
 
 
+def test_a_file_that_was_changed_and_is_as_long_as_before(scene):
+    scene.write("in-1.csv", FIRST[:100])
+    scene.run()
+    path = scene.folder / "in-1.csv"
+    path.write_text(path.read_text().replace("4G", "5G"))
+    with pytest.raises(InputError, match=r"in-1\.csv: has changed since it was read"):
+        scene.run()
+
+
+def test_a_file_under_another_name_is_not_read_again(scene):
+    scene.write("in-1.csv", FIRST[:100])
+    scene.run()
+    (scene.folder / "in-1.csv").rename(scene.folder / "in-7.csv")
+    assert scene.run().read == 0
+    scene.append("in-7.csv", SECOND[0] + "\n")
+    assert scene.run().read == 1
+    assert scene.run().read == 0
+    (scene.folder / "in-8.csv").symlink_to(scene.folder / "in-7.csv")
+    assert scene.run().read == 0
+
+
+def test_a_folder_that_was_moved_is_not_read_again(scene, tmp_path, monkeypatch):
+    scene.write("in-1.csv", FIRST[:100])
+    scene.write("in-2.csv", SECOND[:50])
+    scene.run()
+    moved = tmp_path.with_name(tmp_path.name + "-moved")
+    tmp_path.rename(moved)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(moved / "key.txt"))
+    assert Sanitizer.from_policy(moved / "policy.toml").run().read == 0
+
+
+def test_files_that_begin_alike_are_all_read(scene):
+    scene.write("in-1.csv", [])
+    scene.write("in-2.csv", FIRST[:60])
+    assert scene.run().read == 60
+    (scene.folder / "in-1.csv").unlink()
+    scene.write("in-3.csv", SECOND[:40])
+    assert scene.run().read == 40
+
+
 # ---- keys
 
 
@@ -392,6 +432,31 @@ def test_a_policy_mended_before_anything_was_taken_in(make_scene):
         scene.run()
 
 
+@pytest.mark.parametrize("gone", ["internal.db", "external.db"])
+@pytest.mark.parametrize("by", [Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_store_that_is_gone_is_not_made_again(scene, gone, by):
+    scene.write("in-1.csv", FIRST[:60])
+    scene.run()
+    scene.write("in-2.csv", SECOND[:60])
+    by(scene.folder / gone)
+    for _ in range(2):
+        before = {name: data for name, data in scene.everything().items() if name != gone}
+        with pytest.raises(StoreError, match=r"is empty or new, but .* belongs to one that was filled; put the old"):
+            scene.run()
+        assert {name: data for name, data in scene.everything().items() if name != gone} == before
+
+
+def test_an_older_copy_of_the_internal_store(scene):
+    scene.write("in-1.csv", FIRST[:60])
+    scene.run()
+    older = (scene.folder / "internal.db").read_bytes()
+    scene.write("in-2.csv", SECOND[:60])
+    scene.run()
+    (scene.folder / "internal.db").write_bytes(older)
+    with pytest.raises(StoreError, match=r"is older than .*external\.db, which has published more"):
+        scene.run()
+
+
 def test_looking_makes_nothing(scene):
     before = scene.everything()
     for look in (scene.sanitizer().status, scene.sanitizer().clear):
@@ -455,6 +520,16 @@ def test_an_altered_internal_store_publishes_nothing(scene):
     with pytest.raises(VaultError, match="contradict each other, so it was altered; nothing was published"):
         scene.run()
     assert scene.serials() == []
+
+
+def test_a_store_altered_after_publishing_breaks_the_audit(scene):
+    scene.write("in-1.csv", FIRST)
+    scene.run()
+    with House(load_policy(scene.policy)) as house:
+        table = house.records(house.schema_of(house.internal)).name
+        house.internal.execute(f"UPDATE {table} SET shoal_tag = zeroblob(16)")
+    scene.write("in-2.csv", SECOND)
+    assert scene.run().status["audit"].startswith("BROKEN: the stores cannot be audited")
 
 
 def test_run_says_which_command_to_use(scene):

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from benchmarks.decoys import NORMALS, PlainMemory, Trees, attack, auc, campaign, with_decoys
 
@@ -164,3 +165,90 @@ def test_decoys_are_hard_to_tell_and_bad_ones_are_not():
     at = data.schema.get_field_index("device")
     marginal = data.set_column(at, "device", pa.array(drawn.tolist()))  # drawn by itself, as decoys must not be
     assert attack(marginal, ids, owners, is_real, NORMALS, drawn=20)["auc"] > 0.9
+
+
+# ---- what would tell without any training
+
+
+def hourly(offset, speed, *, people=40, hours=12):
+    """Records of people who come every hour: `offset` gives the second of the hour, `speed` the number."""
+    draw = np.random.default_rng(3)
+    pairs = [(person, hour) for hour in range(hours) for person in range(people)]
+    seconds = [hour * 3600 + offset(draw, person) for person, hour in pairs]
+    data = pa.table({
+        "time": pa.array(np.array(seconds) * 10**9).cast(pa.timestamp("ns", "UTC")),
+        "place": [f"place {person % 4}" for person, _ in pairs],
+        "speed": pa.array([speed(draw, person) for person, _ in pairs], pa.float64()),
+    })  # fmt: skip
+    return data, [person for person, _ in pairs]
+
+
+HOURLY = [Normal("time", grid=3600.0), Normal("place")]
+
+
+def within_hour(data):
+    return data.column("time").cast(pa.int64()).to_numpy() // 10**9 % 3600
+
+
+def steadiness(seconds, ids):
+    """How near to one minute everybody comes, 0 to 1."""
+    _, of = np.unique(ids, return_inverse=True)
+    turned = np.exp(2j * np.pi * seconds / 3600)
+    return np.abs(np.bincount(of, turned.real) + 1j * np.bincount(of, turned.imag)) / np.bincount(of)
+
+
+def test_who_comes_at_the_same_minute_of_every_hour_has_shadows_who_do():
+    data, who = hourly(lambda draw, person: person * 85 + draw.integers(5), lambda draw, _: draw.normal())
+    made = make(data, who, HOURLY)
+    assert steadiness(within_hour(made.data), as_names(made.persons)).min() > 0.99
+
+
+def test_who_comes_at_any_minute_has_shadows_who_do():
+    data, who = hourly(lambda draw, _: draw.integers(3600), lambda draw, _: draw.normal())
+    made = make(data, who, HOURLY)
+    real, decoys = steadiness(within_hour(data), who), steadiness(within_hour(made.data), as_names(made.persons))
+    assert abs(np.mean(real) - np.mean(decoys)) < 0.05
+
+
+def test_no_decoy_comes_when_nobody_does():
+    data, who = hourly(lambda draw, _: draw.integers(300), lambda draw, _: draw.normal())
+    assert within_hour(make(data, who, HOURLY).data).max() < 300
+
+
+@pytest.mark.parametrize(
+    ("speed", "tell"),
+    [
+        (lambda draw, _: 5.0 * draw.integers(1, 60), lambda value: value % 5 == 0),
+        (lambda draw, _: 5.0 * draw.integers(1, 60) + 2, lambda value: value % 5 == 2),
+        (lambda draw, _: 0.0 if draw.random() < 0.4 else draw.lognormal(3), lambda value: value == 0),
+        (lambda draw, _: np.inf if draw.random() < 0.3 else draw.lognormal(3), np.isinf),
+        (
+            lambda draw, person: round(draw.lognormal(3), 6 if person < 10 else 1),
+            lambda value: value == round(value, 1),
+        ),
+        (lambda draw, _: float(round(draw.lognormal(8), -2)), lambda value: value % 100 == 0),
+        (lambda draw, _: round(draw.lognormal(3), 2), lambda value: value == round(value, 1)),
+    ],
+    ids=["steps", "steps from 2", "nothing", "not finite", "decimals", "hundreds", "plain"],
+)
+def test_digits_tell_nothing(speed, tell):
+    data, who = hourly(lambda draw, _: draw.integers(3600), speed)
+    made = make(data, who, HOURLY)
+    real, decoys = ([tell(value) for value in rows.column("speed").to_pylist()] for rows in (data, made.data))
+    assert abs(np.mean(real) - np.mean(decoys)) < 0.06
+    assert made.data.column("speed").null_count == 0
+
+
+def test_missing_numbers_stay_missing_as_often():
+    data, who = hourly(lambda draw, _: draw.integers(3600), lambda draw, _: None if draw.random() < 0.2 else 1.5)
+    made = make(data, who, HOURLY).data.column("speed")
+    assert abs(made.null_count / len(made) - data.column("speed").null_count / len(who)) < 0.05
+
+
+def test_a_moment_so_fine_that_a_copy_would_show_is_not_copied():
+    data, who = hourly(lambda draw, person: person * 85, lambda draw, _: draw.normal())
+    noise = pa.array(np.random.default_rng(5).integers(0, 10**9, len(who))).cast(pa.duration("ns"))
+    data = data.set_column(0, "time", pc.add(data.column("time"), noise))
+    real, decoys = (rows.column("time").cast(pa.int64()).to_numpy() % 3600_000_000_000
+                    for rows in (data, make(data, who, HOURLY).data))  # fmt: skip
+    assert np.isin(decoys, real).mean() < 0.05

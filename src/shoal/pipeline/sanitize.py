@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-from shoal.errors import PolicyError
+from shoal.errors import PolicyError, StoreError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer
@@ -139,6 +139,11 @@ class Sanitizer:
         letters = DeadLetters(self.policy.dead_letters.path.path)
         intake = Intake(house, anonymizer, letters)
         publisher = Publisher(house, anonymizer, letters, intake)
+        if publisher.state.consumed > intake.progress.batch:
+            raise StoreError(
+                f"{house.internal.name}: is older than {house.external.name}, which has published more than is in it; "
+                "restore the newer one"
+            )
         # Both stores note how long the file was; the longer one is of the last transaction.
         letters.open(max(intake.progress.letters or 0, publisher.state.letters or 0))
         try:

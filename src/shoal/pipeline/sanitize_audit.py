@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.errors import ShoalError
+from shoal.errors import ShoalError, VaultError
 from shoal.pipeline.sanitize_house import ID, PERSON, TRACES, House
 from shoal.pipeline.sanitize_outgoing import Verifier, real_records
 from shoal.stores.columns import column_blocks, from_plain, hex_column
@@ -27,6 +27,8 @@ def audit_stores(house: House, consumed: int) -> str:
         return "BROKEN: rows of shoal_published were deleted, or added by somebody else"
     try:
         report = audit(release, truth=_truth(house, consumed), trace=_traces(house), policy=_policy(house))
+    except VaultError:
+        return "BROKEN: the stores cannot be audited, for one of them was altered or lost a part; restore it"
     except ShoalError as error:
         return f"not audited: {str(error).splitlines()[0]}"
     if report.ok:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
@@ -27,6 +28,8 @@ class Seen:
     head_size: int = 0
     """A hash of how it begins, and of how many bytes: they must not change."""
     ended_in_line: bool = False
+    changed: int = 0
+    """When it was written last, before it was read to its end."""
 
 
 @dataclass
@@ -47,7 +50,7 @@ class Sources:
     def unread(self, files: list[InputFile], kind: str) -> Iterator[tuple[InputFile, Seen]]:
         """Files with something new in them, in order; InputError where one was changed instead of added to."""
         for file in files:
-            own = self.seen.get(file.name)
+            own = self.seen.get(file.name) or self._moved(file)
             if own is None:
                 own = self.seen[file.name] = Seen(head_size=min(file.size or 0, _EDGE))
                 own.head = _head(file, own.head_size)
@@ -55,11 +58,27 @@ class Sources:
             elif own.size < 0 or (file.size or 0) != own.size:
                 _check_same(file, own, kind)
                 yield file, own
+            elif own.changed != _changed(file):
+                _check_same(file, own, kind)
+
+    def _moved(self, file: InputFile) -> Seen | None:
+        """What is known of a file that had another name: the same one, or one that begins as a file that is gone."""
+        heads: dict[int, str] = {}
+        for name, own in self.seen.items():
+            if not own.records or (file.size or 0) < max(own.size, own.head_size):
+                continue
+            if own.head_size not in heads:
+                heads[own.head_size] = _head(file, own.head_size)
+            if heads[own.head_size] == own.head and _is_gone_or(file, name):
+                self.seen[file.name] = self.seen.pop(name)
+                return own
+        return None
 
 
 def mark_read(file: InputFile, own: Seen, size: int) -> None:
     """Note that a file was read to its end, where it had so many bytes."""
     own.size = size
+    own.changed = _changed(file)
     own.head_size = min(size, _EDGE)
     own.head = _head(file, own.head_size)
     own.ended_in_line = not _ends_with_line(file, size)
@@ -119,6 +138,17 @@ def _head(file: InputFile, size: int) -> str:
     assert file.path is not None, "standard input is refused by the policy"
     with file.path.open("rb") as raw:
         return hashlib.blake2b(raw.read(size), digest_size=16).hexdigest()
+
+
+def _changed(file: InputFile) -> int:
+    assert file.path is not None, "standard input is refused by the policy"
+    return file.path.stat().st_mtime_ns
+
+
+def _is_gone_or(file: InputFile, name: str) -> bool:
+    """Whether there is no file of a name, or it is this one."""
+    assert file.path is not None, "standard input is refused by the policy"
+    return not os.path.exists(name) or os.path.samefile(file.path, name)
 
 
 def _byte_at(file: InputFile, at: int) -> bytes:

@@ -94,12 +94,25 @@ class House:
             is_empty = not any(store.get(name) for store in made for name in _FILLED)
             for store in made:
                 self._check_owner(store, ring, is_empty=is_empty)
+            self._check_together(made)
             return ring
         if made:
             raise VaultError(f"{self.keys}: the working keys of these stores are gone; put the file back")
         ring = new_keyring()
         write_keyring(self.keys, ring, master)
         return ring
+
+    def _check_together(self, made: list[Store]) -> None:
+        """Either store alone would begin anew: records would be published again, or new ones never."""
+        for store, other, mark in (
+            (self.internal, self.external, "state"),
+            (self.external, self.internal, "progress"),
+        ):
+            if store not in made and other in made and other.get(mark) is not None:
+                raise StoreError(
+                    f"{store.name}: is empty or new, but {other.name} belongs to one that was filled; "
+                    "put the old one back, or begin anew with new stores and a new [sanitize] sealed"
+                )
 
     @property
     def _stores(self) -> tuple[Store, ...]:

@@ -19,6 +19,8 @@ from shoal.vault.keyring import Keyring
 from shoal.vault.personal import Names
 from shoal.vault.tags import as_blocks, one_way
 
+_PIECE: Final = 512
+"""What is sealed is a multiple of this long, or its length would tell whose records these are."""
 _KEPT: Final = 3
 """Records remembered of a person, the latest."""
 
@@ -84,7 +86,8 @@ class StoredMemory:
 
     def _sealed(self, name: bytes, data: bytes) -> bytes:
         nonce = os.urandom(12)
-        return nonce + self._cipher.encrypt(nonce, data, name)
+        padded = data.ljust(-(-len(data) // _PIECE) * _PIECE)  # JSON may end in spaces
+        return nonce + self._cipher.encrypt(nonce, padded, name)
 
     def _table(self, rows: list[list[Any]]) -> pa.Table:
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(kinds_of(self._schema))

@@ -50,7 +50,7 @@ class OntologyColumn(QuasiSection):
 def _sparse(value: object) -> object:
     listed = value if isinstance(value, list) else [value]
     are_names = all(isinstance(name, str) and name.strip() for name in listed)
-    if not listed or not are_names or len(set(listed)) < len(listed):
+    if not are_names or len(set(listed)) < len(listed):
         raise ValueError('must be "auto" or different names of columns')
     return value if value == "auto" else listed
 

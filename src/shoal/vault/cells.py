@@ -44,7 +44,7 @@ def group(key: bytes, data: pa.Table, normals: Sequence[Normal]) -> Groups:
     texts = [
         pc.fill_null(_cell_texts(column_of(data, normal.name), normal), "-") for normal in normals if normal.is_grouped
     ]
-    coded = pc.binary_join_element_wise(*texts, pa.scalar(""), "\x1f").dictionary_encode()
+    coded = pc.binary_join_element_wise(*texts, pa.repeat("", data.num_rows), "\x1f").dictionary_encode()
     names = [
         int.from_bytes(hashlib.blake2b(text.encode(), key=key, digest_size=8).digest(), signed=True)
         for text in coded.dictionary.to_pylist()

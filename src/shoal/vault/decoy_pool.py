@@ -16,6 +16,7 @@ _STAYS: Final = 0.1
 _LITTLE: Final = 0.02
 _ENOUGH: Final = 2
 _FEW_LIKE: Final = 5
+_STEADY: Final = 0.9
 Ints = npt.NDArray[np.int64]
 
 
@@ -102,6 +103,16 @@ class Pool:
     def one_of(self, people: Ints, draw: np.random.Generator) -> Ints:
         """A record of each of these people."""
         return self._by_person.draw(people, draw)
+
+    def turn_of(self, people: Ints, turns: Ints) -> Ints:
+        """The record of each of these people whose turn it is."""
+        return self._by_person.turn(people, turns)
+
+    def are_steady(self, places: npt.NDArray[np.float64], is_there: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Who is always at about the same place of a cell; places go from 0 to 1, and round."""
+        turned = np.exp(2j * np.pi * places) * is_there
+        sums = np.bincount(self.owners, turned.real) + 1j * np.bincount(self.owners, turned.imag)
+        return np.asarray(np.abs(sums) > _STEADY * np.bincount(self.owners, is_there.astype(np.float64)))
 
     def one_like(self, people: Ints, rows: Ints, turns: Ints) -> Ints:
         """A record of anybody: the same as theirs in what stays with a person, as `rows` in what tells most."""

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.vault.cells import (
     Groups,
@@ -33,8 +34,10 @@ from shoal.vault.cells import (
     numbers,
     offsets,
     shifted,
+    width_of,
 )  # fmt: skip
 from shoal.vault.decoy_pool import Pool, code_of, turns_of
+from shoal.vault.digits import as_precise, jittered, spikes
 from shoal.vault.personal import Names, as_names
 from shoal.vault.tags import Blocks, as_blocks, one_way
 
@@ -121,10 +124,9 @@ class DecoyMaker:
         rows, shadow = self._places(who, groups, is_large(groups.names))
         pool = self._pool(people, who, data, memory)
         sources = self._sources(rows, who[rows] * self._shadows + shadow, pool.donors[who[rows], shadow], pool)
+        ids = self.ids("person", persons[rows], shadow)
         made, twins = self._records(data, rows, shadow, who, sources, pool)
-        return Decoys(
-            self.ids("person", persons[rows], shadow), self.ids("pii", pii[rows], shadow), made, groups.names, twins
-        )
+        return Decoys(ids, self.ids("pii", pii[rows], shadow), made, groups.names, twins)
 
     # ---- who goes where
 
@@ -228,7 +230,8 @@ class DecoyMaker:
             elif normal.grid is None or not is_number(field.type):
                 columns[field.name] = column_of(data, field.name).take(pa.array(rows))
             else:
-                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, shadows)
+                donors = pool.donors[who[rows], shadow]
+                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, shadows, donors, pool)
         made = pa.table(columns, schema=data.schema)
         return self._without_twins(data, made, rows)
 
@@ -244,15 +247,19 @@ class DecoyMaker:
         if is_kept or not is_number(kind) or pa.types.is_timestamp(kind):
             return column.take(pa.array(sources))
         real, is_there = numbers(column)
-        is_log = bool(real[is_there].min(initial=1) > 0)
-        values = np.log(np.where(is_there, real, 1)) if is_log else real.astype(np.float64)
-        means = pool.means(values, is_there)
-        values = np.where(is_there, values, means)
+        is_moved = is_there & ~spikes(real)
+        is_log = bool(real[is_moved].min(initial=1) > 0)
+        values = np.log(np.where(is_moved, real, 1)) if is_log else real.astype(np.float64)
+        means = pool.means(values, is_moved)
+        values = np.where(is_moved, values, means)
         first, second = pair
         step = (values[first] - values[second]) / np.sqrt(2.0)
         made = means[sources] + np.sqrt(1 - MOVED**2) * (values - means)[sources] + MOVED * step
-        made = _within(np.exp(made) if is_log else made, real[is_there])
-        return as_column(like(made, real), is_there[sources], kind)
+        made = _within(np.exp(made) if is_log else made, real[is_moved])
+        made = as_precise(made, real[sources], real[is_moved], self._draw)
+        kept = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[sources]  # not finite, or the same for many
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return as_column(np.where(is_moved[sources], made, kept), is_valid[sources], kind)
 
     def _blurred(self, values: Any, real: Any) -> Any:
         if not len(real):
@@ -264,16 +271,31 @@ class DecoyMaker:
             made = values + noise * (real.std() or 1.0)
         return like(_within(made, real), real)
 
-    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints) -> pa.Array:
-        """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last."""
+    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> pa.Array:
+        """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last.
+
+        It begins where some real record lies in its cell: one of the donor's, where the donor comes at the same minute
+        of every hour, for then the shadow must do so, too; anybody's otherwise.
+        """
         values, is_there = numbers(column)
-        within = offsets(values[is_there], column.type, normal)
+        known, is_known = numbers(column_of(pool.records, normal.name))
+        within = offsets(known[is_known], column.type, normal)
         if not len(within):
             return column.take(pa.array(rows))
         cells = np.unique(cells_of(values, column.type, normal), return_inverse=True)[1][rows]
-        stays = np.unique(shadows * (cells.max(initial=0) + 1) + cells, return_inverse=True)[1]
-        drawn = self._draw.integers(0, len(within), (2, int(stays.max(initial=-1)) + 1))
-        shifts = (within[drawn[0]] - within[drawn[1]])[stays]
+        _, first, stays = np.unique(
+            shadows * (cells.max(initial=0) + 1) + cells, return_index=True, return_inverse=True
+        )
+        width = width_of(column.type, normal)
+        known = offsets(known, column.type, normal)
+        mixed = self._draw.permutation(len(first))
+        turns = np.empty(len(first), dtype=np.int64)
+        turns[mixed] = turns_of(shadows[first][mixed])
+        chosen = pool.turn_of(donors[first], turns)
+        is_steady = is_known[chosen] & pool.are_steady(known / width, is_known)[donors[first]]
+        begins = np.where(is_steady, known[chosen], self._draw.choice(within, len(first)))
+        begins = jittered(begins, within, width, self._draw)
+        shifts = (begins - offsets(values[rows[first]], column.type, normal))[stays]
         return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
 
     def _without_twins(self, data: pa.Table, made: pa.Table, rows: Ints) -> tuple[pa.Table, int]:
@@ -297,11 +319,12 @@ class DecoyMaker:
             if normal is not None:
                 within = offsets(real[is_real], field.type, normal)
                 if len(within):
-                    shifts = self._draw.choice(within, len(twins)) - self._draw.choice(within, len(twins))
+                    shifts = self._draw.choice(within, len(twins)) - offsets(values[twins], field.type, normal)
                     values[twins] = shifted(values[twins], field.type, normal, shifts)
             elif not pa.types.is_timestamp(field.type):
                 values[twins] = self._blurred(values[twins], real[is_real])
-            made = made.set_column(at, field, as_column(values, is_there, field.type))
+            whole = as_column(values, is_there, field.type)
+            made = made.set_column(at, field, pc.if_else(pa.array(is_there), whole, column))
         return made
 
 
