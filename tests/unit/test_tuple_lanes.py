@@ -113,3 +113,15 @@ def test_without_a_fair_cut_numbers_decide(value):
     made.choose(values, rows)
     assert made.dump().tolist() == [[0, 1, -1, 0]]
     assert made.deal(values, rows).tolist() == [0, 1] * 5
+
+
+def test_clusters_of_a_flush_within_a_round_are_reused_in_it():
+    """They are younger than those of the round before, which no round with so short a reuse can see."""
+    schema = Schema(person="id", quasi=[Numeric("age", low=0, high=100)])
+    fast = Fast(schema, k=2, deadline=12, reuse=1, round=3, threads=1, key=bytes(range(32)))
+    people = pa.table({"id": [f"p{n % 3}" for n in range(17)], "age": [float(n) for n in range(17)]})
+    fast.push_batch(people)
+    fast.flush()
+    fast.push_batch(pa.table({"id": ["p0"], "age": [14.0]}))
+    last = fast.flush()
+    assert [(row["verdict"], row["reused"]) for row in last.trace.to_pylist()] == [("released", True)]

@@ -177,10 +177,12 @@ class Lanes:
         """Let every lane go through these rounds on its own; what they share in the end is of the last one."""
         groups, now = int(self.lanes[0].tally[t.GROUPS]), self._number - start - 1
         noted: list[list[_Noted]] = [[] for _ in self.lanes]
+        self._forget_old(now + ends[0])  # a flush within this round may have left clusters that are young enough
 
         def go(lane: TupleState, notes: list[_Noted]) -> None:
             for first, end in zip((start, *ends), ends, strict=False):
-                lane.keep_clusters(_NONE)
+                if first != start:
+                    lane.keep_clusters(_NONE)
                 lane.tally[_UNDER_WAY] = 1, now + end, self._round, 0
                 lane.work(arrivals, first, end)
                 notes.append(_noted(lane))
