@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from numba import njit
 
 from shoal.errors import PolicyError
-from shoal.kernels.binomials import at_least, deviance, log_chance, spread_out, stirling_error, tails, tails_of_logs
+from shoal.kernels.binomials import (
+    at_least,
+    chances_of,
+    chances_of_logs,
+    deviance,
+    log_chance,
+    spread_out,
+    stirling_error,
+    tails,
+    tails_of_logs,
+)
 from shoal.models.z_model import ZModel
 
 TABLE_2 = [0.2 / rank for rank in range(1, 21)]
@@ -75,7 +85,9 @@ def naive(users, shares, k):
         chance = 1.0
         for one, share in zip(shown, shares, strict=True):
             chance *= share if one else 1 - share
-        few = sum(math.comb(users - 1, j) * chance**j * (1 - chance) ** (users - 1 - j) for j in range(min(k - 1, users)))
+        few = sum(
+            math.comb(users - 1, j) * chance**j * (1 - chance) ** (users - 1 - j) for j in range(min(k - 1, users))
+        )
         total += chance * (1 - few)
     return total
 
@@ -127,7 +139,9 @@ def test_tails_of_a_thousand_million(share):
 def test_the_parts_of_a_probability():
     assert parts(3.0, 3.0)[1] == 0.0
     assert parts(1e9, 1e9 + 1)[1] == pytest.approx(5e-10, rel=1e-6)
-    assert parts(20.0, 1.0)[0] == pytest.approx(math.lgamma(21) - 20.5 * math.log(20) + 20 - 0.5 * math.log(2 * math.pi))
+    assert parts(20.0, 1.0)[0] == pytest.approx(
+        math.lgamma(21) - 20.5 * math.log(20) + 20 - 0.5 * math.log(2 * math.pi)
+    )
 
 
 @settings(max_examples=80, deadline=None)
@@ -147,6 +161,10 @@ def test_rows_of_tails():
     out, logs = np.empty(3), np.empty(3)
     tails(2.0, 10.0, np.array([0.0, 0.5, 1.0]), out)
     assert out.tolist() == pytest.approx([0.0, 1 - 11 / 1024, 1.0])
+    chances_of(0.0, 2.0, 0.5, logs)
+    assert logs.tolist() == pytest.approx([0.25, 0.5, 0.25])
+    chances_of_logs(1.0, 2.0, np.array([math.log(0.5), -np.inf, 0.0]), logs)
+    assert logs.tolist() == pytest.approx([0.5, 0.0, 0.0])
     tails_of_logs(2.0, 10.0, math.log(0.5), math.log(2), logs)
     tails(2.0, 10.0, np.array([0.5, 0.25, 0.125]), out)
     assert logs.tolist() == pytest.approx(out.tolist())
@@ -167,6 +185,55 @@ def test_who_is_alone_is_never_k_anonymous_and_silence_always_is():
     assert ZModel(50, [0.1], 1).released_share(51) == 0.0
 
 
+def test_classes_of_activity():
+    """The paper's classes: 500 people each, one ten times as active, the mean rate kept."""
+    fast = [2 * rate / 1.1 for rate in TABLE_2]
+    model = ZModel(
+        classes=[{"users": 500, "rates": fast}, {"users": 500, "rates": [0.1 * one for one in fast]}], window=12
+    )
+    found = model.p_k_anonymous(50, 2, method="exact")
+    assert [round(one.value, 6) for one in found.by_class] == [0.024877, 0.796809]
+    assert round(found.value, 6) == 0.410843
+    drawn = model.p_k_anonymous(50, 2, method="sample", samples=20_000)
+    assert drawn.lower <= found.value <= drawn.upper
+    assert all(one.lower <= exact.value <= one.upper for one, exact in zip(drawn.by_class, found.by_class, strict=True))
+    assert drawn.confidence == pytest.approx(0.998)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    parts_=st.lists(st.integers(1, 12), min_size=2, max_size=3), k=st.integers(2, 4), z=st.integers(1, 8),
+    rates=st.lists(st.sampled_from([0.0, 0.02, 0.3, 2.0]), min_size=1, max_size=5),
+)  # fmt: skip
+def test_classes_that_are_alike_are_one(parts_, k, z, rates):
+    whole = ZModel(sum(parts_), rates, 1)
+    split = ZModel(classes=[{"users": users, "rates": rates} for users in parts_], window=1)
+    assert np.allclose(split.p_published(z), whole.p_published(z), atol=1e-12)
+    expected = whole.p_k_anonymous(z, k, method="exact").value
+    found = split.p_k_anonymous(z, k, method="exact")
+    assert found.value == pytest.approx(expected, abs=1e-9)
+    assert all(one.value == pytest.approx(expected, abs=1e-9) for one in found.by_class)
+    assert split.entropy(z) == pytest.approx(whole.entropy(z), abs=1e-12)
+    assert split.released_share(z) == pytest.approx(whole.released_share(z), abs=1e-12)
+
+
+def test_classes_with_other_interests_are_enumerated_one_by_one():
+    rates = ([0.5, 0.0, 0.1], [0.0, 0.4, 0.1])
+    sizes = (3, 4)
+    model = ZModel(classes=[{"users": n, "rates": own} for n, own in zip(sizes, rates, strict=True)], window=2)
+    published = model.p_published(2)
+    for c in range(2):
+        total = 0.0
+        for shown in product((0, 1), repeat=3):
+            chances = [
+                math.prod(p if one else 1 - p for one, p in zip(shown, published[i], strict=True)) for i in range(2)
+            ]
+            others = [sizes[i] - (i == c) for i in range(2)]
+            nobody = math.prod((1 - chances[i]) ** others[i] for i in range(2))
+            total += chances[c] * (1 - nobody)
+        assert model.p_k_anonymous(2, 2, method="exact").by_class[c].value == pytest.approx(total, abs=1e-12)
+
+
 def test_a_window_may_be_a_duration():
     assert ZModel(10, [0.001], "1h").window == 3600
     assert ZModel(10, [0.001], "1h").p_exposed()[0] == pytest.approx(1 - math.exp(-3.6))
@@ -176,12 +243,21 @@ def test_a_window_may_be_a_duration():
     ("given", "words"),
     [
         ((0, [1.0], 1), "users"), ((10**10, [1.0], 1), "users"), ((5, [], 1), "rates"), ((5, [-1.0], 1), "rates"),
-        ((5, ["a"], 1), "rates"), ((5, [1.0], 0), "window"), ((5, [1.0], "soon"), "window"), ((5, [math.nan], 1), "rates"),
+        ((5, ["a"], 1), "rates"), ((5, [1.0], 0), "window"), ((5, [1.0], "soon"), "window"),
+        ((5, [math.nan], 1), "rates"),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_told(given, words):
     with pytest.raises(PolicyError, match=words):
         ZModel(*given)
+
+
+def test_wrong_classes_are_told():
+    one = {"users": 5, "rates": [1.0]}
+    for wrong in ({"classes": []}, {"classes": 3}, {"classes": [one, {"users": 5, "rates": [1.0, 2.0]}]},
+                  {"classes": [one], "users": 3}, {"classes": [{"users": 5}]}):  # fmt: skip
+        with pytest.raises(PolicyError):
+            ZModel(window=1, **wrong)
 
 
 def test_wrong_questions_are_told():

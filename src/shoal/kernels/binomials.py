@@ -84,6 +84,29 @@ def at_least(found, trials, share):
 
 
 @kernel
+def chances_of(first, trials, share, out):
+    """The probabilities to find exactly `first`, `first` + 1, …"""
+    for i in range(len(out)):
+        if share <= 0.0 or share >= 1.0:
+            out[i] = 1.0 if first + i == trials * share else 0.0
+        else:
+            out[i] = math.exp(log_chance(first + i, trials, share))
+
+
+@kernel
+def chances_of_logs(found, trials, logs, out):
+    """The probability to find exactly so many, for shares given by their logarithms."""
+    for i in range(len(logs)):
+        share = math.exp(logs[i])
+        if found > trials:
+            out[i] = 0.0
+        elif share <= 0.0 or share >= 1.0:
+            out[i] = 1.0 if found == trials * share else 0.0
+        else:
+            out[i] = math.exp(log_chance(found, trials, share))
+
+
+@kernel
 def tails(found, trials, shares, out):
     """For each share the probability to find at least so many."""
     for i in range(len(shares)):

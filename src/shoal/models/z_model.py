@@ -8,8 +8,7 @@ others show exactly the same attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -17,33 +16,24 @@ import numpy.typing as npt
 
 from shoal.errors import PolicyError
 from shoal.kernels.binomials import spread_out, tails, tails_of_logs
+from shoal.models import z_classes
+from shoal.models.z_probability import Probability
 from shoal.schema import duration_ns
 
 Floats = npt.NDArray[np.float64]
-Method = Literal["lattice", "exact", "tree", "simulate"]
+Ints = npt.NDArray[np.int64]
+Method = Literal["lattice", "exact", "sample"]
 _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
+_FEW: Final = 16
 _FIRST_CELLS: Final = 2048
 _MOST_CELLS: Final = 1 << 22
 _ROUNDING: Final = 1e-10
 """More than all rounding of floating point numbers together; bounds are widened by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Probability:
-    """A probability and numbers it lies between."""
-
-    value: float
-    lower: float
-    upper: float
-    method: str
-
-    def __float__(self) -> float:
-        return self.value
-
-
 class ZModel:
-    """The model for people who are all alike.
+    """The model for people who are all alike, or of several classes.
 
     Parameters
     ----------
@@ -54,6 +44,10 @@ class ZModel:
     window
         How far back people count: a number in the unit of the rates, or a duration such as "1h" (then rates are by
         the second).
+    classes
+        Instead of `users` and `rates`: a table with `users` and `rates` for each class of people; all classes list the
+        same attributes. The paper's table 3 (two classes with other interests) halves the rates where the interests are
+        equal; give the rates you mean.
 
     Examples
     --------
@@ -63,18 +57,31 @@ class ZModel:
     (True, 8.045191)
     """
 
-    def __init__(self, users: int, rates: Iterable[float], window: float | str) -> None:
-        self._users, self._rates, self._window = _checked(users, rates, window)
+    def __init__(
+        self,
+        users: int | None = None,
+        rates: Iterable[float] | None = None,
+        window: float | str | None = None,
+        *,
+        classes: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        listed = [{"users": users, "rates": rates}] if classes is None else classes
+        if classes is not None and (users is not None or rates is not None):
+            raise PolicyError("classes: bring their own users and rates; leave those of the model out")
+        self._sizes, self._rates, self._window = _checked(listed, window)
 
     @property
     def users(self) -> int:
         """How many people there are."""
-        return self._users
+        return int(self._sizes.sum())
 
     @property
     def rates(self) -> Floats:
-        """How often a person exposes each attribute."""
-        return self._rates.copy()
+        """How often a person exposes each attribute; a row a class where there are several."""
+        return self._plain(self._rates.copy())
+
+    def _plain(self, by_class: Floats) -> Floats:
+        return by_class[0] if len(self._sizes) == 1 else by_class
 
     @property
     def window(self) -> float:
@@ -83,65 +90,105 @@ class ZModel:
 
     def p_exposed(self) -> Floats:
         """The probability that a person exposes each attribute within a window (equation 1)."""
-        return -np.expm1(-self._rates * self._window)
+        return self._plain(self._exposed())
+
+    def _exposed(self) -> Floats:
+        found: Floats = -np.expm1(-self._rates * self._window)
+        return found
 
     def p_passes(self, z: int) -> Floats:
         """The probability that an exposure of each attribute may leave (equation 3)."""
-        z = _whole("z", z, 1)
-        found = np.empty(len(self._rates))
-        tails(float(z - 1), float(self._users - 1), self.p_exposed(), found)
+        return self._plain(self._passes(_whole("z", z, 1)))
+
+    def _passes(self, z: int) -> Floats:
+        if len(self._sizes) > 1:
+            return z_classes.passes(self._sizes, self._exposed(), z)
+        found = np.empty_like(self._rates)
+        tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
         return found
 
     def p_published(self, z: int) -> Floats:
         """The probability that a person publishes each attribute within a window."""
-        found: Floats = self.p_exposed() * self.p_passes(z)
+        return self._plain(self._published(_whole("z", z, 1)))
+
+    def _published(self, z: int) -> Floats:
+        found: Floats = self._exposed() * self._passes(z)
         return found
 
     def released_share(self, z: int) -> float:
         """The share of exposures that leave."""
-        total = float(self._rates.sum())
-        return float(self._rates @ self.p_passes(z)) / total if total else 0.0
+        weighted = self._rates * self._sizes[:, None]
+        total = float(weighted.sum())
+        return float((weighted * self._passes(_whole("z", z, 1))).sum()) / total if total else 0.0
 
     def entropy(self, z: int) -> float:
-        """The information of what one person publishes, in nats (equation 6): attributes are independent."""
-        p = self.p_published(z)
-        inside = p[(p > 0) & (p < 1)]
-        return float(-(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)).sum())
+        """The information of what one person publishes, in nats (equation 6); the average over classes.
+
+        Attributes are independent, so it is the sum of theirs.
+        """
+        p = self._published(_whole("z", z, 1))
+        inside = np.where((p > 0) & (p < 1), p, 0.5)
+        each = np.where((p > 0) & (p < 1), -(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)), 0.0)
+        return float((self._sizes / self.users) @ each.sum(axis=1))
 
     def information_loss(self, z: int) -> float:
         """How much less that is than of everything exposed."""
         return self.entropy(1) - self.entropy(z)
 
-    def p_k_anonymous(self, z: int, k: int, *, method: Method = "lattice", width: float = 1e-4) -> Probability:
+    def p_k_anonymous(
+        self,
+        z: int,
+        k: int,
+        *,
+        method: Method | None = None,
+        width: float = 1e-4,
+        samples: int = 100_000,
+        seed: int = 0,
+        confidence: float = 0.999,
+    ) -> Probability:
         """The probability that a person is k-anonymous (equation 5), with bounds.
 
         Parameters
         ----------
         method
             "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
-            bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes.
+            bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
+            combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
+            at most 16 attributes can be published, else "sample".
         width
             "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
+        samples, seed, confidence
+            "sample": combinations drawn for each class, and of what confidence the interval is for each.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
-        p = self.p_published(z)
-        if method == "exact":
-            return _enumerated(p, self._users, k)
-        if method != "lattice":
-            raise PolicyError('method: must be "lattice" or "exact"')
-        return _on_lattice(p, self._users, k, width)
+        p = self._published(z)
+        is_single = len(self._sizes) == 1
+        chosen = method or ("lattice" if is_single else "exact" if _live(p) <= _FEW else "sample")
+        if chosen == "exact" and _live(p) > _MOST_EXACT:
+            raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; take another')
+        if chosen == "lattice" and is_single:
+            return _on_lattice(p[0], self.users, k, width)
+        if chosen == "exact":
+            return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+        if chosen == "sample":
+            if _whole("samples", samples, 1) and not 0 < confidence < 1:
+                raise PolicyError("confidence: must be a number between 0 and 1")
+            return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        raise PolicyError('method: must be "exact" or "sample"' + (', or "lattice"' if is_single else ""))
 
 
-def _checked(users: Any, rates: Any, window: Any) -> tuple[int, Floats, float]:
-    problems = []
-    if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= _MOST_USERS:
-        problems.append(f"users: must be a whole number from 1 to {_MOST_USERS:,}")
-    try:
-        array = np.array(list(rates), dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
-        problems.append("rates: must be a list of numbers of at least 0, one an attribute")
+def _live(published: Floats) -> int:
+    return int((published > 0).any(axis=0).sum())
+
+
+def _checked(classes: Any, window: Any) -> tuple[Ints, Floats, float]:
+    problems: list[str] = []
+    if not isinstance(classes, Sequence) or not classes or not all(isinstance(one, Mapping) for one in classes):
+        raise PolicyError("classes: must be a list of tables with users and rates, at least one")
+    sizes = [_size(one.get("users"), problems) for one in classes]
+    rates = [_rates(one.get("rates"), problems) for one in classes]
+    if len({len(one) for one in rates}) > 1 and not problems:
+        problems.append("rates: all classes must list the same attributes, in the same order")
     try:
         length = duration_ns(window, name="window") / 1e9
         problems += [] if length > 0 else ["window: must be longer than nothing"]
@@ -149,7 +196,24 @@ def _checked(users: Any, rates: Any, window: Any) -> tuple[int, Floats, float]:
         length, problems = 1.0, [*problems, *error.problems]
     if problems:
         raise PolicyError(problems)
-    return int(users), array, length
+    return np.array(sizes, dtype=np.int64), np.stack(rates), length
+
+
+def _size(users: Any, problems: list[str]) -> int:
+    if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= _MOST_USERS:
+        problems.append(f"users: must be a whole number from 1 to {_MOST_USERS:,}")
+        return 1
+    return int(users)
+
+
+def _rates(rates: Any, problems: list[str]) -> Floats:
+    try:
+        array = np.array(list(rates), dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
+        problems.append("rates: must be a list of numbers of at least 0, one an attribute")
+    return array
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -161,8 +225,6 @@ def _whole(name: str, value: Any, least: int) -> int:
 def _enumerated(p: Floats, users: int, k: int) -> Probability:
     """Every combination of attributes, with its probability."""
     live = p[p > 0]
-    if len(live) > _MOST_EXACT:
-        raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; use "lattice"')
     chances = np.ones(1)
     for one in live:
         chances = np.concatenate((chances * (1 - one), chances * one))
