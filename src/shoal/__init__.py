@@ -62,6 +62,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "models":  # a room with names of its own
+        return import_module("shoal.models")
     if name not in _PLACES:
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")
     value = getattr(import_module(_PLACES[name]), name)

@@ -1,1 +1,17 @@
-"""Models of what a release promises: how many samples, how much is known of a share."""
+"""What can be known before anything is released."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal.models.z_model import ZModel
+
+__all__ = ["ZModel"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'shoal.models' has no attribute {name!r}")
+    return getattr(import_module("shoal.models.z_model"), name)

@@ -1,0 +1,288 @@
+"""How likely is a person k-anonymous over everything that z-anonymity released of them?
+
+The model of Jha, Vassio, Trevisan, Leonardi and Mellia: people expose attributes as Poisson processes, an exposure
+leaves if at least z - 1 others exposed the attribute within the window, and a person is k-anonymous if at least k - 1
+others show exactly the same attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.errors import PolicyError
+from shoal.kernels.binomials import spread_out, tails, tails_of_logs
+from shoal.models import z_classes
+from shoal.models.z_probability import Probability
+from shoal.schema import duration_ns
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Method = Literal["lattice", "exact", "sample"]
+_MOST_USERS: Final = 10**9
+_MOST_EXACT: Final = 26
+_FEW: Final = 16
+_FIRST_CELLS: Final = 2048
+_MOST_CELLS: Final = 1 << 22
+_ROUNDING: Final = 1e-10
+"""More than all rounding of floating point numbers together; bounds are widened by it."""
+
+
+class ZModel:
+    """The model for people who are all alike, or of several classes.
+
+    Parameters
+    ----------
+    users
+        How many people there are.
+    rates
+        How often a person exposes each attribute, in times a second (or whatever `window` counts in).
+    window
+        How far back people count: a number in the unit of the rates, or a duration such as "1h" (then rates are by
+        the second).
+    classes
+        Instead of `users` and `rates`: a table with `users` and `rates` for each class of people; all classes list the
+        same attributes. The paper's table 3 (two classes with other interests) halves the rates where the interests are
+        equal; give the rates you mean.
+
+    Examples
+    --------
+    >>> model = ZModel(users=1000, rates=[0.2 / rank for rank in range(1, 21)], window=12)
+    >>> found = model.p_k_anonymous(150, 2)
+    >>> found.lower <= 0.424692 <= found.upper, round(model.entropy(150), 6)
+    (True, 8.045191)
+    """
+
+    def __init__(
+        self,
+        users: int | None = None,
+        rates: Iterable[float] | None = None,
+        window: float | str | None = None,
+        *,
+        classes: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        listed = [{"users": users, "rates": rates}] if classes is None else classes
+        if classes is not None and (users is not None or rates is not None):
+            raise PolicyError("classes: bring their own users and rates; leave those of the model out")
+        self._sizes, self._rates, self._window = _checked(listed, window)
+
+    @property
+    def users(self) -> int:
+        """How many people there are."""
+        return int(self._sizes.sum())
+
+    @property
+    def rates(self) -> Floats:
+        """How often a person exposes each attribute; a row a class where there are several."""
+        return self._plain(self._rates.copy())
+
+    def _plain(self, by_class: Floats) -> Floats:
+        return by_class[0] if len(self._sizes) == 1 else by_class
+
+    @property
+    def window(self) -> float:
+        """How far back people count."""
+        return self._window
+
+    def p_exposed(self) -> Floats:
+        """The probability that a person exposes each attribute within a window (equation 1)."""
+        return self._plain(self._exposed())
+
+    def _exposed(self) -> Floats:
+        found: Floats = -np.expm1(-self._rates * self._window)
+        return found
+
+    def p_passes(self, z: int) -> Floats:
+        """The probability that an exposure of each attribute may leave (equation 3)."""
+        return self._plain(self._passes(_whole("z", z, 1)))
+
+    def _passes(self, z: int) -> Floats:
+        if len(self._sizes) > 1:
+            return z_classes.passes(self._sizes, self._exposed(), z)
+        found = np.empty_like(self._rates)
+        tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
+        return found
+
+    def p_published(self, z: int) -> Floats:
+        """The probability that a person publishes each attribute within a window."""
+        return self._plain(self._published(_whole("z", z, 1)))
+
+    def _published(self, z: int) -> Floats:
+        found: Floats = self._exposed() * self._passes(z)
+        return found
+
+    def released_share(self, z: int) -> float:
+        """The share of exposures that leave."""
+        weighted = self._rates * self._sizes[:, None]
+        total = float(weighted.sum())
+        return float((weighted * self._passes(_whole("z", z, 1))).sum()) / total if total else 0.0
+
+    def entropy(self, z: int) -> float:
+        """The information of what one person publishes, in nats (equation 6); the average over classes.
+
+        Attributes are independent, so it is the sum of theirs.
+        """
+        p = self._published(_whole("z", z, 1))
+        inside = np.where((p > 0) & (p < 1), p, 0.5)
+        each = np.where((p > 0) & (p < 1), -(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)), 0.0)
+        return float((self._sizes / self.users) @ each.sum(axis=1))
+
+    def information_loss(self, z: int) -> float:
+        """How much less that is than of everything exposed."""
+        return self.entropy(1) - self.entropy(z)
+
+    def p_k_anonymous(
+        self,
+        z: int,
+        k: int,
+        *,
+        method: Method | None = None,
+        width: float = 1e-4,
+        samples: int = 100_000,
+        seed: int = 0,
+        confidence: float = 0.999,
+    ) -> Probability:
+        """The probability that a person is k-anonymous (equation 5), with bounds.
+
+        Parameters
+        ----------
+        method
+            "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
+            bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
+            combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
+            at most 16 attributes can be published, else "sample".
+        width
+            "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
+        samples, seed, confidence
+            "sample": combinations drawn for each class, and of what confidence the interval is for each.
+        """
+        z, k = _whole("z", z, 1), _whole("k", k, 2)
+        p = self._published(z)
+        is_single = len(self._sizes) == 1
+        chosen = method or ("lattice" if is_single else "exact" if _live(p) <= _FEW else "sample")
+        if chosen == "exact" and _live(p) > _MOST_EXACT:
+            raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; take another')
+        if chosen == "lattice" and is_single:
+            return _on_lattice(p[0], self.users, k, width)
+        if chosen == "exact":
+            return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+        if chosen == "sample":
+            if _whole("samples", samples, 1) and not 0 < confidence < 1:
+                raise PolicyError("confidence: must be a number between 0 and 1")
+            return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        raise PolicyError('method: must be "exact" or "sample"' + (', or "lattice"' if is_single else ""))
+
+
+def _live(published: Floats) -> int:
+    return int((published > 0).any(axis=0).sum())
+
+
+def _checked(classes: Any, window: Any) -> tuple[Ints, Floats, float]:
+    problems: list[str] = []
+    if not isinstance(classes, Sequence) or not classes or not all(isinstance(one, Mapping) for one in classes):
+        raise PolicyError("classes: must be a list of tables with users and rates, at least one")
+    sizes = [_size(one.get("users"), problems) for one in classes]
+    rates = [_rates(one.get("rates"), problems) for one in classes]
+    if len({len(one) for one in rates}) > 1 and not problems:
+        problems.append("rates: all classes must list the same attributes, in the same order")
+    try:
+        length = duration_ns(window, name="window") / 1e9
+        problems += [] if length > 0 else ["window: must be longer than nothing"]
+    except PolicyError as error:
+        length, problems = 1.0, [*problems, *error.problems]
+    if problems:
+        raise PolicyError(problems)
+    return np.array(sizes, dtype=np.int64), np.stack(rates), length
+
+
+def _size(users: Any, problems: list[str]) -> int:
+    if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= _MOST_USERS:
+        problems.append(f"users: must be a whole number from 1 to {_MOST_USERS:,}")
+        return 1
+    return int(users)
+
+
+def _rates(rates: Any, problems: list[str]) -> Floats:
+    try:
+        array = np.array(list(rates), dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
+        problems.append("rates: must be a list of numbers of at least 0, one an attribute")
+    return array
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise PolicyError(f"{name}: must be a whole number of at least {least}")
+    return int(value)
+
+
+def _enumerated(p: Floats, users: int, k: int) -> Probability:
+    """Every combination of attributes, with its probability."""
+    live = p[p > 0]
+    chances = np.ones(1)
+    for one in live:
+        chances = np.concatenate((chances * (1 - one), chances * one))
+    alike = np.empty(len(chances))
+    tails(float(k - 1), float(users - 1), chances, alike)
+    value = math.fsum((chances * alike).tolist()) if len(chances) <= 1 << 20 else float(chances @ alike)
+    return Probability(value, max(value - _ROUNDING, 0.0), min(value + _ROUNDING, 1.0), "exact")
+
+
+def _on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
+    """Refine the grid until the bounds are near enough."""
+    if not 0 < width <= 1:
+        raise PolicyError("width: must be a number above 0, up to 1")
+    inside = p[(p > 0) & (p < 1)]
+    chances = np.minimum(inside, 1 - inside)
+    away = np.abs(np.log(inside) - np.log1p(-inside))
+    start = float(np.log1p(-chances).sum())
+    order = np.argsort(chances, kind="stable")
+    lost = np.cumsum(chances[order])
+    dropped = int(np.searchsorted(lost, width / 20, side="right"))
+    slack = float(lost[dropped - 1]) if dropped else 0.0
+    kept = np.sort(order[dropped:])
+    chances, away = chances[kept], away[kept]
+    by_distance = np.argsort(away, kind="stable")
+    chances, away = chances[by_distance], away[by_distance]
+    span = _span(start, users, k, width / 20)
+    cells = _FIRST_CELLS
+    while True:
+        step = span / cells
+        lower, upper = (_sum(chances, rounded, start, step, cells, users, k)
+                        for rounded in (np.ceil(away / step), np.floor(away / step)))  # fmt: skip
+        low, high = max(lower[0] * (1 - slack) - _ROUNDING, 0.0), min(upper[1] + slack + _ROUNDING, 1.0)
+        if high - low <= width or cells >= _MOST_CELLS:
+            return Probability((low + high) / 2, low, high, "lattice")
+        cells *= 4
+
+
+def _span(start: float, users: int, k: int, least: float) -> float:
+    """How far below the likeliest combination ones are of any weight: below, hardly anybody else has the same."""
+    low, high = 0.0, 60.0 + math.log(users)
+    alike = np.empty(1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        tails_of_logs(float(k - 1), float(users - 1), start - middle, 0.0, alike)
+        low, high = (middle, high) if alike[0] > least else (low, middle)
+    return max(high, 1e-9)
+
+
+def _sum(
+    chances: Floats, steps: Floats, start: float, step: float, cells: int, users: int, k: int
+) -> tuple[float, float]:
+    """The sum over the cells, without and with what lies beyond the last one."""
+    mass = np.zeros(cells + 1)
+    mass[0] = 1.0
+    reached = spread_out(chances, np.minimum(steps, cells).astype(np.int64), mass)
+    alike = np.empty(cells + 1)
+    used = min(int(reached) + 1, cells + 1)
+    tails_of_logs(float(k - 1), float(users - 1), start, step, alike[:used])
+    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, alike[cells:])
+    inner = float(mass[: min(used, cells)] @ alike[: min(used, cells)])
+    return inner, inner + float(mass[cells] * alike[cells])
