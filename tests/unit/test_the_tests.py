@@ -146,3 +146,13 @@ def test_every_cache_carries_the_stamp_of_the_files_it_is_made_of():
     for made in (decide_text, decide_values, admit, siphash128, fold):
         stamp = source_stamp(COMPILING.parent, made.py_func.__module__.rpartition(".")[2])
         assert made._cache._cache_file._source_stamp == stamp
+
+
+def test_names_of_tests_do_not_hang_on_the_clock():
+    """A gzip header holds the time: as a parameter it would give one test two names in two workers."""
+    for path in TESTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for decorator in getattr(node, "decorator_list", ()):
+                for call in ast.walk(decorator):
+                    if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "compress":
+                        assert any(word.arg == "mtime" for word in call.keywords), f"{path.name}: {node.name}"
