@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -25,6 +25,7 @@ from shoal.kernels.binomials import (
     tails_of_logs,
 )
 from shoal.models.z_model import ZModel
+from tests.reference.effort import tries
 
 TABLE_2 = [0.2 / rank for rank in range(1, 21)]
 
@@ -44,6 +45,7 @@ def parts(x, mean):
     return stirling_error(x), deviance(x, mean)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("z", "expected"),
     [
@@ -62,6 +64,7 @@ def test_the_papers_setting(z, expected):
         assert lattice.upper - lattice.lower <= 1e-4
 
 
+@pytest.mark.compiled
 def test_other_settings_of_the_paper():
     assert round(ZModel(1000, TABLE_2, 8).p_k_anonymous(150, 2, method="exact").value, 6) == 0.855431
     model = ZModel(1000, TABLE_2, 12)
@@ -69,6 +72,7 @@ def test_other_settings_of_the_paper():
     assert model.information_loss(150) == pytest.approx(9.991294 - 8.045191, abs=1e-6)
 
 
+@pytest.mark.compiled
 def test_it_is_not_monotone_in_z():
     model = ZModel(1000, TABLE_2, 12)
     found = {z: model.p_k_anonymous(z, 2, method="exact").value for z in (340, 352, 378, 411, 441, 487, 536, 591)}
@@ -92,7 +96,7 @@ def naive(users, shares, k):
     return total
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(
     users=st.integers(1, 30), k=st.integers(2, 5), z=st.integers(1, 12), window=st.sampled_from([0.5, 3, 40]),
     rates=st.lists(st.sampled_from([0.0, 0.001, 0.02, 0.1, 0.3, 2.0]), min_size=1, max_size=6),
@@ -114,7 +118,7 @@ def test_bounds_hold_against_enumeration(users, k, z, window, rates):
         assert found.upper - found.lower <= width
 
 
-@settings(max_examples=200, deadline=None)
+@tries(200)
 @given(trials=st.integers(1, 60), found=st.integers(0, 61), parts_of_97=st.integers(1, 96))
 def test_tails_against_fractions(trials, found, parts_of_97):
     exact, share = Fraction(parts_of_97, 97), parts_of_97 / 97
@@ -122,6 +126,7 @@ def test_tails_against_fractions(trials, found, parts_of_97):
     assert tail(float(found), float(trials), share) == pytest.approx(float(expected), rel=1e-11, abs=1e-300)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("share", [1e-9, 2.5e-7, 0.001, 0.3])
 def test_tails_of_a_thousand_million(share):
     """Against the largest term by its definition, and against one another: P(X >= x) - P(X >= x + 1) = P(X = x)."""
@@ -144,7 +149,7 @@ def test_the_parts_of_a_probability():
     )
 
 
-@settings(max_examples=80, deadline=None)
+@tries(80)
 @given(st.lists(st.tuples(st.floats(0.01, 0.5), st.integers(0, 9)), max_size=6), st.integers(1, 20))
 def test_spreading_out_against_enumeration(terms, cells):
     mass = np.zeros(cells + 1)
@@ -170,6 +175,7 @@ def test_rows_of_tails():
     assert logs.tolist() == pytest.approx(out.tolist())
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("users", "z"), [(1000, 50), (10**5, 500), (10**9, 1000), (10**9, 10**6)])
 def test_many_attributes_have_narrow_bounds(users, z):
     model = ZModel(users, [0.2 / rank for rank in range(1, 10_001)], 12)
@@ -185,6 +191,7 @@ def test_who_is_alone_is_never_k_anonymous_and_silence_always_is():
     assert ZModel(50, [0.1], 1).released_share(51) == 0.0
 
 
+@pytest.mark.compiled
 def test_classes_of_activity():
     """The paper's classes: 500 people each, one ten times as active, the mean rate kept."""
     fast = [2 * rate / 1.1 for rate in TABLE_2]
@@ -200,7 +207,7 @@ def test_classes_of_activity():
     assert drawn.confidence == pytest.approx(0.998)
 
 
-@settings(max_examples=30, deadline=None)
+@tries(30)
 @given(
     parts_=st.lists(st.integers(1, 12), min_size=2, max_size=3), k=st.integers(2, 4), z=st.integers(1, 8),
     rates=st.lists(st.sampled_from([0.0, 0.02, 0.3, 2.0]), min_size=1, max_size=5),
