@@ -10,8 +10,7 @@ from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import as_text
 from shoal.anonymizers.flexible_batches import Arrivals, FlexibleBatches
 from shoal.anonymizers.flexible_reading import is_refused
-from shoal.anonymizers.intake import require_record
-from shoal.anonymizers.single_records import key_of, number_of, record_types, require_keys, require_types
+from shoal.anonymizers.single_records import check_record, key_of, number_of
 from shoal.anonymizers.tuple_reading import NumericReader
 from shoal.anonymizers.tuple_reasons import FIRST_REFUSED, NULL_PERSON
 
@@ -42,16 +41,7 @@ class FlexibleSingles(FlexibleBatches):
         return left
 
     def _check_record(self, record: Record) -> None:
-        """Records that wait become columns later, so they must fit one type each."""
-        require_record(record)
-        schema = self._settings.schema
-        require_keys(record, schema.person, [reader.name for reader in self._readers])
-        types = self._input_schema
-        if types is None:
-            measured = [reader.name for reader in self._readers if isinstance(reader, NumericReader)]
-            counted = {schema.person, *schema.sensitive, *(reader.name for reader in self._readers)} - set(measured)
-            types = record_types(record, self.columns, counted=counted, measured=measured)
-        require_types(record, types)
+        types = check_record(record, self._settings.schema, self._readers, self.columns, self._input_schema)
         if self._input_schema is None:
             self.bind(types)
 

@@ -10,13 +10,32 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import Words
-from shoal.anonymizers.intake import fits, record_type
-from shoal.anonymizers.tuple_reading import Reader
+from shoal.anonymizers.intake import fits, record_type, require_record
+from shoal.anonymizers.tuple_reading import NumericReader, Reader
 from shoal.errors import InputError
 from shoal.kernels.siphash import hash_texts
+from shoal.schema import Schema
 
 
-def require_keys(record: Record, person: str, quasi: Sequence[str]) -> None:
+def check_record(
+    record: Record, schema: Schema, readers: Sequence[Reader], columns: Sequence[str], known: pa.Schema | None
+) -> pa.Schema:
+    """Raise InputError where a record cannot be taken; return the types it has, which are those known if there are any.
+
+    Records that wait become columns later, so they must fit one type each.
+    """
+    require_record(record)
+    names = [reader.name for reader in readers]
+    _require_keys(record, schema.person, names)
+    if known is None:
+        measured = [reader.name for reader in readers if isinstance(reader, NumericReader)]
+        counted = {schema.person, *schema.sensitive, *names} - set(measured)
+        known = _record_types(record, columns, counted=counted, measured=measured)
+    _require_types(record, known)
+    return known
+
+
+def _require_keys(record: Record, person: str, quasi: Sequence[str]) -> None:
     """A key that is not there is a missing value, but not the person's, and not all of them."""
     if person not in record:
         raise InputError(f"column {person!r}: the record has no such key; name the keys as the schema does")
@@ -27,7 +46,7 @@ def require_keys(record: Record, person: str, quasi: Sequence[str]) -> None:
         )
 
 
-def record_types(
+def _record_types(
     record: Record, columns: Sequence[str], *, counted: Collection[str], measured: Sequence[str]
 ) -> pa.Schema:
     """The types of a record's values; those that are measured may have a fraction later on."""
@@ -39,7 +58,7 @@ def record_types(
     return pa.schema(types)
 
 
-def require_types(record: Record, types: pa.Schema) -> None:
+def _require_types(record: Record, types: pa.Schema) -> None:
     """Raise InputError where a value does not fit its column."""
     for name, kind in zip(types.names, types.types, strict=True):
         if not _fits(record.get(name), kind):

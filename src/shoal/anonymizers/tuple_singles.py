@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import as_text
-from shoal.anonymizers.intake import require_record
-from shoal.anonymizers.single_records import key_of, number_of, record_types, require_keys, require_types
+from shoal.anonymizers.single_records import check_record, key_of, number_of
 from shoal.anonymizers.tuple_batches import TupleBatches
 from shoal.anonymizers.tuple_reading import REFUSED, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
@@ -50,16 +49,7 @@ class TupleSingles(TupleBatches):
         return self._take_one(record, raws, keys, now)
 
     def _check_record(self, record: Record) -> None:
-        """Records that wait become columns later, so they must fit one type each."""
-        require_record(record)
-        schema = self._settings.schema
-        require_keys(record, schema.person, [reader.name for reader in self._readers])
-        types = self._input_schema
-        if types is None:
-            measured = [reader.name for reader in self._readers if isinstance(reader, NumericReader)]
-            counted = {schema.person, *schema.sensitive, *(reader.name for reader in self._readers)} - set(measured)
-            types = record_types(record, self.columns, counted=counted, measured=measured)
-        require_types(record, types)
+        types = check_record(record, self._settings.schema, self._readers, self.columns, self._input_schema)
         if self._input_schema is None:
             self.bind(types)
 
