@@ -17,6 +17,7 @@ from shoal.policy.quasi import (
     NumericSection,
     QuasiSection,
     Weight,
+    quasi_columns,
     quasi_problems,
     quasi_tables,
     require_tables,
@@ -88,13 +89,7 @@ class FlexibleSection(MethodSection):
 
     @classmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        sensitive = table.get("sensitive")
-        listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
-        quasi = table.get("quasi")
-        return [
-            *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
-            *((("sensitive",), name) for name in dict.fromkeys(listed)),
-        ]
+        return quasi_columns(table)
 
     @classmethod
     def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:

@@ -101,6 +101,17 @@ def quasi_tables(table: Table) -> dict[str, Table]:
     return {name: own for name, own in quasi.items() if isinstance(own, Mapping)}
 
 
+def quasi_columns(table: Table) -> list[tuple[KeyPath, str]]:
+    """Columns that a method on tuples gives a role to, each with the path of its key."""
+    quasi, sensitive = table.get("quasi"), table.get("sensitive")
+    # A name twice within sensitive is reported where sensitive is.
+    listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
+    return [
+        *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
+        *((("sensitive",), name) for name in dict.fromkeys(listed)),
+    ]
+
+
 def quasi_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
     """What is wrong within the tables of quasi-identifiers, as far as their models cannot see it."""
     for name, own in quasi_tables(table).items():

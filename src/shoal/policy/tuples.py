@@ -11,7 +11,7 @@ from pydantic import Field, PlainValidator
 from shoal.hierarchies import Hierarchy
 from shoal.policy.fields import Duration, Names, PositiveDuration, PositiveSpan, Span, is_duration_text
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
-from shoal.policy.quasi import QuasiSections, quasi_problems, quasi_tables
+from shoal.policy.quasi import QuasiSections, quasi_columns, quasi_problems, quasi_tables
 from shoal.policy.stream import StreamSection
 from shoal.schema import Schema
 
@@ -73,14 +73,7 @@ class TupleSection(MethodSection):
 
     @classmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        sensitive = table.get("sensitive")
-        # A name twice within sensitive is reported where sensitive is.
-        listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
-        quasi = table.get("quasi")
-        return [
-            *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
-            *((("sensitive",), name) for name in dict.fromkeys(listed)),
-        ]
+        return quasi_columns(table)
 
     @classmethod
     def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
