@@ -23,6 +23,8 @@ FEWEST, MOST, EFFORT = 8, 48, 200_000
 """How often groups that lose something are put in another row: often where people are few, for it takes no time."""
 _WALLS: Final = (2, 1, 2, 0)
 """How many first items must be the same between two walls of such a row, turn by turn."""
+_PATIENCE: Final = 16
+"""After so many turns that gave nothing it is enough."""
 _SETTLING: Final = 4
 """After so many of these rounds people may move."""
 _LOOKS: Final = 2_000
@@ -120,7 +122,7 @@ def _group(sets: Sets, k: int) -> Ints:
         if turn % _SETTLING == _SETTLING - 1:
             groups = _settle(sets, k, groups)
         idle = 0 if gained else idle + 1
-        if idle == FEWEST:
+        if idle == _PATIENCE:
             break
     return groups
 
