@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from shoal.anonymizers.attributes import OnPrivate
+from shoal.anonymizers.z_combining import ZCombining
 from shoal.anonymizers.z_settings import check_settings, settings_from
-from shoal.anonymizers.z_singles import ZSingles
 from shoal.hierarchies import Hierarchy
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import State
 
 
-class ZAnonymity(ZSingles):
+class ZAnonymity(ZCombining):
     """Release an event at once if at least z different people exposed the same value within the window.
 
     **Promise.** Every value that leaves at time t was exposed by at least ``z`` different people, the row's own
@@ -44,6 +44,9 @@ class ZAnonymity(ZSingles):
         How long a pseudonym lasts; by default the (shortest) window.
     carry
         Columns that leave unchanged.
+    combine, k
+        With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
+        show in it until every set of values a person shows is that of at least 5 people.
     key
         At least 16 secret bytes for pseudonyms and snapshots. By default those in the file that the environment
         variable ``SHOAL_KEY_FILE`` names, else random ones that end with the process.
@@ -88,12 +91,15 @@ class ZAnonymity(ZSingles):
         max_gap: str | float = "24h",
         rotation: str | float | None = None,
         carry: Sequence[str] = (),
+        combine: Literal["k"] | None = None,
+        k: int | None = None,
         key: Secret | bytes | None = None,
     ) -> None:
         shared = {"z": z, "window": window, "hierarchy": hierarchy, "on_private": on_private}
         settings = check_settings(
             attribute=attribute, shared=shared, person=person, time=time, carry=carry,
             lateness=lateness, max_gap=max_gap, rotation=rotation,
+            combine=combine, k=k,
         )  # fmt: skip
         self._begin(settings, as_secret(key))
 

@@ -26,6 +26,13 @@ class ZSettings:
     lateness_ns: int
     max_gap_ns: int
     rotation_ns: int
+    k: int | None = None
+    """How many people must share a released set, where rows wait for that."""
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows wait before they leave."""
+        return self.lateness_ns > 0 or self.k is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,6 +50,7 @@ class ZSettings:
             "lateness_ns": self.lateness_ns,
             "max_gap_ns": self.max_gap_ns,
             "rotation_ns": self.rotation_ns,
+            **({"k": self.k} if self.k is not None else {}),
         }
 
 
@@ -93,6 +101,17 @@ class Checker:
             return 1
         return value
 
+    def combination(self, combine: object, k: object) -> int | None:
+        """Read how many people must share a set, or note what is wrong with it; None where nobody asked."""
+        if combine is None and k is None:
+            return None
+        if combine != "k":
+            self.problems.append('combine: must be "k", together with k = how many people must share a released set')
+        if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k < 2**31:
+            self.problems.append('k: must be a whole number of at least 2, together with combine = "k"')
+            return None
+        return k
+
     def text(self, name: str, value: object) -> str:
         """Read a column name, or note what is wrong with it."""
         if not isinstance(value, str) or not value:
@@ -129,6 +148,8 @@ def check_settings(
     lateness: object,
     max_gap: object,
     rotation: object,
+    combine: object = None,
+    k: object = None,
 ) -> ZSettings:
     """Check everything; raise one PolicyError that lists all problems."""
     checker = Checker()
@@ -149,6 +170,7 @@ def check_settings(
         lateness_ns=checker.duration("lateness", lateness, positive=False),
         max_gap_ns=checker.duration("max_gap", max_gap, positive=True),
         rotation_ns=min(windows) if rotation is None else checker.duration("rotation", rotation, positive=True),
+        k=checker.combination(combine, k),
     )
     repeated = sorted({name for name in settings.columns if settings.columns.count(name) > 1})
     checker.problems += [

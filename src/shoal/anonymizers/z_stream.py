@@ -195,7 +195,12 @@ class ZStream(Anonymizer):
         }
         for number, column in enumerate(self._attributes):
             arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"] = column.crowd.dump()
+        arrays |= self._further_state()
         return seal_state(self._secret, header, arrays)
+
+    def _further_state(self) -> dict[str, Any]:
+        """What classes on top keep besides."""
+        return {}
 
     def restore(self, state: bytes) -> Self:
         opened = open_state(self._secret, state)

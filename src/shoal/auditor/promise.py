@@ -72,6 +72,10 @@ class ZPromise:
     lateness_ns: int
     max_gap_ns: int
     rotation_ns: int
+    k: int | None = None
+    """How many people must share every set of values released of a person in an epoch; None: not promised."""
+    keeps_rows: bool = False
+    """Whether rows leave with their value blanked where it is private."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -95,7 +99,18 @@ def read_z_promise(policy: Policy) -> ZPromise:
         lateness_ns=duration_ns(rules.get("lateness", 0), name="lateness"),
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         rotation_ns=rotation,
+        k=_company(rules),
+        keeps_rows=isinstance(rules.get("attribute"), str) and attributes[0].on_private == "blank",
     )
+
+
+def _company(rules: Mapping[str, Any]) -> int | None:
+    k = rules.get("k")
+    if "combine" not in rules and k is None:
+        return None
+    if rules.get("combine") != "k" or isinstance(k, bool) or not isinstance(k, int) or k < 2:
+        raise PolicyError('combine: must be "k", together with k, a whole number from 2')
+    return k
 
 
 def _name(section: Mapping[str, Any], key: str) -> str:

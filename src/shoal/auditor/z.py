@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.combined_sets import check_sets
 from shoal.auditor.counting import crowds, lone_links, pair_codes, surplus
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.exposure import describe_epochs
@@ -46,6 +47,8 @@ def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Check what the release shows by itself."""
     notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~facts.shown_readable)
     check_pseudonyms(facts, promise, notes)
+    if promise.k is not None:
+        check_sets(facts, promise, promise.k, notes)
     empty = np.logical_and.reduce([values.shown < 0 for values in facts.values.values()])
     if all(attribute.on_private != "blank" for attribute in promise.attributes):
         notes.violation(
@@ -126,17 +129,24 @@ def _check_exactly(facts: Facts, attribute: Attribute, ledger: Ledger, notes: No
     known = values.truth[rows]
     published = np.where(ledger.shown_at >= 0, _pick(values.shown, ledger.shown_at), -1)
     level = values.paths.level(known, published)
-    _check_labels((published >= 0) & (level < 0), attribute, facts, ledger, notes)
+    wrong = (published >= 0) & (level < 0)
+    if ledger.passed is not None:  # what z let pass may have been taken out later, to let no combination stand alone
+        wrong |= (published >= 0) & (level != ledger.passed[attribute.name])
+        level = ledger.passed[attribute.name]
+    _check_labels(wrong, attribute, facts, ledger, notes)
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
     # Nothing counts across a fresh start of the stream: labels of each start are labels of their own.
     label += ledger.start[owner] * (int(label.max(initial=0)) + 1)
     crowd = crowds(label, facts.person[rows][owner], facts.time[rows][owner], attribute.window_ns, ties_together=False)
     z = _z_to_hold(attribute, ledger, notes)
     final, enough = step == level[owner], crowd >= z[owner]
-    failed = ledger.shown_at[owner[final & ~enough]]
-    _note_below(_marked(failed, facts), attribute, notes)
+    is_out = published >= 0
+    failed = owner[final & ~enough]
+    _note_below(_marked(ledger.shown_at[failed[is_out[failed]]], facts), attribute, notes)
+    unfounded = len(failed) - int(is_out[failed].sum()) + int((level >= values.paths.length(known)).sum())
+    notes.violation("trace-level", "The trace says that z let a value pass that it did not.", count=unfounded)
     _check_held_back(np.unique(owner[~final & enough]), level, notes)
-    _note_smallest(crowd[final], attribute, notes)
+    _note_smallest(crowd[final & is_out[owner]], attribute, notes)
 
 
 def _pick(values: Ints, places: Ints) -> Ints:

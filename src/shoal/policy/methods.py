@@ -19,6 +19,7 @@ from shoal.policy.tuples import TUPLE_SECTIONS
 
 OnPrivate = Literal["drop", "blank", "generalize"]
 Crowd = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Company = Annotated[int, Field(ge=2, le=2**31 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class ZAnonymitySection(MethodSection):
     lateness: AnyDuration = Duration("0s", 0)
     max_gap: PositiveDuration = Duration("24h", 86_400_000_000_000)
     rotation: PositiveDuration | None = None
+    combine: Literal["k"] | None = None
+    k: Company | None = None
 
     _is_table: bool = PrivateAttr(default=False)
 
@@ -135,11 +138,13 @@ class ZAnonymitySection(MethodSection):
         return {**columns, **self._own_parameters(hierarchies)}
 
     def _own_parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-        timing = {
+        timing: dict[str, Any] = {
             "lateness": self.lateness.given,
             "max_gap": self.max_gap.given,
             "rotation": self.rotation.given if self.rotation else None,
         }
+        if self.combine is not None:
+            timing |= {"combine": self.combine, "k": self.k}
         tables = {name: column.settings(hierarchies.get(name)) for name, column in self.columns.items()}
         if self.is_table:
             return {"attribute": tables, **timing}
@@ -156,6 +161,7 @@ class ZAnonymitySection(MethodSection):
             problems += [((*place, key), text) for key, text in _column_problems(table, own, alone=alone)]
         if "hierarchy" in table and own_tables and all(_passes_over(table, own) for own in own_tables.values()):
             problems.append((("hierarchy",), _UNUSED))
+        problems += [((key,), text) for key, other, text in _COMBINED if key not in table and other in table]
         return problems
 
     def warnings(self) -> list[str]:
@@ -171,6 +177,10 @@ class ZAnonymitySection(MethodSection):
 
 
 _UNUSED: Final = 'is used only with on_private = "generalize"; set that, or leave the hierarchy out'
+_COMBINED: Final = (
+    ("k", "combine", "is missing; give how many people must share what is released of a person in an epoch"),
+    ("combine", "k", 'is missing; k goes with combine = "k", which holds rows back for an epoch'),
+)
 _LONG_ROTATION: Final = (
     "rotation is longer than the window: the model of z-anonymity no longer applies, and what a person does "
     "in several windows can be linked; choose a rotation that is at most the window"
