@@ -9,6 +9,7 @@ from shoal.anonymizers.attributes import OnPrivate
 from shoal.anonymizers.z_combining import ZCombining
 from shoal.anonymizers.z_settings import check_settings, settings_from
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import State
 
@@ -44,6 +45,10 @@ class ZAnonymity(ZCombining):
         How long a pseudonym lasts; by default the (shortest) window.
     carry
         Columns that leave unchanged.
+    target
+        Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
+        share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and
+        measured, not promised; see docs/guarantees. ``take_changes()`` tells every z set, ``outcomes`` what came of it.
     combine, k
         With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
         show in it until every set of values a person shows is that of at least 5 people.
@@ -91,6 +96,7 @@ class ZAnonymity(ZCombining):
         max_gap: str | float = "24h",
         rotation: str | float | None = None,
         carry: Sequence[str] = (),
+        target: KTarget | None = None,
         combine: Literal["k"] | None = None,
         k: int | None = None,
         key: Secret | bytes | None = None,
@@ -99,7 +105,7 @@ class ZAnonymity(ZCombining):
         settings = check_settings(
             attribute=attribute, shared=shared, person=person, time=time, carry=carry,
             lateness=lateness, max_gap=max_gap, rotation=rotation,
-            combine=combine, k=k,
+            combine=combine, k=k, target=target,
         )  # fmt: skip
         self._begin(settings, as_secret(key))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -125,14 +126,14 @@ class ZBatches(ZStream):
         rows, released = self._decide(arrivals, when)
         delays = np.zeros(len(arrivals), dtype=np.int64)
         return self._close(
-            rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays)
+            rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays, z=arrivals.z)
         )
 
     def _decide_later(self, arrivals: Arrivals) -> Release:
         """Let usable rows wait; decide what no late event can come before any more."""
         ready, left_with = self._wait(arrivals)
         rows, decided = self._decide_waiting(ready)
-        decided = Decisions(decided.rows, decided.verdicts, decided.reasons, arrivals.newest[left_with] - ready.times)
+        decided = replace(decided, delays=arrivals.newest[left_with] - ready.times)
         dead = arrivals.dead()
         order = np.argsort(np.concatenate((left_with, dead.rows - arrivals.seqs[0])), kind="stable")
         return self._close(rows, decided.followed_by(dead).arranged(order))
@@ -152,7 +153,8 @@ class ZBatches(ZStream):
         arrivals = self._readied(ready)
         rows, released = self._decide(arrivals, at_once)
         delays = np.maximum(self._clock[clock_kernel.NEWEST] - ready.times, 0)
-        return rows, Decisions.of(ready.seqs, released=released, reasons=arrivals.reasons, delays=delays)
+        decided = Decisions.of(ready.seqs, released=released, reasons=arrivals.reasons, delays=delays, z=arrivals.z)
+        return rows, decided
 
     def _readied(self, ready: Waiting) -> Arrivals:
         """Rows that waited, as they are decided."""

@@ -23,16 +23,16 @@ from shoal.anonymizers.z_arrivals import Arrivals
 from shoal.anonymizers.z_batches import When
 from shoal.anonymizers.z_combined_traces import AT_ONCE, CombinedDecisions, CombinedTracer
 from shoal.anonymizers.z_epochs import EpochRows, Passed, cells_to_keep, without_cells
+from shoal.anonymizers.z_following import ZFollowing
 from shoal.anonymizers.z_reasons import AHEAD
 from shoal.anonymizers.z_settings import ZSettings
-from shoal.anonymizers.z_singles import ZSingles
 from shoal.kernels import clock as clock_kernel
 from shoal.times import LATEST
 from shoal.vault.keys import Secret
 from shoal.vault.snapshots import State
 
 
-class ZCombining(ZSingles):
+class ZCombining(ZFollowing):
     """Holds rows back for an epoch where the settings have a k; without one nothing here does anything."""
 
     def _begin(self, settings: ZSettings, secret: Secret) -> None:

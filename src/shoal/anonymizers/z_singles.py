@@ -90,10 +90,7 @@ class ZSingles(ZBatches):
 
     def _decide_one(self, record: Record, person: str, time: int, seq: int) -> list[dict[str, Any]]:
         texts = [as_text(record.get(column.name)) for column in self._attributes]
-        levels = [
-            column.decide_one(text, person=self._scratch, time=time)
-            for column, text in zip(self._attributes, texts, strict=True)
-        ]
+        levels = self._judge_one(texts, time)
         if max(levels) < 0 and not self._is_kept_blank:
             self._counts[SUPPRESSED] += 1
             return []
@@ -104,6 +101,13 @@ class ZSingles(ZBatches):
         for name in settings.carry:
             row[name] = record.get(name)
         return self._let_pass(row, levels, time, seq)
+
+    def _judge_one(self, texts: list[str | None], time: int) -> list[int]:
+        """The level of every value of the person in scratch."""
+        return [
+            column.decide_one(text, person=self._scratch, time=time)
+            for column, text in zip(self._attributes, texts, strict=True)
+        ]
 
     def _let_pass(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
         """What becomes of a row that z lets pass: it leaves."""

@@ -46,7 +46,7 @@ class ZStream(Anonymizer):
             column.rekey(key_words(secret.subkey("table of values", column.name.encode())))
         self._pseudonyms = Pseudonyms(secret, rotation_ns=settings.rotation_ns)
         self._reasons = reasons_for(column.name for column in self._attributes)
-        self._tracer = Tracer(self._reasons, self._thresholds())
+        self._tracer = Tracer(self._reasons, self._thresholds(), follows=settings.target is not None)
         self._clock = np.zeros(clock_kernel.CLOCK, dtype=np.int64)
         self._clock[clock_kernel.NEWEST] = EARLIEST  # time only ever moves forward, from the first event on too
         self._held = HeldRows()
