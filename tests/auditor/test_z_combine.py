@@ -27,7 +27,12 @@ def stream(rows=240, *, seed=0, people=9):
     users = random.integers(0, people, rows)
     liked = (users + random.choice([0, 0, 0, 1, 2], rows)) % len(SITES)
     return [
-        {"ts": int(time), "user": f"user {user}", "site": SITES[like], "device": ("phone", "tv")[int(random.integers(2))]}
+        {
+            "ts": int(time),
+            "user": f"user {user}",
+            "site": SITES[like],
+            "device": ("phone", "tv")[int(random.integers(2))],
+        }
         for time, user, like in zip(times, users, liked, strict=True)
     ]
 
