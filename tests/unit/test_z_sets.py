@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.anonymizers import z_sets
 from shoal.anonymizers.z_sets import shared_by
 from tests.reference.effort import tries
 from tests.reference.z_combining import as_entries, least_loss
@@ -32,6 +34,19 @@ def test_every_set_that_is_left_is_shared(sets, k):
     assert all(count >= k for found, count in Counter(map(frozenset, left)).items() if found)
     if len(sets) <= 8:
         assert lost >= least_loss(sets, k)
+
+
+@given(SETS, st.integers(2, 5))
+@tries(60)
+def test_the_last_look_finds_nothing_to_take_out(sets, k):
+    with mock.patch.object(z_sets, "_only_shared", lambda _sets, _k, kept: kept):
+        left, _ = reduced(sets, k)
+    assert all(count >= k for found, count in Counter(map(frozenset, left)).items() if found)
+
+
+def test_the_last_look_takes_out_what_a_search_gone_wrong_left():
+    with mock.patch.object(z_sets, "_group", lambda sets, _k: np.arange(len(sets))):  # everyone by themselves
+        assert reduced([{0: 1, 1: 1}, {0: 1, 1: 1}, {0: 1}, {1: 1}], 2) == ([{0, 1}, {0, 1}, set(), set()], 2)
 
 
 @given(SETS, st.integers(2, 4))
