@@ -183,7 +183,14 @@ class TestTrace:
     def test_rows_of_an_epoch_out_of_order(self):
         run = Run(k=3)
         waited = run.places(lambda entry: entry["group"] is not None and entry["verdict"] == "suppressed")
-        first, second = next((a, b) for a, b in zip(waited, waited[1:], strict=False) if b == a + 1)
+        first, second = next((a, b) for a, b in pairwise(waited) if b == a + 1)
+        run.trace[first], run.trace[second] = run.trace[second], run.trace[first]
+        assert run.codes() == {"decision-order"}
+
+    def test_rows_decided_at_once_out_of_order(self):
+        run = Run()
+        now = run.places(lambda entry: entry["group"] is None)
+        first, second = next((a, b) for a, b in pairwise(now) if b == a + 1)
         run.trace[first], run.trace[second] = run.trace[second], run.trace[first]
         assert run.codes() == {"decision-order"}
 

@@ -41,7 +41,7 @@ def test_a_run_is_audited_and_a_spoilt_one_convicted(stage: Scene) -> None:
     first = next(row for row in rows[1:] if row[place] == "a.shop")
     others = [row for row in rows if row[1] != first[1]]
     # one person shows something else than the others of their set
-    spoilt = others + [row[:place] + ["b.shop"] + row[place + 1 :] for row in rows if row[1] == first[1]]
+    spoilt = others + [[*row[:place], "b.shop", *row[place + 1 :]] for row in rows if row[1] == first[1]]
     stage.write("out.csv", "\n".join(",".join(row) for row in spoilt) + "\n")
     judged = audited(stage)
     assert judged.code == 1

@@ -134,8 +134,9 @@ def test_combinations_are_passed_on(load):
     policy = load(SMALL.replace("z = 20", 'z = 20\ncombine = "k"\nk = 5'))
     assert policy.warnings == ()
     assert policy.parameters().items() >= {"combine": "k", "k": 5}.items()
-    problems = pytest.raises(PolicyError, load, SMALL.replace("z = 20", 'z = 20\ncombine = "kk"\nk = 1')).value.problems
-    assert [problem.split(";")[0] for problem in problems] == [
+    with pytest.raises(PolicyError) as caught:
+        load(SMALL.replace("z = 20", 'z = 20\ncombine = "kk"\nk = 1'))
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
         '[anonymize] combine: must be "k"',
         "[anonymize] k: must be at least 2",
     ]
