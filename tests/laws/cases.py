@@ -174,6 +174,7 @@ GENERALIZE = {"on_private": "generalize"}
 LATE = {"lateness": "3s"}
 TABLE = {"attribute": {"site": {"z": 2}, "device": {"z": 4, "window": 30}}}
 TABLE_OF_TREES = {"attribute": {"site": {"z": 2, **GENERALIZE}, "device": {"z": 3}}}
+COMBINE = {"combine": "k", "k": 2, "rotation": "120s"}
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 VIEWS = recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view())
 
@@ -204,5 +205,9 @@ Z_CASES = [
         data=VIEWS,
         lap=None,
     ),
+    z_case("combine", {**COMBINE, "carry": ["device"]}),
+    z_case("combine-blank", {**COMBINE, **LATE, "on_private": "blank"}, data=stream(seed=7), lap=None),
+    z_case("combine-trees", {**COMBINE, **LATE, **TABLE_OF_TREES}, {"site": "suffix"}, data=stream(seed=6), lap=None),
+    z_case("combine-wrong-start", {**COMBINE, "z": 1}, data=stream(wrong_start=True), lap=None),
     z_case("large-texts", {}, data=recast(stream(), user=pa.large_string(), site=pa.large_string()), lap=None),
 ]

@@ -21,6 +21,7 @@ FEW = [
     "z-suffix",
     "z-late",
     "z-late-table",
+    "z-combine-trees",
     "k-varp-declared",
     "k-varp-paper",
     "fads-wrong-start",

@@ -130,6 +130,18 @@ def test_a_full_policy(load, tmp_path):
     assert policy.warnings == ()
 
 
+def test_combinations_are_passed_on(load):
+    policy = load(SMALL.replace("z = 20", 'z = 20\ncombine = "k"\nk = 5'))
+    assert policy.warnings == ()
+    assert policy.parameters().items() >= {"combine": "k", "k": 5}.items()
+    with pytest.raises(PolicyError) as caught:
+        load(SMALL.replace("z = 20", 'z = 20\ncombine = "kk"\nk = 1'))
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
+        '[anonymize] combine: must be "k"',
+        "[anonymize] k: must be at least 2",
+    ]
+
+
 def test_parameters_of_the_anonymizer(load):
     assert load(SMALL).parameters() == {
         "person": "user", "time": "ts", "carry": (), "attribute": "site", "z": 20, "window": "1h",
@@ -306,6 +318,7 @@ def test_layout_does_not_change_the_fingerprint(load, tmp_path):
         ("anonymize/on_private", "blank"),
         ("anonymize/rotation", "1h"),
         ("anonymize/attribute", {"site": {"z": 3}}),
+        ("anonymize", {**base_table()["anonymize"], "combine": "k", "k": 5}),
         ("sink/path", "other/"),
         ("dead_letters/keep_rows", True),
         ("trace/path", "trace"),

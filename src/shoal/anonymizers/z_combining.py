@@ -104,7 +104,6 @@ class ZCombining(ZFollowing):
         at_once = decided.epochs == AT_ONCE
         decisions = decided.arranged(np.flatnonzero(at_once))
         triggers, epochs = triggers[at_once], times[at_once] // self._settings.rotation_ns
-        turns = np.zeros(len(triggers), np.int64)
         passed = newest - self._settings.lateness_ns
         batches = []
         limit = int(passed[-1]) if len(passed) else -LATEST
@@ -115,8 +114,8 @@ class ZCombining(ZFollowing):
             decisions = decisions.followed_by(closing)
             triggers = np.concatenate((triggers, np.full(len(ended), trigger)))
             epochs = np.concatenate((epochs, closing.epochs))
-            turns = np.concatenate((turns, np.ones(len(ended), np.int64)))
-        return self._finish(batches, decisions.arranged(np.lexsort((turns, epochs, triggers))))
+        # within one epoch, what was decided at once stays before what waited for its end: the sort is stable
+        return self._finish(batches, decisions.arranged(np.lexsort((epochs, triggers))))
 
     def _close_epoch(self, ended: Passed, newest: int) -> tuple[pa.RecordBatch, CombinedDecisions]:
         """Take values out of people's sets until k people share each; what leaves, and decisions on all that waited."""

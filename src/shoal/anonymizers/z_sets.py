@@ -10,6 +10,7 @@ Nothing here is random, and nothing depends on a key: equal sets in equal order 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ _DEPTH: Final = 8
 _NOWHERE: Final = kernel.NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sets:
     """Sets of people, one after another, items ascending in each; an item's number is its rank, 0 for the heaviest."""
 
@@ -46,12 +47,12 @@ class Sets:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    @property
+    @cached_property
     def owners(self) -> Ints:
         """Whose each entry is."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
-    @property
+    @cached_property
     def totals(self) -> Ints:
         """Weight of each whole set."""
         return _summed(self.weights, self.starts)
@@ -116,14 +117,14 @@ def _group(sets: Sets, k: int) -> Ints:
     found = _cut(sets, k, row, np.zeros(len(row), np.int64))
     groups[row] = np.where(found >= 0, found + count, _NOWHERE)
     groups = _settle(sets, k, groups)
-    idle = 0
+    idle = 0 if _lost(sets, _kept(sets, groups)).any() else _PATIENCE
     for turn in range(min(MOST, max(FEWEST, EFFORT // len(sets)))):
+        if idle == _PATIENCE:
+            break
         gained = _again(sets, k, groups, _mixed(sets.kinds, turn), _WALLS[turn % len(_WALLS)])
         if turn % _SETTLING == _SETTLING - 1:
             groups = _settle(sets, k, groups)
         idle = 0 if gained else idle + 1
-        if idle == _PATIENCE:
-            break
     return groups
 
 

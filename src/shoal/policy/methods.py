@@ -164,6 +164,11 @@ class ZAnonymitySection(MethodSection):
         problems += [((key,), text) for key, other, text in _COMBINED if key not in table and other in table]
         return problems
 
+    def plain_fields(self) -> dict[str, Any]:
+        # A policy that asks for no combinations is the one it was before there were any: its checkpoints go on.
+        said = super().plain_fields()
+        return {name: value for name, value in said.items() if name not in ("combine", "k") or value is not None}
+
     def warnings(self) -> list[str]:
         found = [
             f"{name}: z = 1 releases everything; choose a z that hides a person in a crowd"
