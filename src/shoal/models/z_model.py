@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from shoal.errors import PolicyError
 from shoal.kernels.binomials import spread_out, tails, tails_of_logs
-from shoal.models import z_classes
+from shoal.models import z_classes, z_simulate
 from shoal.models.z_probability import Probability
+from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Method = Literal["lattice", "exact", "sample"]
+Method = Literal["lattice", "exact", "sample", "tree", "simulate"]
 _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
 _FEW: Final = 16
@@ -145,6 +146,9 @@ class ZModel:
         samples: int = 100_000,
         seed: int = 0,
         confidence: float = 0.999,
+        theta1: float = 1.0,
+        theta2: float | None = None,
+        runs: int = 100,
     ) -> Probability:
         """The probability that a person is k-anonymous (equation 5), with bounds.
 
@@ -154,11 +158,20 @@ class ZModel:
             "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
             bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
             combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
-            at most 16 attributes can be published, else "sample".
+            at most 16 attributes can be published, else "sample". "tree" is the paper's own way: it sums over the
+            likelier combinations and tells their `coverage`; its value is that sum as it stands, not divided by the
+            coverage. "simulate" draws exposures, runs Algorithm 1 over them and counts; that is no formula, so it
+            may lie beside the other methods by what the formula neglects.
         width
             "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
         samples, seed, confidence
             "sample": combinations drawn for each class, and of what confidence the interval is for each.
+        theta1, theta2
+            "tree": attributes published by fewer than `theta1` people on average are taken as published by nobody;
+            combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
+            until 0.98 of them are covered, as the paper does.
+        runs, seed, confidence
+            "simulate": streams drawn; the interval is Student's, over their shares of k-anonymous people.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
@@ -170,11 +183,21 @@ class ZModel:
             return _on_lattice(p[0], self.users, k, width)
         if chosen == "exact":
             return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+        if chosen == "tree" and is_single:
+            return on_tree(p[0], self.users, k, theta1, theta2)
+        if chosen in ("sample", "simulate") and not 0 < confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        if chosen == "simulate":
+            runs = _whole("runs", runs, 2)
+            z_simulate.check_size(self._sizes, self._rates, self._window)
+            return z_simulate.simulated(
+                self._sizes, self._rates, self._window, z, k, runs=runs, seed=seed, confidence=confidence
+            )
         if chosen == "sample":
-            if _whole("samples", samples, 1) and not 0 < confidence < 1:
-                raise PolicyError("confidence: must be a number between 0 and 1")
+            samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
-        raise PolicyError('method: must be "exact" or "sample"' + (', or "lattice"' if is_single else ""))
+        others = ', "lattice" or "tree"' if is_single else ""
+        raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
 
 
 def _live(published: Floats) -> int:
