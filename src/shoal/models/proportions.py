@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final
 
 _STEPS: Final = 200
@@ -32,6 +33,7 @@ def at_least(found: int, samples: int, share: float) -> float:
     return _beta_share(found, samples - found + 1, share)
 
 
+@cache
 def students_t(freedom: int, confidence: float) -> float:
     """How many standard errors around a mean hold the true one with this confidence, with n - 1 degrees of freedom.
 
