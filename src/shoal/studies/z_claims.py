@@ -290,8 +290,8 @@ class ZClaims:
             )
             + ".",
             all(a <= b <= c for _, a, b, c, _ in found),
-            "Far apart they do. A little apart, class 1 (even ranks) shows as many combinations as before and finds fewer "
-            "people of the other class in them.",
+            "Far apart they do. A little apart, class 1 (even ranks) shows as many combinations as before, and finds "
+            "fewer people of the other class in them.",
         )
 
     def _seeds(self) -> Claim:
