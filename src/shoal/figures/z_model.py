@@ -12,8 +12,11 @@ Path = str | PathLike[str]
 Name = Callable[[Record], str]
 _SHARE: Final = "k-anonymous people"
 _RANGE: Final = (1e-7, 1.5)
-_NARROWEST: Final = 2e-4
-"""Of what is plotted of 1 - p."""
+_LEAST, _TINY = 1e-5, 1e-12
+"""Of what is shown of 1 - p, and of what a logarithm is taken."""
+_FROM_ABOVE: Final = {
+    "model": "model", "lower": "upper", "upper": "lower", "simulated": "simulated", "low": "high", "high": "low",
+}  # fmt: skip
 
 
 def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
@@ -31,12 +34,13 @@ def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: st
     """Figure 3, and the same from above: how many people are not k-anonymous, where it falls and rises."""
     panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _by_k, is_share=True)
     others = [
-        {**one, "model": 1 - one["model"], "lower": 1 - one["upper"], "upper": 1 - one["lower"], "simulated": None}
+        {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _FROM_ABOVE.items()}}
         for one in records
-        if one["method"] != "lattice" and 1 - one["model"] >= _NARROWEST
+        if one["method"] != "lattice"
     ]
-    zoomed = _panel("k = 2: who is not (not monotone)", "z", "people who are not k-anonymous", others, "z", _by_k)
-    panels = [panel, _logarithmic(zoomed, (_NARROWEST / 2, 1.2), is_log_x=False)]
+    zoomed = _panel("k = 2: who is not", "z", "people who are not k-anonymous", others, "z", _by_k)
+    zoomed.measured.update(_above(zoomed.measured, _LEAST))
+    panels = [panel, _logarithmic(zoomed, (_LEAST, 1.2), is_log_x=False)]
     draw_panels(path, panels, title=title, names=_names(records, _by_k), measured=measured)
 
 
@@ -107,7 +111,7 @@ def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float
     axis.set_xlabel("run", fontsize=9.5)
     axis.set_ylabel(_SHARE, fontsize=9.5)
     axis.tick_params(labelsize=8.5)
-    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
     axis.grid(axis="y", color="#dddddd", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")

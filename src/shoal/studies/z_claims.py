@@ -132,8 +132,15 @@ class ZClaims:
             )
             + ".",
             all(p <= q for p, q in found),
-            "Where an attribute stops passing, few still show it, and they stand out. Searching z by halving is wrong.",
+            "Where an attribute hardly ever passes, few show it, and they stand out. That is the formula, in which it "
+            f"passes for each person apart; in a stream it passes for all or none at a time. {self._played(pairs)}.",
         )
+
+    def _played(self, pairs: list[tuple[int, int]]) -> str:
+        """What the simulations say of the same z."""
+        found = {one["z"]: one["simulated"] for one in self._rows["by_z"] if one["k"] == K and one["simulated"]}
+        told = [f"z = {a} to {b}: {found[a]:.4f} to {found[b]:.4f}" for a, b in pairs if a in found and b in found]
+        return "Runs: " + "; ".join(told)
 
     def _whole_release(self) -> Claim:
         row = next(one for one in self._rows["by_z"] if one["k"] == K and one["z"] == 350)
@@ -156,7 +163,18 @@ class ZClaims:
             f"Farthest apart at z = {worst['z']}, k = {worst['k']}: model {worst['model']:.4f}, simulated "
             f"{worst['simulated']:.4f} ({worst['low']:.4f} to {worst['high']:.4f}).",
             abs(away) <= _NEAR,
-            "The model takes people as independent; whether an attribute passes is the same for all of them at a time.",
+            "The model takes people as independent; in a stream an attribute passes for everybody at a time. "
+            + self._with_shares(),
+        )
+
+    def _with_shares(self) -> str:
+        rows = [one for one in self._rows["by_z"] if one["model_with_simulated_shares"] is not None]
+        rows = [one for one in rows if one["high"] > one["low"]]
+        clearest = max(rows, key=lambda one: abs(one["simulated"] - one["model"]) / (one["high"] - one["low"]))
+        return (
+            f"At z = {clearest['z']}, k = {K}: model {clearest['model']:.4f}, simulated {clearest['simulated']:.4f}, "
+            "the formula with the shares of people who publish each attribute as found in the runs "
+            f"{clearest['model_with_simulated_shares']:.4f}."
         )
 
     def _window(self) -> Claim:

@@ -41,11 +41,15 @@ class ZPlan:
 
     runs: int = 100
     seed: int = 1
-    ranks: tuple[int, ...] = (*range(1, 41), *range(44, 80, 4), *range(80, 200, 10), *range(200, 1001, 50))
+    ranks: tuple[int, ...] = (
+        *range(1, 21),
+        *range(22, 43, 3),
+        *(50, 60, 80, 100, 130, 160, 200, 250, 300, 400, 500, 700, 1000),
+    )
     windows_of_ranks: tuple[float, ...] = (WINDOW, 4.0)
     zs_of_ranks: tuple[int, ...] = (1, 10, 100, 250)
     zs: tuple[int, ...] = tuple(sorted({*range(10, 601, 10), *range(75, 326, 50), 208, *FALLS}))
-    played_zs: tuple[int, ...] = (*range(50, 350, 25), *range(350, 601, 50))
+    played_zs: tuple[int, ...] = tuple(sorted({*range(50, 350, 25), *range(350, 601, 50), *FALLS}))
     windows: tuple[float, ...] = (0.5, 1, 1.5, 2, 2.5, *range(3, 15), 16, 18, 20, 24, 30, 40, 60)
     attributes: tuple[int, ...] = (*range(1, 21), 25, 30, 40, 50, 70, 100, 200, 500, 1000)
     zs_of_attributes: tuple[int, ...] = (1, 50, 100, 150, 300)
@@ -76,7 +80,7 @@ QUICK: Final = ZPlan(
     runs=10,
     ranks=(*range(1, 21, 2), 25, 30, 37, 50, 70, 100, 200, 300),
     zs=(50, 100, 150, 200, 208, 250, 300, 340, 350, 352, 378, 411, 450, 500),
-    played_zs=(50, 100, 150, 200, 250, 350, 500),
+    played_zs=(50, 100, 150, 200, 250, *FALLS[:4], 350, 500),
     windows=(1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 30, 60),
     attributes=(1, 5, 10, 12, 15, 20, 30, 50, 100),
     users=(100, 200, 500, 1000, 2000, 5000, 10_000, 10**6, 10**8),
@@ -182,6 +186,8 @@ class _Study:
         plan, model = self._plan, table_2()
         self._step("figure 3, playing")
         drawn = self._play(model, plan.played_zs, CROWDS)
+        users, runs = np.array([USERS]), self._runs(model)
+        shares = publishing(users, model.rates[None], WINDOW, plan.played_zs, runs=runs, seed=plan.seed).mean(axis=0)
         for z in plan.zs:
             self._step(f"figure 3, z = {z}")
             for j, k in enumerate(CROWDS):
@@ -191,6 +197,9 @@ class _Study:
                     "k": k, "z": z, **_bounds(found), "method": found.method, "released": model.released_share(z),
                     **_simulated(None if counts is None else counts[:, ALIKE] / USERS),
                     "simulated_among_shown": None if counts is None else _among_shown(counts),
+                    "model_with_simulated_shares": (
+                        None if counts is None or k != K else _with_shares(shares[plan.played_zs.index(z)])
+                    ),
                     "runs_with_all_alike": None if counts is None else float((counts[:, ALIKE] == USERS).mean()),
                 }  # fmt: skip
 
@@ -290,6 +299,12 @@ def _simulated(shares: Floats | None) -> dict[str, float | None]:
         return {"simulated": None, "low": None, "high": None}
     found = averaged(shares, CONFIDENCE)
     return {"simulated": found.value, "low": found.lower, "high": found.upper}
+
+
+def _with_shares(published: Floats) -> float:
+    """The formula, with the shares of people who publish each attribute as they were found in the runs."""
+    rates = -np.log1p(-published) / WINDOW  # exposed with these probabilities, and with z = 1 all is published
+    return ZModel(USERS, rates, WINDOW).p_k_anonymous(1, K, method="tree", theta1=1e-6, theta2=0.01).value
 
 
 def _among_shown(counts: npt.NDArray[np.int64]) -> float | None:
