@@ -115,6 +115,19 @@ def test_the_papers_classes():
     assert found.lower < 0.410843 < found.upper
 
 
+def test_among_people_who_show_anything():
+    """Counted again from what was played; where nobody is shown nothing is known."""
+    users, rates = np.array([30, 20]), np.array([[0.2, 0.1], [0.02, 0.3]])
+    asked = {"runs": 4, "seed": 3, "confidence": 0.9, "among_shown": True}
+    found = z_simulate.simulated(users, rates, 2.0, 6, 2, **asked)
+    counted = z_simulate.play(users, rates, 2.0, [6], [2], runs=4, seed=3)[:, 0, 0]
+    whole = counted.sum(axis=1)
+    assert found.value == pytest.approx(np.mean(whole[:, z_simulate.SHOWN_ALIKE] / whole[:, z_simulate.SHOWN]))
+    assert found.value < z_simulate.simulated(users, rates, 2.0, 6, 2, **{**asked, "among_shown": False}).value
+    nobody = z_simulate.simulated(users, rates, 2.0, 60, 2, **asked)
+    assert (nobody.lower, nobody.upper, nobody.by_class[0].upper) == (0.0, 1.0, 1.0)
+
+
 def test_the_seed_says_it_all():
     model = ZModel(60, [0.3, 0.3, 0.2, 0.2, 0.1, 0.1], 2)
     first, again, other = (model.p_k_anonymous(5, 2, method="simulate", runs=5, seed=seed) for seed in (1, 1, 2))

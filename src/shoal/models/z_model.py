@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from shoal.errors import PolicyError
 from shoal.kernels.binomials import spread_out, tails, tails_of_logs
-from shoal.models import z_classes, z_simulate
+from shoal.models import z_classes
 from shoal.models.z_probability import Probability
+from shoal.models.z_simulate import check_size, simulated
 from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
 
@@ -189,10 +190,8 @@ class ZModel:
             raise PolicyError("confidence: must be a number between 0 and 1")
         if chosen == "simulate":
             runs = _whole("runs", runs, 2)
-            z_simulate.check_size(self._sizes, self._rates, self._window)
-            return z_simulate.simulated(
-                self._sizes, self._rates, self._window, z, k, runs=runs, seed=seed, confidence=confidence
-            )
+            check_size(self._sizes, self._rates, self._window)
+            return simulated(self._sizes, self._rates, self._window, z, k, runs=runs, seed=seed, confidence=confidence)
         if chosen == "sample":
             samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)

@@ -22,15 +22,36 @@ _WORDS: Final = 1
 
 
 def simulated(
-    users: Ints, rates: Floats, window: float, z: int, k: int, *, runs: int, seed: int, confidence: float
+    users: Ints,
+    rates: Floats,
+    window: float,
+    z: int,
+    k: int,
+    *,
+    runs: int,
+    seed: int,
+    confidence: float,
+    among_shown: bool = False,
 ) -> Probability:
-    """The share of k-anonymous people among all, averaged over runs; the interval is Student's, over the runs."""
-    counted = play(users, rates, window, [z], [k], runs=runs, seed=seed)[:, 0, 0, :, ALIKE]
-    by_class = tuple(averaged(shares, confidence) for shares in (counted / users).T)
-    whole = averaged(counted.sum(axis=1) / users.sum(), confidence)
+    """The share of k-anonymous people among all, averaged over runs; the interval is Student's, over the runs.
+
+    Or among those who show anything; runs in which nobody does are left out.
+    """
+    counted = play(users, rates, window, [z], [k], runs=runs, seed=seed)[:, 0, 0]
+    alike = counted[..., SHOWN_ALIKE if among_shown else ALIKE]
+    of = counted[..., SHOWN] if among_shown else np.broadcast_to(users, alike.shape)
+    by_class = tuple(_share(alike[:, c], of[:, c], confidence) for c in range(len(users)))
+    whole = _share(alike.sum(axis=1), of.sum(axis=1), confidence)
     if len(by_class) == 1:
         return whole
     return Probability(whole.value, whole.lower, whole.upper, whole.method, confidence, by_class=by_class)
+
+
+def _share(alike: Ints, of: Ints, confidence: float) -> Probability:
+    is_any = of > 0
+    if is_any.sum() < 2:
+        return Probability(0.0, 0.0, 1.0, "simulate", confidence)  # nothing is known of them
+    return averaged(alike[is_any] / of[is_any], confidence)
 
 
 def averaged(shares: Floats, confidence: float) -> Probability:

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from shoal.anonymizers.restoring import METHODS
 
-UNIQUENESS: Final = "uniqueness"
 Z_MODEL: Final = "z-model"
+UNIQUENESS: Final = "uniqueness"
 _COUNTING: Final = ("shoal.kernels.set_counting", "find_violations")
-_OTHER_KERNELS: Final = {
+_SET_KERNELS: Final = {
+    Z_MODEL: (("shoal.kernels.binomials", "tails_of_logs"),),
     "k^m": (_COUNTING, ("shoal.kernels.set_sampling", "find_violation")),
     "k^m-apriori": (_COUNTING,),
     UNIQUENESS: (("shoal.kernels.set_sampling", "draw_samples"),),
-    Z_MODEL: (("shoal.kernels.binomials", "tails_of_logs"),),
 }
-"""Of what no method for streams does: the kernels that take longest to compile. Not every run needs all of them."""
+"""Of what is done with sets: the kernels that take longest to compile. Not every run needs all of them."""
 
 
 def must_compile(method: str) -> bool:
@@ -27,7 +27,7 @@ def must_compile(method: str) -> bool:
 def _kernels(method: str) -> list[Any]:
     if method in METHODS:
         return [METHODS[method].kernel]
-    return [getattr(import_module(module), name) for module, name in _OTHER_KERNELS[method]]
+    return [getattr(import_module(module), name) for module, name in _SET_KERNELS[method]]
 
 
 def _is_missing(kernel: Any) -> bool:
