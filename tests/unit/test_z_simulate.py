@@ -95,7 +95,7 @@ def test_exposures_are_poisson():
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("z", "expected"), [(100, 0.173974), (150, 0.424692), (250, 0.930808)])
+@pytest.mark.parametrize(("z", "expected"), [(150, 0.424692), (250, 0.930808)])
 def test_the_papers_setting(z, expected):
     found = ZModel(1000, TABLE_2, 12).p_k_anonymous(z, 2, method="simulate", runs=120, seed=5)
     assert found.value == pytest.approx(expected, abs=0.02)

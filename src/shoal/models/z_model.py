@@ -30,6 +30,7 @@ _MOST_EXACT: Final = 26
 _FEW: Final = 16
 _FIRST_CELLS: Final = 2048
 _MOST_CELLS: Final = 1 << 22
+_FINER: Final = 64.0
 _ROUNDING: Final = 1e-10
 """More than all rounding of floating point numbers together; bounds are widened by it."""
 
@@ -275,13 +276,13 @@ def _on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
     span = _span(start, users, k, width / 20)
     cells = _FIRST_CELLS
     while True:
-        step = span / cells
-        lower, upper = (_sum(chances, rounded, start, step, cells, users, k)
-                        for rounded in (np.ceil(away / step), np.floor(away / step)))  # fmt: skip
-        low, high = max(lower[0] * (1 - slack) - _ROUNDING, 0.0), min(upper[1] + slack + _ROUNDING, 1.0)
+        lower, upper = _sums(chances, away, start, span / cells, cells, users, k)
+        low, high = max(lower * (1 - slack) - _ROUNDING, 0.0), min(upper + slack + _ROUNDING, 1.0)
         if high - low <= width or cells >= _MOST_CELLS:
             return Probability((low + high) / 2, low, high, "lattice")
-        cells *= 4
+        # The bounds near one another as cells become finer: go straight to where they should be near enough.
+        finer = math.ceil(cells * min(1.1 * (high - low) / width, _FINER))
+        cells = min(max(finer, 2 * cells), _MOST_CELLS)
 
 
 def _span(start: float, users: int, k: int, least: float) -> float:
@@ -295,16 +296,19 @@ def _span(start: float, users: int, k: int, least: float) -> float:
     return max(high, 1e-9)
 
 
-def _sum(
-    chances: Floats, steps: Floats, start: float, step: float, cells: int, users: int, k: int
+def _sums(
+    chances: Floats, away: Floats, start: float, step: float, cells: int, users: int, k: int
 ) -> tuple[float, float]:
-    """The sum over the cells, without and with what lies beyond the last one."""
-    mass = np.zeros(cells + 1)
-    mass[0] = 1.0
-    reached = spread_out(chances, np.minimum(steps, cells).astype(np.int64), mass)
-    alike = np.empty(cells + 1)
-    used = min(int(reached) + 1, cells + 1)
-    tails_of_logs(float(k - 1), float(users - 1), start, step, alike[:used])
-    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, alike[cells:])
-    inner = float(mass[: min(used, cells)] @ alike[: min(used, cells)])
-    return inner, inner + float(mass[cells] * alike[cells])
+    """From below: all rounded up, without what lies beyond the last cell; from above: rounded down, with it."""
+    masses, used = [], 1
+    for rounded in (np.ceil(away / step), np.floor(away / step)):
+        mass = np.zeros(cells + 1)
+        mass[0] = 1.0
+        reached = spread_out(chances, np.minimum(rounded, cells).astype(np.int64), mass)
+        masses.append(mass)
+        used = max(used, min(int(reached) + 1, cells))
+    alike, beyond = np.empty(used), np.empty(1)
+    tails_of_logs(float(k - 1), float(users - 1), start, step, alike)
+    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, beyond)
+    below, above = (float(mass[:used] @ alike) for mass in masses)
+    return below, above + float(masses[1][cells] * beyond[0])
