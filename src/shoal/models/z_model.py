@@ -18,16 +18,19 @@ from shoal.errors import PolicyError
 from shoal.kernels.binomials import spread_out, tails, tails_of_logs
 from shoal.models import z_classes
 from shoal.models.z_probability import Probability
+from shoal.models.z_simulate import check_size, simulated
+from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Method = Literal["lattice", "exact", "sample"]
+Method = Literal["lattice", "exact", "sample", "tree", "simulate"]
 _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
 _FEW: Final = 16
 _FIRST_CELLS: Final = 2048
 _MOST_CELLS: Final = 1 << 22
+_FINER: Final = 64.0
 _ROUNDING: Final = 1e-10
 """More than all rounding of floating point numbers together; bounds are widened by it."""
 
@@ -145,6 +148,9 @@ class ZModel:
         samples: int = 100_000,
         seed: int = 0,
         confidence: float = 0.999,
+        theta1: float = 1.0,
+        theta2: float | None = None,
+        runs: int = 100,
     ) -> Probability:
         """The probability that a person is k-anonymous (equation 5), with bounds.
 
@@ -154,11 +160,20 @@ class ZModel:
             "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
             bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
             combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
-            at most 16 attributes can be published, else "sample".
+            at most 16 attributes can be published, else "sample". "tree" is the paper's own way: it sums over the
+            likelier combinations and tells their `coverage`; its value is that sum as it stands, not divided by the
+            coverage. "simulate" draws exposures, runs Algorithm 1 over them and counts; that is no formula, so it
+            may lie beside the other methods by what the formula neglects.
         width
             "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
         samples, seed, confidence
             "sample": combinations drawn for each class, and of what confidence the interval is for each.
+        theta1, theta2
+            "tree": attributes published by fewer than `theta1` people on average are taken as published by nobody;
+            combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
+            until 0.98 of them are covered, as the paper does.
+        runs, seed, confidence
+            "simulate": streams drawn; the interval is Student's, over their shares of k-anonymous people.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
@@ -170,11 +185,19 @@ class ZModel:
             return _on_lattice(p[0], self.users, k, width)
         if chosen == "exact":
             return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+        if chosen == "tree" and is_single:
+            return on_tree(p[0], self.users, k, theta1, theta2)
+        if chosen in ("sample", "simulate") and not 0 < confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        if chosen == "simulate":
+            runs = _whole("runs", runs, 2)
+            check_size(self._sizes, self._rates, self._window)
+            return simulated(self._sizes, self._rates, self._window, z, k, runs=runs, seed=seed, confidence=confidence)
         if chosen == "sample":
-            if _whole("samples", samples, 1) and not 0 < confidence < 1:
-                raise PolicyError("confidence: must be a number between 0 and 1")
+            samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
-        raise PolicyError('method: must be "exact" or "sample"' + (', or "lattice"' if is_single else ""))
+        others = ', "lattice" or "tree"' if is_single else ""
+        raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
 
 
 def _live(published: Floats) -> int:
@@ -253,13 +276,13 @@ def _on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
     span = _span(start, users, k, width / 20)
     cells = _FIRST_CELLS
     while True:
-        step = span / cells
-        lower, upper = (_sum(chances, rounded, start, step, cells, users, k)
-                        for rounded in (np.ceil(away / step), np.floor(away / step)))  # fmt: skip
-        low, high = max(lower[0] * (1 - slack) - _ROUNDING, 0.0), min(upper[1] + slack + _ROUNDING, 1.0)
+        lower, upper = _sums(chances, away, start, span / cells, cells, users, k)
+        low, high = max(lower * (1 - slack) - _ROUNDING, 0.0), min(upper + slack + _ROUNDING, 1.0)
         if high - low <= width or cells >= _MOST_CELLS:
             return Probability((low + high) / 2, low, high, "lattice")
-        cells *= 4
+        # The bounds near one another as cells become finer: go straight to where they should be near enough.
+        finer = math.ceil(cells * min(1.1 * (high - low) / width, _FINER))
+        cells = min(max(finer, 2 * cells), _MOST_CELLS)
 
 
 def _span(start: float, users: int, k: int, least: float) -> float:
@@ -273,16 +296,19 @@ def _span(start: float, users: int, k: int, least: float) -> float:
     return max(high, 1e-9)
 
 
-def _sum(
-    chances: Floats, steps: Floats, start: float, step: float, cells: int, users: int, k: int
+def _sums(
+    chances: Floats, away: Floats, start: float, step: float, cells: int, users: int, k: int
 ) -> tuple[float, float]:
-    """The sum over the cells, without and with what lies beyond the last one."""
-    mass = np.zeros(cells + 1)
-    mass[0] = 1.0
-    reached = spread_out(chances, np.minimum(steps, cells).astype(np.int64), mass)
-    alike = np.empty(cells + 1)
-    used = min(int(reached) + 1, cells + 1)
-    tails_of_logs(float(k - 1), float(users - 1), start, step, alike[:used])
-    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, alike[cells:])
-    inner = float(mass[: min(used, cells)] @ alike[: min(used, cells)])
-    return inner, inner + float(mass[cells] * alike[cells])
+    """From below: all rounded up, without what lies beyond the last cell; from above: rounded down, with it."""
+    masses, used = [], 1
+    for rounded in (np.ceil(away / step), np.floor(away / step)):
+        mass = np.zeros(cells + 1)
+        mass[0] = 1.0
+        reached = spread_out(chances, np.minimum(rounded, cells).astype(np.int64), mass)
+        masses.append(mass)
+        used = max(used, min(int(reached) + 1, cells))
+    alike, beyond = np.empty(used), np.empty(1)
+    tails_of_logs(float(k - 1), float(users - 1), start, step, alike)
+    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, beyond)
+    below, above = (float(mass[:used] @ alike) for mass in masses)
+    return below, above + float(masses[1][cells] * beyond[0])
