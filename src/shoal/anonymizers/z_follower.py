@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -97,8 +97,9 @@ class Follower:
         return changes
 
     def metrics(self) -> dict[str, Any]:
-        """How it went in the epochs that are over; nobody shown is fine too."""
-        return {"z": self.z, "epochs": self._closed, "epochs_met": self._met}
+        """How it went in the epochs that are over; one in which nobody is shown is met too."""
+        outcomes = [asdict(outcome) for outcome in self.outcomes]
+        return {"z": self.z, "epochs": self._closed, "epochs_met": self._met, "outcomes": outcomes}
 
     def enter(self, time_ns: int) -> int:
         """The z for an event at a time; where a new epoch begins, the one before is over."""

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from shoal.auditor.aims import check_following, measure_aim
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.combined_sets import check_sets
 from shoal.auditor.counting import crowds, lone_links, pair_codes, surplus
@@ -40,6 +41,8 @@ def audit_z(evidence: Evidence) -> AuditReport:
             check_other_columns(promise, evidence.release, evidence.truth, notes)
             counted = _check_against_truth(evidence, facts, promise, notes)
         _measure(facts, promise, counted, notes)
+        if promise.aim is not None:
+            measure_aim(facts, promise, promise.aim, notes)
     return notes.report(METHOD)
 
 
@@ -87,6 +90,8 @@ def _check_with_ledger(facts: Facts, promise: ZPromise, ledger: Ledger, counted:
         notes.skip("Values were not followed row by row: trace and release do not have the same number of rows.")
         _check_bounds(facts, promise, counted, notes)
         return _check_membership(facts, promise, notes)
+    if promise.aim is not None:
+        check_following(facts, promise, ledger, notes)
     _check_unchanged(facts, ledger.link, notes)
     for attribute in promise.attributes:
         _check_exactly(facts, attribute, ledger, notes)
@@ -99,6 +104,8 @@ def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
         "records refused as late and the order of equal times are only in the trace."
     )
     notes.skip("Whether one person has two pseudonyms, or two share one, was checked only where a row is unique.")
+    if promise.aim is not None:
+        notes.skip("Which z was in force in which epoch, and whether people stand behind values for it: no trace.")
     notes.skip("Whether more was held back than needed, and whether every record was decided once: no trace.")
     notes.skip("How many people have no released row: no trace.")
     if any(attribute.climbs for attribute in promise.attributes):

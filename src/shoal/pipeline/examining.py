@@ -305,7 +305,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     metrics = getattr(anonymizer, "metrics", None)
     if isinstance(method, FlexibleSection):
         yield from flexible_outcome(anonymizer, method)
-    elif metrics and counts["released"]:
+    elif metrics and "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ()
