@@ -22,8 +22,11 @@ from shoal.kernels import combining as kernel
 
 FEWEST, MOST, EFFORT = 8, 48, 200_000
 """How often groups that lose something are put in another row: often where people are few, for it takes no time."""
-_WALLS: Final = (2, 1, 2, 0)
-"""How many first items must be the same between two walls of such a row, turn by turn."""
+_TURNS: Final = ((2, False), (0, True), (1, False), (2, True), (2, False), (0, True), (1, True), (0, False))
+"""Turn by turn: how many first items must be the same between two walls of such a row, and whether groups grow in it
+one by one instead of being cut from it."""
+_BLOCK: Final = 256
+"""How many neighbours a growing group looks at."""
 _PATIENCE: Final = 16
 """After so many turns that gave nothing it is enough."""
 _SETTLING: Final = 4
@@ -121,7 +124,7 @@ def _group(sets: Sets, k: int) -> Ints:
     for turn in range(min(MOST, max(FEWEST, EFFORT // len(sets)))):
         if idle == _PATIENCE:
             break
-        gained = _again(sets, k, groups, _mixed(sets.kinds, turn), _WALLS[turn % len(_WALLS)])
+        gained = _again(sets, k, groups, _mixed(sets.kinds, turn), *_TURNS[turn % len(_TURNS)])
         if turn % _SETTLING == _SETTLING - 1:
             groups = _settle(sets, k, groups)
         idle = 0 if gained else idle + 1
@@ -183,6 +186,19 @@ def _cut(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
     return groups
 
 
+def _grow(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
+    """Groups that grew among neighbours in a row."""
+    ends = np.searchsorted(buckets, buckets, side="right")
+    ends = np.minimum(ends, np.arange(len(row)) + _BLOCK)
+    room = int(np.diff(sets.starts).max(initial=0))
+    shared, sums = np.empty(room, np.int64), np.empty(room, np.int64)
+    groups = np.empty(len(row), np.int64)
+    kernel.grow_groups(
+        sets.starts, sets.items, sets.weights, row, ends, k, groups, shared, sums, np.zeros(sets.kinds, np.int64)
+    )
+    return groups
+
+
 def _kept(sets: Sets, groups: Ints) -> Bools:
     """Which entries all members of their person's group have."""
     kept = np.zeros(len(sets.items), np.bool_)
@@ -193,7 +209,7 @@ def _kept(sets: Sets, groups: Ints) -> Bools:
     return kept
 
 
-def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int) -> bool:
+def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, grows: bool) -> bool:
     """Put groups that lose something in another row, with a wall between those whose first items differ.
 
     Between two walls stand whole groups, old and new: where the new ones lose less, they are taken. Tell whether any
@@ -209,7 +225,7 @@ def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int) -> bool:
     bucket = _first_items(sets, kept | (groups == _NOWHERE)[sets.owners], ranks, depth)[people]
     order = np.lexsort((*_columns(sets, people, ranks)[::-1], bucket))
     row, bucket = people[order], bucket[order]
-    found = _cut(sets, k, row, bucket)
+    found = _grow(sets, k, row, bucket) if grows else _cut(sets, k, row, bucket)
     changed = groups.copy()
     changed[row] = np.where(found >= 0, found + count, _NOWHERE)
     now = _lost(sets, _kept(sets, changed))
