@@ -1,18 +1,19 @@
 """Taking items out of people's sets until every set that is left is shared by k people, losing as little as can be.
 
-Losing least is hard (for k from 3 on it is NP-hard even for two values an item), so this looks for little in time that
-grows about in line with the data. People are put in a row in which alike sets stand together, and the row is cut into
-groups by dynamic programming: of all ways to cut that row, the best. Then groups that lose something are put in other
-rows and cut again, piece by piece, where that loses less; and people move to a group that shows more of what they have.
-Nothing here is random, and nothing depends on a key: equal sets in equal order give equal results.
+To lose the least, all ways to put people into groups would have to be tried; this looks for little, in time that grows
+about in line with the data. People are put in a row in which alike sets stand together, and the row is cut into groups
+by dynamic programming: of all ways to cut that row, the best. Then groups that lose something are put in other rows and
+formed anew, cut or grown one by one, piece by piece, where that loses less; and people move to a group that shows more
+of what they have. Nothing here is random or depends on a key: equal sets in equal order give equal results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,6 @@ from shoal.kernels import combining as kernel
 
 FEWEST, MOST, EFFORT = 8, 48, 200_000
 """How often groups that lose something are put in another row: often where people are few, for it takes no time."""
-_TURNS: Final = ((2, False), (0, True), (1, False), (2, True), (2, False), (0, True), (1, True), (0, False))
-"""Turn by turn: how many first items must be the same between two walls of such a row, and whether groups grow in it
-one by one instead of being cut from it."""
 _BLOCK: Final = 256
 """How many neighbours a growing group looks at."""
 _PATIENCE: Final = 16
@@ -36,6 +34,10 @@ _LOOKS: Final = 2_000
 _DEPTH: Final = 8
 """Items of a set that say where in the row a person stands."""
 _NOWHERE: Final = kernel.NOWHERE
+
+
+Form: TypeAlias = "Callable[[Sets, int, Ints, Ints], Ints]"
+"""A way to form groups of at least k people in a row, none of them across a wall."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def _kept(sets: Sets, groups: Ints) -> Bools:
     return kept
 
 
-def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, grows: bool) -> bool:
+def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, form: Form) -> bool:
     """Put groups that lose something in another row, with a wall between those whose first items differ.
 
     Between two walls stand whole groups, old and new: where the new ones lose less, they are taken. Tell whether any
@@ -225,7 +227,7 @@ def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, grows: boo
     bucket = _first_items(sets, kept | (groups == _NOWHERE)[sets.owners], ranks, depth)[people]
     order = np.lexsort((*_columns(sets, people, ranks)[::-1], bucket))
     row, bucket = people[order], bucket[order]
-    found = _grow(sets, k, row, bucket) if grows else _cut(sets, k, row, bucket)
+    found = form(sets, k, row, bucket)
     changed = groups.copy()
     changed[row] = np.where(found >= 0, found + count, _NOWHERE)
     now = _lost(sets, _kept(sets, changed))
@@ -301,3 +303,9 @@ def _homes(sets: Sets, groups: Ints, kept: Bools, people: Ints, worth: Ints) -> 
         listed_starts, listed, _LOOKS, np.zeros(sets.kinds, np.int64), homes, worth,
     )  # fmt: skip
     return homes, worth
+
+
+_TURNS: Final[tuple[tuple[int, Form], ...]] = (
+    (2, _cut), (0, _grow), (1, _cut), (2, _grow), (2, _cut), (0, _grow), (1, _grow), (0, _cut),
+)  # fmt: skip
+"""Turn by turn: how many first items must be the same between two walls of a row, and how groups are formed in it."""

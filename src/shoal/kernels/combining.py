@@ -65,7 +65,7 @@ def cut_sequence(starts, items, weights, totals, order, buckets, k, loss, taken,
 
 @piece
 def best_partner(starts, items, weights, order, groups, begin, end, sum_of):
-    """The place of the free person with whom a group would show most, NOWHERE if none has anything in common with it."""
+    """The place of the free person with whom a group would show most, NOWHERE if none has anything of it."""
     best, most = NOWHERE, 0
     for place in range(begin, end):
         if groups[place] != FREE:
