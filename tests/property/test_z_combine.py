@@ -121,4 +121,5 @@ def test_the_auditor_finds_nothing(name, lateness, records, rotation, releases_a
         pa.Table.from_batches([getattr(release, part) for release in releases]) for part in ("rows", "trace")
     )
     report = audit(rows, pa.Table.from_batches([as_batch(records)]), trace, policy)
-    assert (report.violations, report.warnings) == ((), ())
+    codes = {found.code for found in (*report.violations, *report.warnings)}
+    assert codes <= ({"dead-without-cause"} if lateness else set())  # of a flush no trace tells: after it, more is late
