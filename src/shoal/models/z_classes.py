@@ -63,7 +63,7 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     return np.maximum(found, 0.0)
 
 
-def _alike(logs: Floats, others: Ints, k: int) -> Floats:
+def alike(logs: Floats, others: Ints, k: int) -> Floats:
     """For combinations (a row a class of logarithms) the probability that at least k - 1 others show the same."""
     count = logs.shape[1]
     few = np.zeros((k - 1, count))
@@ -94,7 +94,7 @@ def enumerated(published: Floats, users: Ints, k: int) -> Probability:
         total = 0.0
         for start in range(0, logs.shape[1], _AT_ONCE):
             part = logs[:, start : start + _AT_ONCE]
-            total += float(np.exp(part[c]) @ _alike(part, others, k))
+            total += float(np.exp(part[c]) @ alike(part, others, k))
         found.append(Probability(total, max(total - _ROUNDING, 0.0), min(total + _ROUNDING, 1.0), "exact"))
     return overall(found, users)
 
@@ -113,7 +113,7 @@ def sampled(published: Floats, users: Ints, k: int, *, samples: int, seed: int, 
             count = min(left, max(1, _AT_ONCE * 16 // max(published.shape[1], 1)))
             is_shown = random.random((count, published.shape[1])) < published[c]
             logs = np.stack([np.where(is_shown, shown[i], hidden[i]).sum(axis=1) for i in range(len(users))])
-            total += float(_alike(logs, others, k).sum())
+            total += float(alike(logs, others, k).sum())
             left -= count
         value = total / samples
         found.append(Probability(value, max(value - half, 0.0), min(value + half, 1.0), "sample", confidence))
