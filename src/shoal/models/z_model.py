@@ -33,6 +33,8 @@ _FIRST_CELLS: Final = 2048
 _MOST_CELLS: Final = 1 << 22
 _ROUNDING: Final = 1e-10
 """More than all rounding of floating point numbers together; bounds are widened by it."""
+_FINEST: Final = 1e-9
+"""Finer than this rounding hides how far the bounds are apart."""
 
 
 class ZModel:
@@ -118,6 +120,11 @@ class ZModel:
     def users(self) -> int:
         """How many people there are."""
         return int(self._sizes.sum())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many people there are of each class."""
+        return tuple(int(size) for size in self._sizes)
 
     @property
     def rates(self) -> Floats:
@@ -251,8 +258,8 @@ class ZModel:
         if not is_single:
             found = self.p_k_anonymous(z, k, method=method)
             return z_shown.without_empty_classes(found, p, self._sizes, k)
-        share = max(float(z_shown.shown_chance(p)[0]), 1e-12)
-        found = self.p_k_anonymous(z, k, method=method, width=width * share)
+        share = float(z_shown.shown_chance(p)[0])
+        found = self.p_k_anonymous(z, k, method=method, width=max(width * share, _FINEST))
         return z_shown.without_empty(found, p[0], self.users, k)
 
 

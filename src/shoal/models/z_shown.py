@@ -7,6 +7,7 @@ are shown: P(k-anonymous | shown) = (p - P(empty) * P(alike | empty)) / (1 - P(e
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ _AT_ONCE: Final = 1 << 22
 _DROPPED: Final = 1e-5
 """Of the chance to be shown: values that add less are not drawn, and the interval is widened by it."""
 _NOBODY: Final = 1e-200
+_FEWEST_DRAWN: Final = 2
 _ROUNDING: Final = 1e-12
 
 
@@ -99,15 +101,15 @@ def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed:
     if weights.sum() < _NOBODY:
         return nobody("sample", confidence)
     parts = weights / weights.sum()
-    by_class = []
-    for c in range(len(users)):
-        count = max(100, math.ceil(samples * parts[c]))
-        if shown[c] < _NOBODY:
-            by_class.append(nobody("sample", confidence))
-            continue
-        drawn, missed = _draw(random, published, users, k, c, count)
-        by_class.append(_interval(drawn, missed, confidence))
-    return _average(by_class, weights)
+    drawn, by_class, missed = [], [], 0.0
+    # Whose set it is is drawn as well: all draws are alike then, and one interval holds for them.
+    for c, count in enumerate(random.multinomial(samples, parts).tolist()):
+        own, left_out = _draw(random, published, users, k, c, count) if count else (np.empty(0), 0.0)
+        drawn.append(own)
+        missed += parts[c] * left_out
+        by_class.append(_interval(own, left_out, confidence))
+    found = _interval(np.concatenate(drawn), missed, confidence)
+    return replace(found, by_class=tuple(by_class))
 
 
 def _draw(
@@ -142,6 +144,8 @@ def _draw(
 
 def _interval(drawn: Floats, missed: float, confidence: float) -> Probability:
     """Maurer and Pontil's bound, on both sides."""
+    if len(drawn) < _FEWEST_DRAWN:
+        return nobody("sample", confidence)
     value, count = float(drawn.mean()), len(drawn)
     room = math.log(4 / (1 - confidence))
     half = math.sqrt(2 * float(drawn.var(ddof=1)) * room / count) + 7 * room / (3 * (count - 1))
