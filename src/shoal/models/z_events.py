@@ -28,6 +28,8 @@ class Events:
     values: Ints
     unusable: int = 0
     """Rows that lack a person, a time or a value."""
+    late_ns: int = 0
+    """How far an event came behind the newest before it, at most."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -109,8 +111,10 @@ def _events(table: pa.Table, columns: tuple[str, ...]) -> Events:
     times, is_usable = column_ns(table[time].combine_chunks()) if len(table) else (np.zeros(0, np.int64),) * 2
     codes = [_codes(name, table[name]) for name in (person, attribute)]
     usable = np.flatnonzero(is_usable.astype(np.bool_) & (codes[0] >= 0) & (codes[1] >= 0))
-    order = usable[np.argsort(times[usable], kind="stable")]
-    return Events(times[order], codes[0][order], codes[1][order], len(table) - len(order))
+    arrived = times[usable]
+    late = int((np.maximum.accumulate(arrived) - arrived).max(initial=0))
+    order = usable[np.argsort(arrived, kind="stable")]
+    return Events(times[order], codes[0][order], codes[1][order], len(table) - len(order), late)
 
 
 def _codes(name: str, column: pa.ChunkedArray) -> Ints:

@@ -41,6 +41,10 @@ class Outlook:
             self._known[z, effort] = found
         return found
 
+    def best(self, z: int) -> Probability:
+        """The most exact there is already, and no rough one."""
+        return self._known.get((z, 2)) or self.at(z)
+
     def reaches(self, z: int, p: float) -> bool:
         """Whether the lower bound reaches p; bounds that leave it open are drawn nearer."""
         for effort in range(len(_WIDTHS)):

@@ -16,7 +16,8 @@ from shoal.models.z_probability import Probability
 from shoal.models.z_replay import Measured, Replay
 from shoal.models.z_search import Outlook
 
-Origin = Literal["model", "replay"]
+Origin = Literal["model", "replay", "cautious"]
+"""Whence a z comes: the model; the earlier part, replayed; the same with half the room for failures."""
 Tell = Callable[[str], None]
 
 _POINTS: Final = 48
@@ -190,16 +191,13 @@ def _tune_window(
     first = target.k
     last = outlook.last_z(first, target.least_released)
     by_model = outlook.smallest(target.p, first=first, last=last, tell=tell)
-    by_replay = before.smallest(target.p, first=first, least_released=target.least_released)
     judge = _Judge(outlook, before, after, target)
-    candidates = [judge.candidate(by_model, "model")] if by_model is not None else []
-    if by_replay is not None and by_replay != by_model:
-        candidates.append(judge.candidate(by_replay, "replay"))
+    candidates = judge.candidates(by_model)
     tell("drawing the curve")
     highest = max([last, first, *(one.z for one in candidates)])
     curve = [(judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)]
     hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
-    return WindowTuning(name, length, estimate, tuple(candidates), tuple(curve), hindsight)
+    return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +206,19 @@ class _Judge:
     before: Replay
     after: Replay
     target: Target
+
+    def candidates(self, by_model: int | None) -> tuple[Candidate, ...]:
+        """At most three z are tried on the later part; with every further one a lucky pass would be likelier."""
+        p, first, least = self.target.p, self.target.k, self.target.least_released
+        found = {by_model: self.candidate(by_model, "model")} if by_model is not None else {}
+        by_replay = self.before.smallest(p, first=first, least_released=least)
+        if by_replay is not None and by_replay not in found:
+            found[by_replay] = self.candidate(by_replay, "replay")
+        if not any(one.held for one in found.values()):
+            cautious = self.before.smallest((1 + p) / 2, first=first, least_released=least)
+            if cautious is not None and cautious not in found:
+                found[cautious] = self.candidate(cautious, "cautious")
+        return tuple(found.values())
 
     def candidate(self, z: int, origin: Origin) -> Candidate:
         weakest_z, weakest = self.after.weakest(z)
@@ -220,7 +231,7 @@ class _Judge:
 
     def predict(self, z: int) -> Prediction:
         model = self.outlook.model
-        shown = self.outlook.at(z)
+        shown = self.outlook.best(z)
         alone = model.users * model.p_shown(z) * (1 - shown.value)
         estimate = model.estimated
         assert estimate is not None, "the model was estimated"

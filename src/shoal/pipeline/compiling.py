@@ -8,13 +8,15 @@ from typing import Any, Final
 from shoal.anonymizers.restoring import METHODS
 
 UNIQUENESS: Final = "uniqueness"
+TUNING: Final = "tuning"
 _COUNTING: Final = ("shoal.kernels.set_counting", "find_violations")
 _SET_KERNELS: Final = {
     "k^m": (_COUNTING, ("shoal.kernels.set_sampling", "find_violation")),
     "k^m-apriori": (_COUNTING,),
     UNIQUENESS: (("shoal.kernels.set_sampling", "draw_samples"),),
+    TUNING: (("shoal.kernels.set_curves", "curve_of_sets"),),
 }
-"""Of what is done with sets: the kernels that take longest to compile. Not every run needs all of them."""
+"""Of what is done with sets, and of tuning: the kernels that take longest to compile. Not every run needs all of them."""
 
 
 def must_compile(method: str) -> bool:
