@@ -20,8 +20,8 @@ from shoal.pipeline.tuning import Tuned
 _WIDTH: Final = 118
 _ORIGINS: Final = {
     "model": "the model",
-    "replay": "replay of the earlier part",
-    "cautious": "the same, half the failures",
+    "replay": "a replay of the earlier part",
+    "cautious": "a replay of the earlier part with half the failures allowed",
 }
 
 
@@ -82,13 +82,13 @@ def _table(windows: Sequence[WindowTuning], target: Target) -> Any:
         box=box.SIMPLE_HEAD, title_justify="left",
         title=f"share of people shown who are {target.k}-anonymous; asked for {target.p:g}, for every z up to 1.1 z",
     )  # fmt: skip
-    for name in ("window", "z", "from", "model", "bound", "earlier", "later", "lowest up to 1.1 z", "windows", "released", "held"):
+    for name in ("window", "z", "from", "model", "bound", "earlier", "later", "lowest", "windows", "released", "held"):
         table.add_column(name, justify="left" if name in ("window", "from", "held") else "right")
     for window in windows:
         for one in window.candidates:
             after = one.later
             table.add_row(
-                window.window, f"{one.z:,}", _ORIGINS[one.origin], _share(one.predicted.shown.value),
+                window.window, f"{one.z:,}", one.origin, _share(one.predicted.shown.value),
                 _share(one.predicted.shown.lower), _share(one.earlier.over_shown), _share(after.over_shown),
                 f"{_share(one.weakest)} at {one.weakest_z}", f"{after.held} of {after.with_shown}",
                 _share(after.released), _held(one),

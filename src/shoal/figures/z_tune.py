@@ -42,13 +42,15 @@ def _figure(columns: int) -> Any:
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator
 
     figure = Figure(figsize=(max(7.0, 4.0 * columns), 8.4), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     for axis in figure.subplots(3, columns, squeeze=False).flat:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda at, _: f"{at:,g}")
-        axis.xaxis.set_minor_formatter(lambda at, _: "")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.tick_params(labelsize=8.5)
         axis.grid(axis="y", color="#dddddd", linewidth=0.8)
         axis.set_axisbelow(True)

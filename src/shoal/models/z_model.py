@@ -74,6 +74,7 @@ class ZModel:
         if classes is not None and (users is not None or rates is not None):
             raise PolicyError("classes: bring their own users and rates; leave those of the model out")
         self._sizes, self._rates, self._window = _checked(listed, window)
+        self._passing: tuple[int, Floats] = (0, self._rates)
         self.estimated: Estimate | None = None
         """What the model was estimated from, where it was."""
 
@@ -149,11 +150,13 @@ class ZModel:
 
     def p_passes(self, z: int) -> Floats:
         """The probability that an exposure of each attribute may leave (equation 3)."""
-        return self._plain(self._passes(_whole("z", z, 1)))
+        return self._plain(self._passes(_whole("z", z, 1)).copy())
 
     def _passes(self, z: int) -> Floats:
         if len(self._sizes) > 1:
-            return z_classes.passes(self._sizes, self._exposed(), z)
+            if self._passing[0] != z:  # several questions are asked of one z
+                self._passing = z, z_classes.passes(self._sizes, self._exposed(), z)
+            return self._passing[1]
         found = np.empty_like(self._rates)
         tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
         return found

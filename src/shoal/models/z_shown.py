@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _AT_ONCE: Final = 1 << 22
-_DROPPED: Final = 1e-5
+_DROPPED: Final = 2e-4
 """Of the chance to be shown: values that add less are not drawn, and the interval is widened by it."""
 _NOBODY: Final = 1e-200
 _FEWEST_DRAWN: Final = 2
@@ -106,7 +106,7 @@ def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed:
     for c, count in enumerate(random.multinomial(samples, parts).tolist()):
         own, left_out = _draw(random, published, users, k, c, count) if count else (np.empty(0), 0.0)
         drawn.append(own)
-        missed += parts[c] * left_out
+        missed += float(parts[c]) * left_out
         by_class.append(_interval(own, left_out, confidence))
     found = _interval(np.concatenate(drawn), missed, confidence)
     return replace(found, by_class=tuple(by_class))

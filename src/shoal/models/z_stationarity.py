@@ -51,30 +51,29 @@ def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarit
     )
     said = []
     if is_many:
-        said.append(f"{abs(people):.0%} {'more' if people > 0 else 'fewer'} people are active a window")
+        said.append(f"has {abs(people):.0%} {'more' if people > 0 else 'fewer'} people active a window")
     if is_moved:
-        said.append(f"{moved:.0%} of exposures went to other values")
+        said.append(f"{'' if said else 'has '}{moved:.0%} of its exposures at other values")
     if not said:
         return Stationarity(True, people, moved, "steady: the later half looks like the earlier one")
-    return Stationarity(False, people, moved, f"it drifts: in the later half {' and '.join(said)} than in the earlier one")
+    return Stationarity(False, people, moved, f"it drifts: the later half {', and '.join(said)}")
 
 
 def _people_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
     before, after = float(earlier.mean()), float(later.mean())
     drift = after / before - 1
     error = math.sqrt(earlier.var(ddof=1) / len(earlier) + later.var(ddof=1) / len(later)) / before
-    return drift, abs(drift) > max(_MATTERS, _ERRORS * error)
+    return drift, bool(abs(drift) > max(_MATTERS, _ERRORS * error))
 
 
 def _interest_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
     """How far the shares of values are apart, less what two samples of the same shares would be."""
-    before, after = earlier.sum(), later.sum()
+    before, after = float(earlier.sum()), float(later.sum())
     if not before or not after:
         return 0.0, False
     shares = (earlier + later) / (before + after)
     apart = float(np.abs(earlier / before - later / after).sum()) / 2
     spread = np.sqrt(shares * (1 - shares) * (1 / before + 1 / after))
-    # Of a value seen once or twice a bell says too much: its two shares are apart by all of it, at most.
-    chance = float(np.minimum(math.sqrt(2 / math.pi) * spread, shares * max(before + after, 1) / min(before, after)).sum()) / 2
+    chance = float(math.sqrt(2 / math.pi) * spread.sum()) / 2
     moved = max(0.0, apart - chance)
     return moved, moved > _MATTERS

@@ -13,7 +13,7 @@ from shoal.models.z_estimate import Estimate, estimate_events
 from shoal.models.z_events import Events
 from shoal.models.z_model import ZModel
 from shoal.models.z_probability import Probability
-from shoal.models.z_replay import Measured, Replay
+from shoal.models.z_replay import Measured, Replay, reach_of
 from shoal.models.z_search import Outlook
 
 Origin = Literal["model", "replay", "cautious"]
@@ -194,9 +194,9 @@ def _tune_window(
     judge = _Judge(outlook, before, after, target)
     candidates = judge.candidates(by_model)
     tell("drawing the curve")
-    highest = max([last, first, *(one.z for one in candidates)])
-    curve = [(judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)]
     hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
+    highest = max([last, first, reach_of(hindsight or 0), *(reach_of(one.z) for one in candidates)])
+    curve = [(judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)]
     return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
 
 
