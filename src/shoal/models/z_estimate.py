@@ -66,6 +66,8 @@ def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Esti
     """Estimate people and rates from events."""
     if isinstance(classes, bool) or not isinstance(classes, int) or not 1 <= classes <= MOST_CLASSES:
         raise PolicyError(f"classes: must be a whole number from 1 to {MOST_CLASSES}")
+    if window_ns <= 0:
+        raise PolicyError("window: must be longer than nothing")
     if not len(events):
         raise InputError("the stream holds no event with a person, a time and a value; nothing can be estimated")
     window, person, value = _exposures(events, window_ns)

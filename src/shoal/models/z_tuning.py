@@ -13,7 +13,7 @@ from shoal.models.z_estimate import Estimate, estimate_events
 from shoal.models.z_events import Events
 from shoal.models.z_model import ZModel
 from shoal.models.z_probability import Probability
-from shoal.models.z_replay import Measured, Replay, reach_of
+from shoal.models.z_replay import FEWEST_EPOCHS, Measured, Replay, reach_of
 from shoal.models.z_search import Outlook
 
 Origin = Literal["model", "replay", "cautious"]
@@ -186,7 +186,7 @@ def _tune_window(
     tell("estimating")
     estimate = estimate_events(earlier, length, classes=target.classes)
     outlook = Outlook(ZModel.of_estimate(estimate, length), target.k)
-    before = Replay(earlier, length, target.k)
+    before = Replay(earlier, length, target.k, first_epoch=_second_epoch(earlier, length))
     after = Replay(later, length, target.k, first_epoch=epoch)
     first = target.k
     last = outlook.last_z(first, target.least_released)
@@ -198,6 +198,12 @@ def _tune_window(
     highest = max([last, first, reach_of(hindsight or 0), *(reach_of(one.z) for one in candidates)])
     curve = [(judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)]
     return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
+
+
+def _second_epoch(events: Events, window_ns: int) -> int | None:
+    """At the start of a stream nobody is in the window yet: its first epoch is left out where there are others."""
+    epochs = np.unique(events.times // window_ns)
+    return int(epochs[1]) if len(epochs) > FEWEST_EPOCHS else None
 
 
 @dataclass(frozen=True, slots=True)

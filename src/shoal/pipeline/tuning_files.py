@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from shoal.errors import OutputError
+from shoal.models.z_events import Events
 from shoal.models.z_tuning import Candidate, WindowTuning
 from shoal.pipeline.tuning import Tuned
 
 CURVE: Final = "curve.csv"
 POLICY: Final = "policy.toml"
 PICTURE: Final = "curve.png"
+_DAY: Final = 86_400 * 10**9
 _KEPT: Final = ("compression", "delimiter", "header", "nulls", "max_record_bytes", "types")
 
 
@@ -69,15 +73,19 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
         "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
         "", "[source]", *_source(tuned, folder),
         "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {_toml(tuned.columns.attribute)}",
-        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_lateness(tuned.events.late_ns),
+        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_clock(tuned.events),
         "", "[sink]", 'kind = "parquet"', 'path = "released.parquet"', "", "[trace]", 'path = "trace.parquet"',
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _lateness(late_ns: int) -> Iterator[str]:
-    if late_ns:
-        yield f'lateness = "{math.ceil(late_ns / 1e9)}s"  # rows came up to so far out of order'
+def _clock(events: Events) -> Iterator[str]:
+    """What the stream needs that is not in order of time, or rests for more than a day."""
+    if events.late_ns:
+        yield f'lateness = "{math.ceil(events.late_ns / 1e9)}s"  # rows came up to so far out of order'
+    gap = int(np.diff(events.times).max(initial=0))
+    if gap > _DAY:
+        yield f'max_gap = "{math.ceil(gap / 1e9) + 1}s"  # the longest rest of the stream'
 
 
 def _source(tuned: Tuned, folder: Path) -> Iterator[str]:
