@@ -21,6 +21,7 @@ from tests.reference.released_sets import released_sets, shown_and_anonymous
 
 TABLE_2 = [0.2 / rank for rank in range(1, 21)]
 HOUR = [("1h", WINDOW)]
+STEADY = [2.0, 0.8, 0.4, 0.2, 0.1, 0.1, 0.05, 0.05]
 
 
 def brute_force(model, k, p, first, last):
@@ -54,34 +55,38 @@ def bisecting(model, k, p, first, last):
     return first
 
 
-@pytest.mark.compiled
-@pytest.mark.parametrize("p", [0.5, 0.95, 0.992, 0.9985, 0.9995])
-def test_the_papers_setting_against_brute_force(p):
+@pytest.fixture(scope="module")
+def every_z():
+    """The paper's model, and its lower bound at every z from 300 on."""
     model = ZModel(1000, TABLE_2, 12)
+    return model, {z: model.p_shown_k_anonymous(z, 2).lower for z in range(300, 1018)}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("p", [0.985, 0.992, 0.9972, 0.9985, 0.9995])
+def test_the_papers_setting_against_every_z(every_z, p):
+    model, lower = every_z
     outlook = Outlook(model, 2)
     last = outlook.last_z(2, 0.01)
-    exact = {z: model.p_shown_k_anonymous(z, 2, width=1e-6).lower for z in range(2, reach_of(last) + 1)}
-    expected = next(z for z in range(2, last + 1) if all(exact[o] >= p for o in range(z, reach_of(z) + 1)))
-    found = outlook.smallest(p, first=2, last=last)
-    assert all(exact[z] >= p for z in range(found, reach_of(found) + 1))
-    assert found == expected or min(abs(exact[z] - p) for z in range(expected, found)) < 1e-4
+    expected = next(z for z in range(300, last + 1) if all(lower[o] >= p for o in range(z, reach_of(z) + 1)))
+    assert outlook.smallest(p, first=300, last=last) == pytest.approx(expected, abs=1)  # bounds may be nearer or wider
 
 
 @pytest.mark.compiled
-def test_a_tuner_that_bisects_would_be_wrong():
+def test_a_tuner_that_bisects_would_be_wrong(every_z):
     """The share falls for z from 340 to 352, from 378 to 411, from 441 to 487 and from 536 to 591."""
-    model = ZModel(1000, TABLE_2, 12)
-    share = {z: model.p_shown_k_anonymous(z, 2, width=1e-6).value for z in (340, 352, 378, 411, 441, 487, 536, 591)}
-    assert share[340] > share[352]
-    assert share[378] > share[411]
-    assert share[441] > share[487]
-    assert share[536] > share[591]
-    p = (share[411] + share[378]) / 2
+    model, lower = every_z
+    for high, low in ((340, 352), (378, 411), (441, 487), (536, 591)):
+        assert lower[high] > lower[low] + 1e-4
     outlook = Outlook(model, 2)
-    right, wrong = outlook.smallest(p, first=2, last=900), bisecting(model, 2, p, 2, 900)
+    p = (lower[441] + lower[487]) / 2  # reached, lost, reached again
+    right, wrong = outlook.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)
+    assert (right, wrong) == (496, 426)
+    assert outlook.reaches(wrong, p)
     assert outlook.holds(right, p)
-    assert right > 411
-    assert not outlook.holds(wrong, p)
+    assert not outlook.holds(wrong, p)  # 1.1 times that z has lost it
+    p = 0.2 * lower[378] + 0.8 * lower[411]  # here it misses the smaller z that holds
+    assert (outlook.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)) == (368, 415)
 
 
 def test_the_coarse_pass_leaves_no_large_gap():
@@ -152,8 +157,8 @@ def test_too_little_shown_does_not_count():
 
 @pytest.fixture(scope="module")
 def alike():
-    """150 people who are all alike, five values."""
-    return tune(poisson_events(150, [2.0, 0.8, 0.4, 0.2, 0.1], 40), HOUR, Target(2, 0.95, classes=1))
+    """150 people who are all alike, eight values."""
+    return tune(poisson_events(150, STEADY, 40), HOUR, Target(2, 0.95, classes=1))
 
 
 def test_a_stream_like_the_model_is_tuned(alike):
@@ -173,12 +178,12 @@ def test_a_stream_like_the_model_is_tuned(alike):
                 assert said.shown.value == pytest.approx(counted.over_shown, abs=0.08)
                 assert said.over_active == pytest.approx(counted.over_active, abs=0.08)
                 assert said.over_all == pytest.approx(counted.over_all, abs=0.08)
-                assert said.released == pytest.approx(counted.released, abs=0.08)
+                assert said.released == pytest.approx(counted.released, abs=0.15)  # one value is half of all rows
 
 
 def test_the_later_part_does_not_change_what_the_model_says(alike):
     """Nothing of it is used for estimating: with the same earlier part and other later ones the model is the same."""
-    events = poisson_events(150, [2.0, 0.8, 0.4, 0.2, 0.1], 40)
+    events = poisson_events(150, STEADY, 40)
     cut = int(events.times[int(0.7 * len(events))]) // WINDOW * WINDOW
     is_later = events.times >= cut
     unlike = Events(events.times, events.persons, np.where(is_later, 1000 + np.arange(len(events)) // 2, events.values))
