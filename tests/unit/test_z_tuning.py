@@ -197,7 +197,7 @@ def test_the_later_part_does_not_change_what_the_model_says(alike):
 
 
 def test_what_is_not_reached_is_not_called_reached():
-    """Two groups with the same two values in the earlier part; later everybody has a combination of their own."""
+    """64 people and six values that most of them expose: there are as many combinations as people at any z."""
     events = poisson_events(64, [1.0] * 6, 30)
     found = tune(events, HOUR, Target(2, 0.99, classes=1))
     (window,) = found.windows

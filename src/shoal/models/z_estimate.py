@@ -25,6 +25,7 @@ Ints = npt.NDArray[np.int64]
 FEWEST_EXPOSURES: Final = 300
 MOST_CLASSES: Final = 16
 _MOST_USERS: Final = 10**9
+_ROUNDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,17 @@ def _people(crowds: Floats, active: float, showed: Ints, classes: int, seen: int
         users = _alike(crowds, active, seen)
         return (users,), np.minimum(crowds / users, 1 - 1e-9)[None, :]
     shares, means = activity_classes(showed, classes)
-    sizes = np.clip(np.rint(active * shares / -np.expm1(-means)), 1, _MOST_USERS)
     is_there = active * shares >= 0.5
     is_there[np.argmax(shares)] = True
-    sizes, means = sizes[is_there], means[is_there]
+    shares, means = shares[is_there], means[is_there]
+    sizes = wanted = active * shares / -np.expm1(-means)
+    # Who exposes a popular value twice shows it once: people do more than they show, and fewer are idle than it seems.
+    for _ in range(_ROUNDS):
+        share = interests(crowds, sizes, means)
+        wanted, sizes = sizes, active * shares / -np.expm1(-means * share.sum())
+        if np.abs(wanted - sizes).max() < 1e-6 * active:
+            break
+    sizes = np.clip(np.rint(sizes), 1, _MOST_USERS)
     exposed = -np.expm1(-means[:, None] * interests(crowds, sizes, means))
     return tuple(int(one) for one in sizes), np.minimum(exposed, 1 - 1e-9)
 
