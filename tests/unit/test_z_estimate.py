@@ -25,7 +25,8 @@ RATES = (2.4, 0.7, 0.2, 0.05)
 
 
 def joined(*parts: Events) -> Events:
-    times, persons, values = (np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "persons", "values"))  # fmt: skip
+    columns = ([getattr(part, name) for part in parts] for name in ("times", "persons", "values"))
+    times, persons, values = map(np.concatenate, columns)
     order = np.argsort(times, kind="stable")
     return Events(times[order], persons[order], values[order])
 
@@ -46,7 +47,8 @@ def test_known_people_and_rates_are_found_again():
 
 def test_doing_the_same_again_within_a_window_changes_nothing():
     plain = poisson_events(200, RATES, 30)
-    twice = joined(plain, plain, Events(np.minimum(plain.times // WINDOW * WINDOW + WINDOW - 1, plain.times + SECOND), plain.persons, plain.values))  # fmt: skip
+    soon = np.minimum(plain.times // WINDOW * WINDOW + WINDOW - 1, plain.times + SECOND)
+    twice = joined(plain, plain, Events(soon, plain.persons, plain.values))
     first, second = estimate_events(plain, WINDOW), estimate_events(twice, WINDOW)
     assert np.array_equal(first.rates, second.rates)
     assert first.people == second.people

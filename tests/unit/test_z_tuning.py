@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_tuner_that_bisects_would_be_wrong(every_z):
 def test_the_coarse_pass_leaves_no_large_gap():
     grid = list(coarse(2, 5000))
     assert grid[:63] == list(range(2, 65))
-    assert all(later - z <= max(1, z**0.5 / 8) for z, later in zip(grid, grid[1:], strict=False))
+    assert all(later - z <= max(1, z**0.5 / 8) for z, later in pairwise(grid))
     assert 5000 - grid[-1] <= 5000**0.5 / 8
     assert list(coarse(5, 4)) == []
 
@@ -114,7 +115,8 @@ def test_a_replay_against_counting(rows, window, k, first_epoch):
     people = {row[1] for row in measured}
     active = {(row[0] // window, row[1]) for row in measured}
     epochs = {epoch for epoch, _ in active}
-    assert (replay.people, replay.active, replay.events, len(replay.curves)) == (len(people), len(active), len(measured), len(epochs))  # fmt: skip
+    assert (replay.people, replay.active) == (len(people), len(active))
+    assert (replay.events, len(replay.curves)) == (len(measured), len(epochs))
     for z in range(1, 8):
         sets = {e: one for e, one in released_sets(ordered, z=z, window=window, rotation=window).items() if e in epochs}
         counts = [shown_and_anonymous(one, k) for one in sets.values()]
@@ -240,9 +242,15 @@ def test_likely_windows_fit_the_stream():
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"k": 1}, "k:"), ({"p": 1.0}, "p:"), ({"p": 0}, "p:"), ({"holdout": 0.99}, "holdout:"), ({"least_released": 1}, "release:")],
-    ids=lambda one: str(one),
-)  # fmt: skip
+    [
+        ({"k": 1}, "k:"),
+        ({"p": 1.0}, "p:"),
+        ({"p": 0}, "p:"),
+        ({"holdout": 0.99}, "holdout:"),
+        ({"least_released": 1}, "release:"),
+    ],
+    ids=str,
+)
 def test_wrong_targets_are_refused(wrong, words):
     with pytest.raises(PolicyError, match=words):
         Target(**{"k": 2, "p": 0.9, **wrong})

@@ -52,7 +52,9 @@ def print_tuned(tuned: Tuned, written: Sequence[Path]) -> None:
     if any(window.candidates for window in tuning.windows):
         console.print(_table(tuning.windows, target))
     best = tuning.best
-    for window, candidate in [best] if best else [(one, two) for one in tuning.windows[:1] for two in one.candidates[:1]]:
+    for window, candidate in (
+        [best] if best else [(one, two) for one in tuning.windows[:1] for two in one.candidates[:1]]
+    ):
         console.print(_denominators(window, candidate, target))
     for line in [*_verdict(tuned), *(f"written        {path}" for path in written)]:
         console.print(line, markup=False, soft_wrap=True)
@@ -134,16 +136,14 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
         yield from _window_verdict(window, target)
     best = tuning.best
     if best is None:
-        yield "not reached: no z held on the later part, which was not used for choosing it"
-        yield (
-            "try           a longer or shorter --window, a coarser attribute, a smaller --p; or less data from long ago, "
-            "if it drifts"
-        )
+        yield "not reached    no z held on the later part, which was not used for choosing it"
+        yield "try            another --window, a coarser attribute, a smaller --p; where it drifts, only recent data"
         return
     window, one = best
     yield (
-        f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): {_share(one.later.over_shown)} "
-        f"of people shown in the unused part, at least {_share(one.weakest)} for every z up to {reach_of(one.z):,}"
+        f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
+        f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every z "
+        f"up to {reach_of(one.z):,}"
     )
     if tuned.events.late_ns:
         yield (

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 
-def tune(
+def tune(  # noqa: PLR0913 - options of a command
     source: Annotated[Path, Parameter(name="input")],
     *,
     k: int = 2,
@@ -29,11 +29,12 @@ def tune(
     """Choose z (and the window) so that a share of the people shown are k-anonymous, and check the choice.
 
     z-anonymity hides rare values, not rare combinations. A model of people and rates is estimated from the earlier part
-    of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. Then the
-    later part, which was not used, is replayed, and people are counted. A z is proposed only if the target held there.
+    of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. Then
+    the later part, which was not used, is replayed, and people are counted. A z is proposed only if the target held
+    there.
 
-    Exit code 0 when a z held on the unused part, 1 when none did or the input cannot be read, 2 when an option is wrong.
-    Writes curve.csv, curve.png (with matplotlib) and, when a z held, policy.toml.
+    Exit code 0 when a z held on the unused part, 1 when none did or the input cannot be read, 2 when an option is
+    wrong. Writes curve.csv, curve.png (with matplotlib) and, when a z held, policy.toml.
 
     Examples:
 

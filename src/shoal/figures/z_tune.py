@@ -64,10 +64,14 @@ def _z(window: WindowTuning) -> list[int]:
 
 def _draw_share(axis: Any, window: WindowTuning, target: Target) -> None:
     z, said = _z(window), [said.shown for said, _, _ in window.curve]
-    axis.fill_between(z, [one.lower for one in said], [one.upper for one in said], color=_MODEL, alpha=0.25, linewidth=0)
+    axis.fill_between(
+        z, [one.lower for one in said], [one.upper for one in said], color=_MODEL, alpha=0.25, linewidth=0
+    )
     axis.plot(z, [one.value for one in said], color=_MODEL, linewidth=1.6, label="model, with its bounds")
     _draw_counted(axis, z, [before.over_shown for _, before, _ in window.curve], _EARLIER, "^", "counted, earlier part")
-    _draw_counted(axis, z, [after.over_shown for _, _, after in window.curve], _LATER, "o", "counted, later part (unused)")
+    _draw_counted(
+        axis, z, [after.over_shown for _, _, after in window.curve], _LATER, "o", "counted, later part (unused)"
+    )
     axis.axhline(target.p, color=_INK, linewidth=1, linestyle=":", label="target")
     _percent(axis)
 

@@ -50,7 +50,8 @@ def _start(sizes: Floats, weights: Floats, classes: int) -> Floats:
     reached = np.cumsum(weights)
     places = (np.arange(classes) + 0.5) / classes
     spread = sizes[np.searchsorted(reached, np.minimum(places, reached[-1]))]
-    return np.maximum(np.unique(spread), 1.0) * 0.999 + 0.01
+    found: Floats = np.maximum(np.unique(spread), 1.0) * 0.999 + 0.01
+    return found
 
 
 def _log_grown(means: Floats) -> Floats:
@@ -75,7 +76,7 @@ def interests(crowds: Floats, sizes: Floats, means: Floats) -> Floats:
     A person of a class exposes a value with the chance 1 - exp(-mean * share).
     """
     goal = np.minimum(crowds, 0.999 * sizes.sum())
-    found = np.zeros_like(goal)
+    found: Floats = np.zeros(len(goal))
     for _ in range(100):
         stays = np.exp(-means[:, None] * found)
         step = (goal - sizes @ (1 - stays)) / ((sizes * means) @ stays)

@@ -84,7 +84,7 @@ def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Esti
     active = np.bincount(places[is_new], minlength=len(starts)).astype(np.float64)
     showed = np.diff(np.append(np.flatnonzero(is_new), len(window)))
     weights = active / active.sum()
-    crowds = np.bincount(value, weights=weights[places], minlength=len(codes))
+    crowds = np.bincount(value, weights=weights[places], minlength=len(codes)).astype(np.float64)
     typical = float(weights @ active)
     sizes, exposed = _people(crowds, typical, showed, classes, events.people)
     steadiness = judge(active, places, value, len(codes))
@@ -104,9 +104,7 @@ def _exposures(events: Events, window_ns: int) -> tuple[Ints, Ints, Ints]:
     window = events.times // window_ns
     order = np.lexsort((events.values, events.persons, window))
     window, person, value = window[order], events.persons[order], events.values[order]
-    is_new = np.append(
-        True, (window[1:] != window[:-1]) | (person[1:] != person[:-1]) | (value[1:] != value[:-1])
-    )
+    is_new = np.append(True, (window[1:] != window[:-1]) | (person[1:] != person[:-1]) | (value[1:] != value[:-1]))
     return window[is_new], person[is_new], value[is_new]
 
 

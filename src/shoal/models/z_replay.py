@@ -86,13 +86,15 @@ class Replay:
 
     def at(self, z: int, p: float) -> Measured:
         """What was counted at a z, for a target p."""
-        counts = [(one, *one.at(z)) for one in self.curves]
-        shown, anonymous = (sum(count[i] for count in counts) for i in (1, 2))
+        counts = [one.at(z) for one in self.curves]
+        shown, anonymous = (sum(count[i] for count in counts) for i in (0, 1))
         # Whoever shows nothing is k-anonymous where k people show nothing.
-        quiet = [(one, self.people - seen >= self.k, seen) for one, seen, _ in counts]
-        hidden = sum(self.people - seen for _, is_many, seen in quiet if is_many)
-        idle = sum(one.active - seen for one, is_many, seen in quiet if is_many)
-        each = [alike / seen for _, seen, alike in counts if seen]
+        are_many = [self.people - seen >= self.k for seen, _ in counts]
+        hidden = sum(self.people - seen for (seen, _), is_many in zip(counts, are_many, strict=True) if is_many)
+        idle = sum(
+            one.active - seen for one, (seen, _), is_many in zip(self.curves, counts, are_many, strict=True) if is_many
+        )
+        each = [alike / seen for seen, alike in counts if seen]
         return Measured(
             z=z, epochs=len(self.curves), shown=shown, anonymous=anonymous,
             over_all=(anonymous + hidden) / max(self.people * len(self.curves), 1),

@@ -37,7 +37,7 @@ class Outlook:
         found = self._known.get((z, effort))
         if found is None:
             exactly = {"width": _WIDTHS[effort]} if self._is_single else {"samples": _SAMPLES[effort]}
-            found = self.model.p_shown_k_anonymous(z, self.k, **exactly)  # type: ignore[arg-type]
+            found = self.model.p_shown_k_anonymous(z, self.k, **exactly)
             self._known[z, effort] = found
         return found
 
@@ -91,4 +91,3 @@ def coarse(first: int, last: int) -> Iterator[int]:
     while z <= last:
         yield z
         z += 1 if z < _FINE_BELOW else max(1, math.isqrt(z) // 8)
-

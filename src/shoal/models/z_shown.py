@@ -59,7 +59,9 @@ def without_empty(found: Probability, published: Floats, users: int, k: int) -> 
 
 
 def _conditional(found: Probability, hidden: float, shown: float) -> Probability:
-    value, lower, upper = (min(max((one - hidden) / shown, 0.0), 1.0) for one in (found.value, found.lower, found.upper))
+    value, lower, upper = (
+        min(max((one - hidden) / shown, 0.0), 1.0) for one in (found.value, found.lower, found.upper)
+    )
     lower, upper = max(lower - _ROUNDING / shown, 0.0), min(upper + _ROUNDING / shown, 1.0)
     return Probability(min(max(value, lower), upper), lower, upper, found.method, found.confidence)
 

@@ -55,8 +55,12 @@ def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarit
     if is_moved:
         said.append(f"{'' if said else 'has '}{moved:.0%} of its exposures at other values")
     if not said:
-        return Stationarity(True, people, moved, "steady: the later half looks like the earlier one")
-    return Stationarity(False, people, moved, f"it drifts: the later half {', and '.join(said)}")
+        return Stationarity(
+            is_steady=True, people=people, interests=moved, words="steady: the later half looks like the earlier one"
+        )
+    return Stationarity(
+        is_steady=False, people=people, interests=moved, words=f"it drifts: the later half {', and '.join(said)}"
+    )
 
 
 def _people_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:

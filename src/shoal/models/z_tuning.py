@@ -196,7 +196,9 @@ def _tune_window(
     tell("drawing the curve")
     hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
     highest = max([last, first, reach_of(hindsight or 0), *(reach_of(one.z) for one in candidates)])
-    curve = [(judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)]
+    curve = [
+        (judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)
+    ]
     return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
 
 

@@ -16,7 +16,7 @@ _SET_KERNELS: Final = {
     UNIQUENESS: (("shoal.kernels.set_sampling", "draw_samples"),),
     TUNING: (("shoal.kernels.set_curves", "curve_of_sets"),),
 }
-"""Of what is done with sets, and of tuning: the kernels that take longest to compile. Not every run needs all of them."""
+"""Of what is done with sets and of tuning: kernels that take longest to compile. Not every run needs all of them."""
 
 
 def must_compile(method: str) -> bool:

@@ -70,7 +70,9 @@ def tune_input(
     events = _read(policy, columns)
     if compiling.must_compile(compiling.TUNING):
         say_compiling()
-    return Tuned(policy, columns, events, tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell))
+    return Tuned(
+        policy, columns, events, tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
+    )
 
 
 def _length(text: str) -> int:
