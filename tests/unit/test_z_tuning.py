@@ -183,6 +183,7 @@ def test_a_stream_like_the_model_is_tuned(alike):
                 assert said.released == pytest.approx(counted.released, abs=0.15)  # one value is half of all rows
 
 
+@pytest.mark.compiled
 def test_the_later_part_does_not_change_what_the_model_says(alike):
     """Nothing of it is used for estimating: with the same earlier part and other later ones the model is the same."""
     events = poisson_events(150, STEADY, 40)
@@ -198,6 +199,7 @@ def test_the_later_part_does_not_change_what_the_model_says(alike):
     assert other.best is None
 
 
+@pytest.mark.compiled
 def test_what_is_not_reached_is_not_called_reached():
     """64 people and six values that most of them expose: there are as many combinations as people at any z."""
     events = poisson_events(64, [1.0] * 6, 30)
@@ -220,6 +222,7 @@ def test_classes_are_nearer_to_people_who_differ():
     assert misses[1] < misses[0] / 2
 
 
+@pytest.mark.compiled
 def test_windows_are_ranked_and_short_ones_named():
     events = poisson_events(150, [2.0, 0.8, 0.4], 40)
     found = tune(events, [("1h", WINDOW), ("30min", WINDOW // 2), ("90d", 90 * 24 * WINDOW)], Target(2, 0.9, classes=1))

@@ -142,8 +142,8 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     window, one = best
     yield (
         f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
-        f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every z "
-        f"up to {reach_of(one.z):,}"
+        f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every "
+        f"z up to {reach_of(one.z):,}"
     )
     if tuned.events.late_ns:
         yield (
