@@ -163,6 +163,7 @@ def alike():
     return tune(poisson_events(150, STEADY, 40), HOUR, Target(2, 0.95, classes=1))
 
 
+@pytest.mark.compiled
 def test_a_stream_like_the_model_is_tuned(alike):
     (window,) = alike.windows
     by_model = window.candidates[0]
