@@ -17,6 +17,7 @@ from shoal.cli.ontology import ontology
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
+from shoal.cli.tune import tune
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -28,6 +29,7 @@ app = App(
 app.command(run)
 app.command(sanitize)
 app.command(doctor)
+app.command(tune)
 app.command(audit)
 app.command(ontology)
 app.command(demo)

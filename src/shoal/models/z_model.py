@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.errors import PolicyError
 from shoal.kernels.binomials import spread_out, tails, tails_of_logs
-from shoal.models import z_classes
+from shoal.models import z_classes, z_shown
 from shoal.models.z_probability import Probability
 from shoal.models.z_simulate import check_size, simulated
 from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
+
+if TYPE_CHECKING:
+    from shoal.models.z_estimate import Estimate
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -33,6 +36,8 @@ _MOST_CELLS: Final = 1 << 22
 _FINER: Final = 64.0
 _ROUNDING: Final = 1e-10
 """More than all rounding of floating point numbers together; bounds are widened by it."""
+_FINEST: Final = 1e-9
+"""Finer than this rounding hides how far the bounds are apart."""
 
 
 class ZModel:
@@ -72,11 +77,58 @@ class ZModel:
         if classes is not None and (users is not None or rates is not None):
             raise PolicyError("classes: bring their own users and rates; leave those of the model out")
         self._sizes, self._rates, self._window = _checked(listed, window)
+        self._passing: tuple[int, Floats] = (0, self._rates)
+        self.estimated: Estimate | None = None
+        """What the model was estimated from, where it was."""
+
+    @classmethod
+    def estimate(
+        cls, stream: Any, *, person: str, time: str, attribute: str, window: float | str, classes: int = 1
+    ) -> ZModel:
+        """Estimate people and rates from a stream; `model.estimated` tells how, and when the data is too short to tell.
+
+        Parameters
+        ----------
+        stream
+            An Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts, in any order.
+        person, time, attribute
+            The columns that say who, when and what.
+        window
+            How far back people count: seconds, or a duration such as "1h".
+        classes
+            Up to how many classes of people by how much they do. People differ much in that; with 1 all are alike.
+
+        Examples
+        --------
+        >>> visits = [{"ts": 60 * i, "user": f"u{i * 7 % 40}", "site": f"s{i * i % 5}"} for i in range(1000)]
+        >>> model = ZModel.estimate(visits, person="user", time="ts", attribute="site", window="1h")
+        >>> model.users, len(model.rates), model.estimated.windows
+        (40, 3, 15)
+        """
+        from shoal.models.z_estimate import estimate_events
+        from shoal.models.z_events import read_events
+
+        length = duration_ns(window, name="window")
+        events = read_events(stream, person=person, time=time, attribute=attribute)
+        return cls.of_estimate(estimate_events(events, length, classes=classes), length)
+
+    @classmethod
+    def of_estimate(cls, found: Estimate, window_ns: int) -> ZModel:
+        """The model with what was estimated."""
+        classes = [{"users": size, "rates": rates} for size, rates in zip(found.sizes, found.rates, strict=True)]
+        model = cls(classes=classes, window=window_ns / 1e9)
+        model.estimated = found
+        return model
 
     @property
     def users(self) -> int:
         """How many people there are."""
         return int(self._sizes.sum())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many people there are of each class."""
+        return tuple(int(size) for size in self._sizes)
 
     @property
     def rates(self) -> Floats:
@@ -101,11 +153,13 @@ class ZModel:
 
     def p_passes(self, z: int) -> Floats:
         """The probability that an exposure of each attribute may leave (equation 3)."""
-        return self._plain(self._passes(_whole("z", z, 1)))
+        return self._plain(self._passes(_whole("z", z, 1)).copy())
 
     def _passes(self, z: int) -> Floats:
         if len(self._sizes) > 1:
-            return z_classes.passes(self._sizes, self._exposed(), z)
+            if self._passing[0] != z:  # several questions are asked of one z
+                self._passing = z, z_classes.passes(self._sizes, self._exposed(), z)
+            return self._passing[1]
         found = np.empty_like(self._rates)
         tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
         return found
@@ -198,6 +252,41 @@ class ZModel:
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
         others = ', "lattice" or "tree"' if is_single else ""
         raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
+
+    def p_shown(self, z: int) -> float:
+        """The probability that a person publishes anything within a window; the average over classes."""
+        shown = z_shown.shown_chance(self._published(_whole("z", z, 1)))
+        return float(self._sizes @ shown) / self.users
+
+    def p_shown_k_anonymous(
+        self,
+        z: int,
+        k: int,
+        *,
+        method: Method | None = None,
+        width: float = 1e-4,
+        samples: int = 100_000,
+        seed: int = 0,
+        confidence: float = 0.999,
+    ) -> Probability:
+        """The probability that a person is k-anonymous of whom something is released, with bounds; what a target means.
+
+        Over all people a z that releases nothing looks perfect. Where nobody is shown the bounds are 0 and 1. The
+        parameters are those of `p_k_anonymous`; `samples` is of all classes together.
+        """
+        z, k = _whole("z", z, 1), _whole("k", k, 2)
+        p = self._published(z)
+        is_single = len(self._sizes) == 1
+        if method == "sample" or (method is None and not is_single and _live(p) > _FEW):
+            if _whole("samples", samples, 1) and not 0 < confidence < 1:
+                raise PolicyError("confidence: must be a number between 0 and 1")
+            return z_shown.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        if not is_single:
+            found = self.p_k_anonymous(z, k, method=method)
+            return z_shown.without_empty_classes(found, p, self._sizes, k)
+        share = float(z_shown.shown_chance(p)[0])
+        found = self.p_k_anonymous(z, k, method=method, width=max(width * share, _FINEST))
+        return z_shown.without_empty(found, p[0], self.users, k)
 
 
 def _live(published: Floats) -> int:
