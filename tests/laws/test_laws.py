@@ -22,6 +22,7 @@ FEW = [
     "z-late",
     "z-late-table",
     "z-combine-trees",
+    "z-target-late",
     "k-varp-declared",
     "k-varp-paper",
     "fads-wrong-start",

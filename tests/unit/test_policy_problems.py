@@ -75,6 +75,7 @@ ONE_PROBLEM = [
     ("anonymize/z", None, "[anonymize] z: is missing; give the number of people"),
     ("anonymize/combine", "k", "[anonymize] k: is missing; give how many people must share"),
     ("anonymize/k", 5, '[anonymize] combine: is missing; k goes with combine = "k"'),
+    ("anonymize/target", {"k": 2, "p": 0.9}, "[anonymize] z: does not go with a target"),
     ("anonymize/z", 0, "[anonymize] z: must be at least 1"),
     ("anonymize/z", 2**31, "[anonymize] z: must be at most 2147483647"),
     ("anonymize/z", 1.0, "[anonymize] z: must be a whole number"),

@@ -133,8 +133,10 @@ def _aim(rules: Mapping[str, Any]) -> Aim | None:
     if not isinstance(target, Mapping) or "z" in rules or "combine" in rules:
         raise PolicyError("target: must be a table with k and p, and goes without z and combine")
     k, p, floor = target.get("k"), target.get("p"), target.get("floor", 1)
-    if any(isinstance(number, bool) or not isinstance(number, int) for number in (k, floor)) or k < 2:
-        raise PolicyError("target: k must be a whole number from 2, and floor one from 1")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
+        raise PolicyError("target: k must be a whole number from 2")
+    if isinstance(floor, bool) or not isinstance(floor, int) or floor < 1:
+        raise PolicyError("target: floor must be a whole number from 1")
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p <= 1:
         raise PolicyError("target: p must be a share above 0, up to 1")
     return Aim(k, float(p), max(k, floor))

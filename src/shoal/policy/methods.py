@@ -175,6 +175,8 @@ class ZAnonymitySection(MethodSection):
         if self.combine is not None:
             timing |= {"combine": self.combine, "k": self.k}
         tables = {name: column.settings(hierarchies.get(name)) for name, column in self.columns.items()}
+        if self.target is not None:
+            tables = {name: {key: own[key] for key in own if key != "z"} for name, own in tables.items()}
         if self.is_table:
             return {"attribute": tables, **timing}
         (name, settings), *_ = tables.items()
@@ -200,6 +202,10 @@ class ZAnonymitySection(MethodSection):
         said = super().plain_fields()
         return {name: value for name, value in said.items() if name not in ("combine", "k") or value is not None}
 
+    @property
+    def advice(self) -> str:
+        return _FOLLOWS if self.target is not None else self.ADVICE
+
     def warnings(self) -> list[str]:
         found = [
             f"{name}: z = 1 releases everything; choose a z that hides a person in a crowd"
@@ -220,6 +226,9 @@ _COMBINED: Final = (
 _LONG_ROTATION: Final = (
     "rotation is longer than the window: the model of z-anonymity no longer applies, and what a person does "
     "in several windows can be linked; choose a rotation that is at most the window"
+)
+_FOLLOWS: Final = (
+    "z follows the stream and lets nothing leave before it has seen a window and an epoch; a sample may be too short"
 )
 _KEEPING_LEVEL: Final = (None, "drop", "blank")  # a misspelt one is reported as such
 _NEEDED: Final = {

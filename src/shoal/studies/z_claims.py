@@ -119,7 +119,7 @@ class ZClaims:
             "Figure 3, k = 2: 0.8 at z = 250.",
             f"{self._p(250):.6f} at z = 250; 0.8 is reached at z = {first} ({self._p(first):.4f}).",
             abs(self._p(250) - 0.8) < _NEAR,
-            f"Not read off the line of another k either: k = 3 has {self._p(250, 3):.4f}, k = 4 {self._p(250, 4):.4f}.",
+            f"k = 3 has {self._p(250, 3):.4f} there; the sentence would fit k = 4, which has {self._p(250, 4):.4f}.",
         )
 
     def _monotone(self) -> Claim:
