@@ -1,4 +1,4 @@
-"""`shoal report` after a run: its tables recounted from the released file, its picture, and what it says to bad input."""
+"""`shoal report` after a run: tables recounted from the released file, a picture, and what it says to bad input."""
 
 from __future__ import annotations
 
@@ -62,8 +62,11 @@ def below(sets: dict[str, set[str]], k: int) -> int:
     return sum(people for people in shared.values() if people < k)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("truth", [("in.csv",), ("in-1.csv", "in-2.csv"), ("in-*.csv",)], ids=["one", "two", "glob"])
+@pytest.mark.parametrize(
+    ("k", "truth"),
+    [(2, ("in.csv",)), (3, ("in-1.csv", "in-2.csv")), (4, ("in-*.csv",))],
+    ids=["one", "two", "glob"],
+)
 def test_the_tables_can_be_recounted(stage: Scene, k: int, truth: tuple[str, ...]) -> None:
     ended = reported(stage, "--k", str(k), "--out", "told", "--truth", *truth)
     assert ended.code == 0, ended.err
@@ -117,9 +120,8 @@ def test_as_json(stage: Scene) -> None:
     assert summary["not_k_anonymous"] == sum(below(sets, 2) for sets in minutes.values())
     assert [window["shown"] for window in summary["windows"]] == [len(minutes[minute]) for minute in range(4)]
     assert (summary["active"], summary["target"], summary["k"], summary["window_s"]) == (None, None, 2, 60)
-    assert (
-        summary["costs"][0]["fewer_not_k_anonymous"] >= summary["windows"][0]["costs"][0]["fewer_not_k_anonymous"] > 0
-    )
+    fewer = [place["costs"][0]["fewer_not_k_anonymous"] for place in (summary, *summary["windows"])]
+    assert fewer[0] >= max(fewer[1:]) > 0
     assert sorted(path.name for path in stage.folder.iterdir() if path.is_dir()) == [], "nothing was to be written"
 
 
