@@ -91,8 +91,10 @@ def missed_bins(curve: SetCurve, target: KTarget) -> Bools:
 
 
 def thin_bins(curve: SetCurve) -> Bools:
-    """Which bins hold a z at which few people are shown."""
-    return _bins_with(curve, curve.shown < _FEW)
+    """Which bins hold a z at which few people are shown, or nobody: next time it may be one."""
+    found = _bins_with(curve, curve.shown < _FEW)
+    found[int(_bins(curve.thresholds.max(initial=0))) :] = True
+    return found
 
 
 def _bins_with(curve: SetCurve, marks: Bools) -> Bools:
@@ -246,12 +248,16 @@ class ZController:
     def _wrong_of_late(self) -> Bools:
         """Bins near which the target was missed, or few were shown; shifted as the number of people has changed."""
         history = self._history
-        marks = [*zip(history.bad, history.people, strict=True)]
-        marks += zip(history.thin, history.people[-len(history.thin) :], strict=True)
+        people = history.people.astype(np.float64)
+        # Where people leave, as in the evening, as many may leave again: then z is higher among those who stay.
+        leaving = min(max(people[-2] / people[-1], 1.0), _STEEPEST) if len(people) > 1 else 1.0
+        marks = [(bad, many, _NEAR) for bad, many in zip(history.bad, people, strict=True)]
+        recent = people[-len(history.thin) :]
+        marks += [(thin, many, _NEAR * leaving) for thin, many in zip(history.thin, recent, strict=True)]
         wrong = np.zeros(len(EDGES), dtype=np.bool_)
-        for is_wrong, people in marks:
-            shifted = EDGES * (people / history.people[-1])
-            wrong |= _any_between(is_wrong, _bins(shifted / _NEAR), _bins(shifted * _NEAR))
+        for is_wrong, many, above in marks:
+            shifted = EDGES * (many / people[-1])
+            wrong |= _any_between(is_wrong, _bins(shifted / _NEAR), _bins(shifted * above))
         return wrong
 
     def _favourite(self, proposals: Ints) -> int:
