@@ -227,9 +227,8 @@ Z_CASES = [
         lap=None,
     ),
     z_case("combine", {**COMBINE, "carry": ["device"]}),
-    z_case("combine-blank", {**COMBINE, **LATE, "on_private": "blank"}, data=stream(seed=7), lap=None),
+    z_case("combine-blank", {**COMBINE, **LATE, "on_private": "blank"}, data=stream(wrong_start=True), lap=None),
     z_case("combine-trees", {**COMBINE, **LATE, **TABLE_OF_TREES}, {"site": "suffix"}, data=stream(seed=6), lap=None),
-    z_case("combine-wrong-start", {**COMBINE, "z": 1}, data=stream(wrong_start=True), lap=None),
     z_case("target", {"target": {"k": 2, "p": 0.9}, "carry": ["device"]}, data=busy(), lap=None),
     z_case(
         "target-late",

@@ -79,7 +79,7 @@ class CombiningLife(Life):
 
 
 CombiningLife.TestCase.settings = settings(
-    max_examples=50 if IS_COMPILED else 10,
+    max_examples=30 if IS_COMPILED else 10,
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -90,7 +90,7 @@ TestCombiningLife = CombiningLife.TestCase
 @pytest.mark.parametrize("lateness", [0, LATENESS], ids=["at once", "late"])
 @pytest.mark.parametrize("name", ["drop", "trees"])
 @given(streams(), st.sampled_from(ROTATIONS), st.data())
-@tries(25)
+@tries(15)
 def test_batches_decide_as_the_twin(name, lateness, records, rotation, data):
     method, twin, columns = make(name, lateness=lateness, rotation=rotation, k=2)
     for start, stop in pairwise(data.draw(cuts(len(records)))):
@@ -104,7 +104,7 @@ def test_batches_decide_as_the_twin(name, lateness, records, rotation, data):
 @pytest.mark.parametrize("lateness", [0, LATENESS], ids=["at once", "late"])
 @pytest.mark.parametrize("name", ["drop", "blank", "table"])
 @given(streams(), st.sampled_from(ROTATIONS), st.booleans(), st.data())
-@tries(30)
+@tries(15)
 def test_the_auditor_finds_nothing(name, lateness, records, rotation, releases_all, data):
     z = 1 if releases_all and name != "table" else None
     method, _, _ = make(name, lateness=lateness, rotation=rotation, k=2, z=z)

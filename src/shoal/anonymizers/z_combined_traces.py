@@ -35,12 +35,19 @@ class CombinedDecisions:
         """The same decisions in another order."""
         return CombinedDecisions(self.plain.arranged(order), self.epochs[order], self.levels[order])
 
-    def followed_by(self, other: CombinedDecisions) -> CombinedDecisions:
-        """These, then those."""
-        return CombinedDecisions(
-            self.plain.followed_by(other.plain),
-            np.concatenate((self.epochs, other.epochs)),
-            np.concatenate((self.levels, other.levels)),
+    @classmethod
+    def joined(cls, parts: Sequence[CombinedDecisions]) -> CombinedDecisions:
+        """Decisions one after another."""
+        plain = [part.plain for part in parts]
+        return cls(
+            Decisions(
+                np.concatenate([part.rows for part in plain]),
+                np.concatenate([part.verdicts for part in plain]),
+                np.concatenate([part.reasons for part in plain]),
+                np.concatenate([part.delays for part in plain]),
+            ),
+            np.concatenate([part.epochs for part in parts]),
+            np.concatenate([part.levels for part in parts]),
         )
 
 

@@ -77,7 +77,7 @@ class ZCombining(ZFollowing):
         decided = self._hold(self._readied(ready), arrivals.newest[left_with] - ready.times)
         dead = arrivals.dead()
         places = dead.rows - arrivals.seqs[0]
-        at_once = decided.followed_by(CombinedDecisions.at_once(dead, len(self._attributes)))
+        at_once = CombinedDecisions.joined((decided, CombinedDecisions.at_once(dead, len(self._attributes))))
         triggers = np.concatenate((left_with, places))
         return self._course(at_once, np.concatenate((ready.times, arrivals.times[places])), triggers, arrivals.newest)
 
@@ -102,8 +102,8 @@ class ZCombining(ZFollowing):
         newest is the stream's time after each arrival, triggers the arrivals with which rows were decided.
         """
         at_once = decided.epochs == AT_ONCE
-        decisions = decided.arranged(np.flatnonzero(at_once))
-        triggers, epochs = triggers[at_once], times[at_once] // self._settings.rotation_ns
+        parts = [decided.arranged(np.flatnonzero(at_once))]
+        starts, epochs = [triggers[at_once]], [times[at_once] // self._settings.rotation_ns]
         passed = newest - self._settings.lateness_ns
         batches = []
         limit = int(passed[-1]) if len(passed) else -LATEST
@@ -111,11 +111,12 @@ class ZCombining(ZFollowing):
             trigger = int(np.searchsorted(passed[:-1], self._epochs.end_of(int(ended.times[0]))))
             rows, closing = self._close_epoch(ended, int(newest[trigger]))
             batches.append(rows)
-            decisions = decisions.followed_by(closing)
-            triggers = np.concatenate((triggers, np.full(len(ended), trigger)))
-            epochs = np.concatenate((epochs, closing.epochs))
+            parts.append(closing)
+            starts.append(np.full(len(ended), trigger))
+            epochs.append(closing.epochs)
         # within one epoch, what was decided at once stays before what waited for its end: the sort is stable
-        return self._finish(batches, decisions.arranged(np.lexsort((epochs, triggers))))
+        order = np.lexsort((np.concatenate(epochs), np.concatenate(starts)))
+        return self._finish(batches, CombinedDecisions.joined(parts).arranged(order))
 
     def _close_epoch(self, ended: Passed, newest: int) -> tuple[pa.RecordBatch, CombinedDecisions]:
         """Take values out of people's sets until k people share each; what leaves, and decisions on all that waited."""
