@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis.stateful import initialize, invariant, rule
 import shoal
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.anonymizers.z_sets import shared_by
+from shoal.auditor import audit
 from shoal.testing.strategies import SECOND, cuts
 from tests.property.driving import GAP, KEY, LATENESS, as_batch, configurations, expected_in, for_twin, found_in
 from tests.property.test_z_machine import EVENTS, Life
@@ -97,3 +99,27 @@ def test_batches_decide_as_the_twin(name, lateness, records, rotation, data):
         assert method.held == twin.waits
         method = shoal.restore(method.snapshot(), key=KEY)
     assert list(found_in(method.flush(), columns)) == expected_in(twin.flush())
+
+
+@pytest.mark.parametrize("lateness", [0, LATENESS], ids=["at once", "late"])
+@pytest.mark.parametrize("name", ["drop", "blank", "table"])
+@given(streams(), st.sampled_from(ROTATIONS), st.booleans(), st.data())
+@tries(30)
+def test_the_auditor_finds_nothing(name, lateness, records, rotation, releases_all, data):
+    z = 1 if releases_all and name != "table" else None
+    method, _, _ = make(name, lateness=lateness, rotation=rotation, k=2, z=z)
+    releases = []
+    for start, stop in pairwise(data.draw(cuts(len(records)))):
+        releases.append(method.push_batch(as_batch(records[start:stop])))
+        if data.draw(st.booleans()):
+            releases.append(method.flush())
+    releases.append(method.flush())
+    given = {**CONFIGURATIONS[name][0], **({"z": z} if z else {}), "combine": "k", "k": 2}
+    timing = {"lateness": lateness / SECOND, "rotation": rotation / SECOND, "max_gap": GAP / SECOND}
+    policy = {"stream": {"person": "user", "time": "ts"}, "anonymize": {"method": "z-anonymity", **given, **timing}}
+    rows, trace = (
+        pa.Table.from_batches([getattr(release, part) for release in releases]) for part in ("rows", "trace")
+    )
+    report = audit(rows, pa.Table.from_batches([as_batch(records)]), trace, policy)
+    codes = {found.code for found in (*report.violations, *report.warnings)}
+    assert codes <= ({"dead-without-cause"} if lateness else set())  # of a flush no trace tells: after it, more is late

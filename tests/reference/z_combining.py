@@ -143,6 +143,31 @@ def least_loss(sets: Sequence[Mapping[int, int]], k: int) -> int:
     return best[-1]
 
 
+def grown(sets: Sequence[Mapping[int, int]], ends: Sequence[int], k: int) -> list[list[int]]:
+    """Groups that grow one at a time, always by the first person with whom they show most."""
+    free, groups = set(range(len(sets))), []
+    for first in range(len(sets)):
+        if first not in free:
+            continue
+        members = [first]
+        while len(members) < k:
+            others = [other for other in range(first + 1, ends[first]) if other in free and other not in members]
+            worth = {other: shown_by([sets[one] for one in (*members, other)]) for other in others}
+            best = max(worth, key=lambda other: (worth[other], -other), default=None)
+            if best is None or not worth[best]:
+                break
+            members.append(best)
+        if len(members) == k:
+            groups.append(sorted(members))
+            free -= set(members)
+    return groups
+
+
+def shown_by(sets: Sequence[Mapping[int, int]]) -> int:
+    """The weight that people show who show only what all of them have."""
+    return sum(given[item] for item in set.intersection(*map(set, sets)) for given in sets)
+
+
 def cut_by_trying(sets: Sequence[Mapping[int, int]], buckets: Sequence[int], k: int) -> int:
     """The least that cutting a row of people into neighbours loses."""
     if not sets:

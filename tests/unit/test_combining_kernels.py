@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shoal.kernels import combining
 from tests.reference.effort import tries
 from tests.reference.plain import plain_kernels
-from tests.reference.z_combining import as_entries, cut_by_trying
+from tests.reference.z_combining import as_entries, cut_by_trying, grown
 
 plain = plain_kernels("combining").combining
 KINDS = 5
@@ -53,6 +53,31 @@ def test_cut_sequence_loses_the_least_and_read_cuts_says_how(sets, k, wall):
         lost += sum(weight for number in members for item, weight in sets[number].items() if item not in shared)
     lost += sum(sum(sets[number].values()) for number, own in enumerate(groups) if own == combining.NOWHERE)
     assert lost == loss
+
+
+@given(SETS, st.integers(2, 4), st.integers(1, 9))
+@tries(150)
+@example([{0: 1}, {1: 1}, {0: 1, 1: 3}, {1: 1}], 3, 9)
+def test_grow_groups_adds_the_best_partner_each_time(sets, k, reach):
+    starts, items, weights, _ = laid_out(sets)
+    ends = [min(place + reach, len(sets)) for place in range(len(sets))]
+    groups, sum_of = np.empty(len(sets), np.int64), np.zeros(KINDS, np.int64)
+    shared, sums = np.empty(KINDS, np.int64), np.empty(KINDS, np.int64)
+    count = combining.grow_groups(
+        starts, items, weights, np.arange(len(sets)), np.array(ends, np.int64), k, groups, shared, sums, sum_of
+    )
+    assert not sum_of.any()
+    assert set(groups.tolist()) <= {combining.NOWHERE, *range(count)}
+    assert [np.flatnonzero(groups == group).tolist() for group in range(count)] == grown(sets, ends, k)
+
+
+def test_best_partner_is_the_first_of_the_best():
+    starts, items, weights, _ = laid_out([{0: 9}, {0: 1}, {0: 2}, {0: 2}, {1: 5}])
+    groups, sum_of = np.array([0, combining.FREE, combining.FREE, combining.FREE, combining.FREE]), np.array([9, 0])
+    row = np.arange(5)
+    assert plain.best_partner(starts, items, weights, row, groups, 1, 5, sum_of) == 2
+    assert plain.best_partner(starts, items, weights, row, groups, 1, 2, sum_of) == 1
+    assert plain.best_partner(starts, items, weights, row, groups, 4, 5, sum_of) == combining.NOWHERE
 
 
 def test_meet_keeps_what_both_have():

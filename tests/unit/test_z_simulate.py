@@ -157,3 +157,12 @@ def test_wrong_questions_are_told():
             model.p_k_anonymous(1, 2, method="simulate", **wrong)
     with pytest.raises(PolicyError, match='"simulate" would draw'):
         ZModel(10**9, [1.0], 1).p_k_anonymous(1, 2, method="simulate")
+
+
+def test_the_share_among_people_shown_can_be_simulated_too():
+    model = ZModel(users=300, rates=[0.05, 0.02, 0.004], window=10)
+    formula = model.p_shown_k_anonymous(60, 2, method="exact")
+    played = model.p_shown_k_anonymous(60, 2, method="simulate", runs=40, seed=3)
+    assert played.lower - 0.03 <= formula.value <= played.upper + 0.03
+    with pytest.raises(PolicyError, match="confidence"):
+        model.p_shown_k_anonymous(60, 2, method="simulate", confidence=2)

@@ -21,8 +21,9 @@ class ZAnonymity(ZCombining):
     person among them, at times t' with ``t - window <= t' <= t``. People are counted, never events; the count is
     exact. With several attribute columns this holds for each column, not for the combination in one row.
 
-    **It does not protect** someone by the combination of what is released of them (see docs/guarantees), nor by the
-    times and the order of rows, nor across epochs if their behaviour or a carried column gives them away.
+    **It does not protect** someone by the combination of what is released of them (unless ``combine="k"`` asks for it,
+    see docs/guarantees), nor by the times and the order of rows, nor across epochs if their behaviour or a carried
+    column gives them away.
 
     Parameters
     ----------
@@ -69,6 +70,16 @@ class ZAnonymity(ZCombining):
     []
     >>> z.counts["suppressed"], z.counts["released"]
     (2, 1)
+
+    With combinations rows wait for the end of their epoch, and what only one person shows beside the rest goes:
+
+    >>> z = ZAnonymity(
+    ...     z=1, window="1h", person="user", time="ts", attribute="site", combine="k", k=2, key=bytes(16)
+    ... )
+    >>> for ts, user, site in [(0, "ann", "a.example"), (1, "bob", "a.example"), (2, "bob", "b.example")]:
+    ...     assert z.push({"ts": ts, "user": user, "site": site}) == []
+    >>> [row["site"] for row in z.push({"ts": 3600, "user": "cat", "site": "c.example"})]
+    ['a.example', 'a.example']
 
     References
     ----------

@@ -1,18 +1,19 @@
 """Taking items out of people's sets until every set that is left is shared by k people, losing as little as can be.
 
-Losing least is hard (for k from 3 on it is NP-hard even for two values an item), so this looks for little in time that
-grows about in line with the data. People are put in a row in which alike sets stand together, and the row is cut into
-groups by dynamic programming: of all ways to cut that row, the best. Then groups that lose something are put in other
-rows and cut again, piece by piece, where that loses less; and people move to a group that shows more of what they have.
-Nothing here is random, and nothing depends on a key: equal sets in equal order give equal results.
+To lose the least, all ways to put people into groups would have to be tried; this looks for little, in time that grows
+about in line with the data. People are put in a row in which alike sets stand together, and the row is cut into groups
+by dynamic programming: of all ways to cut that row, the best. Then groups that lose something are put in other rows and
+formed anew, cut or grown one by one, piece by piece, where that loses less; and people move to a group that shows more
+of what they have. Nothing here is random or depends on a key: equal sets in equal order give equal results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,8 @@ from shoal.kernels import combining as kernel
 
 FEWEST, MOST, EFFORT = 8, 48, 200_000
 """How often groups that lose something are put in another row: often where people are few, for it takes no time."""
-_WALLS: Final = (2, 1, 2, 0)
-"""How many first items must be the same between two walls of such a row, turn by turn."""
+_BLOCK: Final = 256
+"""How many neighbours a growing group looks at."""
 _PATIENCE: Final = 16
 """After so many turns that gave nothing it is enough."""
 _SETTLING: Final = 4
@@ -33,6 +34,10 @@ _LOOKS: Final = 2_000
 _DEPTH: Final = 8
 """Items of a set that say where in the row a person stands."""
 _NOWHERE: Final = kernel.NOWHERE
+
+
+Form: TypeAlias = "Callable[[Sets, int, Ints, Ints], Ints]"
+"""A way to form groups of at least k people in a row, none of them across a wall."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def _group(sets: Sets, k: int) -> Ints:
     for turn in range(min(MOST, max(FEWEST, EFFORT // len(sets)))):
         if idle == _PATIENCE:
             break
-        gained = _again(sets, k, groups, _mixed(sets.kinds, turn), _WALLS[turn % len(_WALLS)])
+        gained = _again(sets, k, groups, _mixed(sets.kinds, turn), *_TURNS[turn % len(_TURNS)])
         if turn % _SETTLING == _SETTLING - 1:
             groups = _settle(sets, k, groups)
         idle = 0 if gained else idle + 1
@@ -183,6 +188,19 @@ def _cut(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
     return groups
 
 
+def _grow(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
+    """Groups that grew among neighbours in a row."""
+    ends = np.searchsorted(buckets, buckets, side="right")
+    ends = np.minimum(ends, np.arange(len(row)) + _BLOCK)
+    room = int(np.diff(sets.starts).max(initial=0))
+    shared, sums = np.empty(room, np.int64), np.empty(room, np.int64)
+    groups = np.empty(len(row), np.int64)
+    kernel.grow_groups(
+        sets.starts, sets.items, sets.weights, row, ends, k, groups, shared, sums, np.zeros(sets.kinds, np.int64)
+    )
+    return groups
+
+
 def _kept(sets: Sets, groups: Ints) -> Bools:
     """Which entries all members of their person's group have."""
     kept = np.zeros(len(sets.items), np.bool_)
@@ -193,7 +211,7 @@ def _kept(sets: Sets, groups: Ints) -> Bools:
     return kept
 
 
-def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int) -> bool:
+def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, form: Form) -> bool:
     """Put groups that lose something in another row, with a wall between those whose first items differ.
 
     Between two walls stand whole groups, old and new: where the new ones lose less, they are taken. Tell whether any
@@ -209,7 +227,7 @@ def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int) -> bool:
     bucket = _first_items(sets, kept | (groups == _NOWHERE)[sets.owners], ranks, depth)[people]
     order = np.lexsort((*_columns(sets, people, ranks)[::-1], bucket))
     row, bucket = people[order], bucket[order]
-    found = _cut(sets, k, row, bucket)
+    found = form(sets, k, row, bucket)
     changed = groups.copy()
     changed[row] = np.where(found >= 0, found + count, _NOWHERE)
     now = _lost(sets, _kept(sets, changed))
@@ -285,3 +303,9 @@ def _homes(sets: Sets, groups: Ints, kept: Bools, people: Ints, worth: Ints) -> 
         listed_starts, listed, _LOOKS, np.zeros(sets.kinds, np.int64), homes, worth,
     )  # fmt: skip
     return homes, worth
+
+
+_TURNS: Final[tuple[tuple[int, Form], ...]] = (
+    (2, _cut), (0, _grow), (1, _cut), (2, _grow), (2, _cut), (0, _grow), (1, _grow), (0, _cut),
+)  # fmt: skip
+"""Turn by turn: how many first items must be the same between two walls of a row, and how groups are formed in it."""

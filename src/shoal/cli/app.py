@@ -18,6 +18,7 @@ from shoal.cli.report import report
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
+from shoal.cli.tune import tune
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -29,6 +30,7 @@ app = App(
 app.command(run)
 app.command(sanitize)
 app.command(doctor)
+app.command(tune)
 app.command(audit)
 app.command(report)
 app.command(ontology)

@@ -10,6 +10,7 @@ from shoal.kernels.compiling import kernel, piece
 
 DROPPED = 1
 NOWHERE = -1
+FREE = -2
 
 
 @piece
@@ -60,6 +61,62 @@ def cut_sequence(starts, items, weights, totals, order, buckets, k, loss, taken,
             if taken[last + 1] == 0 or lost < loss[last + 1]:
                 loss[last + 1] = lost
                 taken[last + 1] = last - first + 1
+
+
+@piece
+def best_partner(starts, items, weights, order, groups, begin, end, sum_of):
+    """The place of the free person with whom a group would show most, NOWHERE if none has anything of it."""
+    best, most = NOWHERE, 0
+    for place in range(begin, end):
+        if groups[place] != FREE:
+            continue
+        total = 0
+        for entry in range(starts[order[place]], starts[order[place] + 1]):
+            if sum_of[items[entry]] > 0:
+                total += sum_of[items[entry]] + weights[entry]
+        if total > most:
+            best, most = place, total
+    return best
+
+
+@kernel
+def grow_groups(starts, items, weights, order, ends, k, groups, shared, sums, sum_of):
+    """Let groups of k people grow in a row, one at a time, always by the person with whom a group shows most.
+
+    The first of a group meets people of the row up to its own end. groups gets a number for each place, NOWHERE for
+    people left out; sum_of holds a zero for every item, before and after. Return how many groups there are.
+    """
+    groups[:] = FREE
+    found = 0
+    for first in range(len(order)):
+        if groups[first] != FREE:
+            continue
+        person = order[first]
+        count = starts[person + 1] - starts[person]
+        for place in range(count):
+            shared[place] = items[starts[person] + place]
+            sums[place] = weights[starts[person] + place]
+        groups[first] = found
+        members = 1
+        while members < k:
+            for place in range(count):
+                sum_of[shared[place]] = sums[place]
+            partner = best_partner(starts, items, weights, order, groups, first + 1, ends[first], sum_of)
+            for place in range(count):
+                sum_of[shared[place]] = 0
+            if partner == NOWHERE:
+                break
+            count = meet(starts, items, weights, order[partner], shared, sums, count)
+            groups[partner] = found
+            members += 1
+        if members == k:
+            found += 1
+            continue
+        for place in range(first + 1, ends[first]):
+            if groups[place] == found:
+                groups[place] = FREE
+        groups[first] = NOWHERE
+    return found
 
 
 @kernel

@@ -16,6 +16,8 @@ Ints = npt.NDArray[np.int64]
 _ROUNDING: Final = 1e-10
 _AT_ONCE: Final = 1 << 16
 _DIRECT: Final = 4096
+_SURE: Final = 45.0
+_FEW_COUNTS: Final = 64
 
 
 def passes(users: Ints, exposed: Floats, z: int) -> Floats:
@@ -27,9 +29,32 @@ def passes(users: Ints, exposed: Floats, z: int) -> Floats:
     found = np.empty((classes, attributes))
     for c in range(classes):
         others = users - (np.arange(classes) == c)
-        for a in range(attributes):
-            found[c, a] = _at_least(others, exposed[:, a], z - 1)
+        found[c] = _reach(others, exposed, z - 1)
     return found
+
+
+def _reach(trials: Ints, exposed: Floats, goal: int) -> Floats:
+    """For each attribute (a column) the probability that the classes' counts add up to at least so many."""
+    mean = trials @ exposed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Chernoff's bound, of both tails: what is beyond it no sum of floating point numbers could tell from 0 or 1.
+        away = mean - goal + np.where(goal > 0, goal * np.log(goal / mean), 0.0)
+    is_open = (away < _SURE) | (mean <= 0)
+    found = np.where(mean > goal, 1.0, 0.0)
+    if goal <= _FEW_COUNTS:
+        found[is_open] = _more_than_few(trials, exposed[:, is_open], goal)
+        return found
+    for a in np.flatnonzero(is_open).tolist():
+        found[a] = _at_least(trials, exposed[:, a], goal)
+    return found
+
+
+def _more_than_few(trials: Ints, exposed: Floats, goal: int) -> Floats:
+    """The same where so few are needed that all smaller counts can be listed for all attributes at once."""
+    if goal <= 0:
+        return np.ones(exposed.shape[1])
+    with np.errstate(divide="ignore"):
+        return alike(np.log(exposed), trials, goal + 1)
 
 
 def _at_least(trials: Ints, shares: Floats, found: int) -> float:
@@ -63,7 +88,7 @@ def _convolved(one: Floats, other: Floats) -> Floats:
     return np.maximum(found, 0.0)
 
 
-def _alike(logs: Floats, others: Ints, k: int) -> Floats:
+def alike(logs: Floats, others: Ints, k: int) -> Floats:
     """For combinations (a row a class of logarithms) the probability that at least k - 1 others show the same."""
     count = logs.shape[1]
     few = np.zeros((k - 1, count))
@@ -94,7 +119,7 @@ def enumerated(published: Floats, users: Ints, k: int) -> Probability:
         total = 0.0
         for start in range(0, logs.shape[1], _AT_ONCE):
             part = logs[:, start : start + _AT_ONCE]
-            total += float(np.exp(part[c]) @ _alike(part, others, k))
+            total += float(np.exp(part[c]) @ alike(part, others, k))
         found.append(Probability(total, max(total - _ROUNDING, 0.0), min(total + _ROUNDING, 1.0), "exact"))
     return overall(found, users)
 
@@ -113,7 +138,7 @@ def sampled(published: Floats, users: Ints, k: int, *, samples: int, seed: int, 
             count = min(left, max(1, _AT_ONCE * 16 // max(published.shape[1], 1)))
             is_shown = random.random((count, published.shape[1])) < published[c]
             logs = np.stack([np.where(is_shown, shown[i], hidden[i]).sum(axis=1) for i in range(len(users))])
-            total += float(_alike(logs, others, k).sum())
+            total += float(alike(logs, others, k).sum())
             left -= count
         value = total / samples
         found.append(Probability(value, max(value - half, 0.0), min(value + half, 1.0), "sample", confidence))

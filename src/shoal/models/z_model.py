@@ -7,20 +7,23 @@ others show exactly the same attributes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.errors import PolicyError
-from shoal.kernels.binomials import spread_out, tails, tails_of_logs
-from shoal.models import z_classes
+from shoal.kernels.binomials import tails
+from shoal.models import z_classes, z_shown
+from shoal.models.z_lattice import enumerated, on_lattice
 from shoal.models.z_probability import Probability
 from shoal.models.z_simulate import check_size, simulated
 from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
+
+if TYPE_CHECKING:
+    from shoal.models.z_estimate import Estimate
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,11 +31,8 @@ Method = Literal["lattice", "exact", "sample", "tree", "simulate"]
 _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
 _FEW: Final = 16
-_FIRST_CELLS: Final = 2048
-_MOST_CELLS: Final = 1 << 22
-_FINER: Final = 64.0
-_ROUNDING: Final = 1e-10
-"""More than all rounding of floating point numbers together; bounds are widened by it."""
+_FINEST: Final = 1e-9
+"""Finer than this rounding hides how far the bounds are apart."""
 
 
 class ZModel:
@@ -72,11 +72,58 @@ class ZModel:
         if classes is not None and (users is not None or rates is not None):
             raise PolicyError("classes: bring their own users and rates; leave those of the model out")
         self._sizes, self._rates, self._window = _checked(listed, window)
+        self._passing: tuple[int, Floats] = (0, self._rates)
+        self.estimated: Estimate | None = None
+        """What the model was estimated from, where it was."""
+
+    @classmethod
+    def estimate(
+        cls, stream: Any, *, person: str, time: str, attribute: str, window: float | str, classes: int = 1
+    ) -> ZModel:
+        """Estimate people and rates from a stream; `model.estimated` tells how, and when the data is too short to tell.
+
+        Parameters
+        ----------
+        stream
+            An Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts, in any order.
+        person, time, attribute
+            The columns that say who, when and what.
+        window
+            How far back people count: seconds, or a duration such as "1h".
+        classes
+            Up to how many classes of people by how much they do. People differ much in that; with 1 all are alike.
+
+        Examples
+        --------
+        >>> visits = [{"ts": 60 * i, "user": f"u{i * 7 % 40}", "site": f"s{i * i % 5}"} for i in range(1000)]
+        >>> model = ZModel.estimate(visits, person="user", time="ts", attribute="site", window="1h")
+        >>> model.users, len(model.rates), model.estimated.windows
+        (40, 3, 15)
+        """
+        from shoal.models.z_estimate import estimate_events
+        from shoal.models.z_events import read_events
+
+        length = duration_ns(window, name="window")
+        events = read_events(stream, person=person, time=time, attribute=attribute)
+        return cls.of_estimate(estimate_events(events, length, classes=classes), length)
+
+    @classmethod
+    def of_estimate(cls, found: Estimate, window_ns: int) -> ZModel:
+        """The model with what was estimated."""
+        classes = [{"users": size, "rates": rates} for size, rates in zip(found.sizes, found.rates, strict=True)]
+        model = cls(classes=classes, window=window_ns / 1e9)
+        model.estimated = found
+        return model
 
     @property
     def users(self) -> int:
         """How many people there are."""
         return int(self._sizes.sum())
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many people there are of each class."""
+        return tuple(int(size) for size in self._sizes)
 
     @property
     def rates(self) -> Floats:
@@ -101,11 +148,13 @@ class ZModel:
 
     def p_passes(self, z: int) -> Floats:
         """The probability that an exposure of each attribute may leave (equation 3)."""
-        return self._plain(self._passes(_whole("z", z, 1)))
+        return self._plain(self._passes(_whole("z", z, 1)).copy())
 
     def _passes(self, z: int) -> Floats:
         if len(self._sizes) > 1:
-            return z_classes.passes(self._sizes, self._exposed(), z)
+            if self._passing[0] != z:  # several questions are asked of one z
+                self._passing = z, z_classes.passes(self._sizes, self._exposed(), z)
+            return self._passing[1]
         found = np.empty_like(self._rates)
         tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
         return found
@@ -182,22 +231,67 @@ class ZModel:
         if chosen == "exact" and _live(p) > _MOST_EXACT:
             raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; take another')
         if chosen == "lattice" and is_single:
-            return _on_lattice(p[0], self.users, k, width)
+            return on_lattice(p[0], self.users, k, width)
         if chosen == "exact":
-            return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+            return enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
         if chosen == "tree" and is_single:
             return on_tree(p[0], self.users, k, theta1, theta2)
         if chosen in ("sample", "simulate") and not 0 < confidence < 1:
             raise PolicyError("confidence: must be a number between 0 and 1")
         if chosen == "simulate":
-            runs = _whole("runs", runs, 2)
-            check_size(self._sizes, self._rates, self._window)
-            return simulated(self._sizes, self._rates, self._window, z, k, runs=runs, seed=seed, confidence=confidence)
+            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=False)
         if chosen == "sample":
             samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
         others = ', "lattice" or "tree"' if is_single else ""
         raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
+
+    def _simulated(self, z: int, k: int, *, runs: int, seed: int, confidence: float, among_shown: bool) -> Probability:
+        runs = _whole("runs", runs, 2)
+        check_size(self._sizes, self._rates, self._window)
+        return simulated(
+            self._sizes, self._rates, self._window, z, k,
+            runs=runs, seed=seed, confidence=confidence, among_shown=among_shown,
+        )  # fmt: skip
+
+    def p_shown(self, z: int) -> float:
+        """The probability that a person publishes anything within a window; the average over classes."""
+        shown = z_shown.shown_chance(self._published(_whole("z", z, 1)))
+        return float(self._sizes @ shown) / self.users
+
+    def p_shown_k_anonymous(
+        self,
+        z: int,
+        k: int,
+        *,
+        method: Method | None = None,
+        width: float = 1e-4,
+        samples: int = 100_000,
+        seed: int = 0,
+        confidence: float = 0.999,
+        runs: int = 100,
+    ) -> Probability:
+        """The probability that a person is k-anonymous of whom something is released, with bounds; what a target means.
+
+        Over all people a z that releases nothing looks perfect. Where nobody is shown the bounds are 0 and 1. The
+        parameters are those of `p_k_anonymous`; `samples` is of all classes together.
+        """
+        z, k = _whole("z", z, 1), _whole("k", k, 2)
+        p = self._published(z)
+        is_single = len(self._sizes) == 1
+        if method in ("sample", "simulate") and not 0 < confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        if method == "simulate":
+            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=True)
+        if method == "sample" or (method is None and not is_single and _live(p) > _FEW):
+            samples = _whole("samples", samples, 1)
+            return z_shown.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        if not is_single:
+            found = self.p_k_anonymous(z, k, method=method)
+            return z_shown.without_empty_classes(found, p, self._sizes, k)
+        share = float(z_shown.shown_chance(p)[0])
+        found = self.p_k_anonymous(z, k, method=method, width=max(width * share, _FINEST))
+        return z_shown.without_empty(found, p[0], self.users, k)
 
 
 def _live(published: Floats) -> int:
@@ -243,72 +337,3 @@ def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise PolicyError(f"{name}: must be a whole number of at least {least}")
     return int(value)
-
-
-def _enumerated(p: Floats, users: int, k: int) -> Probability:
-    """Every combination of attributes, with its probability."""
-    live = p[p > 0]
-    chances = np.ones(1)
-    for one in live:
-        chances = np.concatenate((chances * (1 - one), chances * one))
-    alike = np.empty(len(chances))
-    tails(float(k - 1), float(users - 1), chances, alike)
-    value = math.fsum((chances * alike).tolist()) if len(chances) <= 1 << 20 else float(chances @ alike)
-    return Probability(value, max(value - _ROUNDING, 0.0), min(value + _ROUNDING, 1.0), "exact")
-
-
-def _on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
-    """Refine the grid until the bounds are near enough."""
-    if not 0 < width <= 1:
-        raise PolicyError("width: must be a number above 0, up to 1")
-    inside = p[(p > 0) & (p < 1)]
-    chances = np.minimum(inside, 1 - inside)
-    away = np.abs(np.log(inside) - np.log1p(-inside))
-    start = float(np.log1p(-chances).sum())
-    order = np.argsort(chances, kind="stable")
-    lost = np.cumsum(chances[order])
-    dropped = int(np.searchsorted(lost, width / 20, side="right"))
-    slack = float(lost[dropped - 1]) if dropped else 0.0
-    kept = np.sort(order[dropped:])
-    chances, away = chances[kept], away[kept]
-    by_distance = np.argsort(away, kind="stable")
-    chances, away = chances[by_distance], away[by_distance]
-    span = _span(start, users, k, width / 20)
-    cells = _FIRST_CELLS
-    while True:
-        lower, upper = _sums(chances, away, start, span / cells, cells, users, k)
-        low, high = max(lower * (1 - slack) - _ROUNDING, 0.0), min(upper + slack + _ROUNDING, 1.0)
-        if high - low <= width or cells >= _MOST_CELLS:
-            return Probability((low + high) / 2, low, high, "lattice")
-        # The bounds near one another as cells become finer: go straight to where they should be near enough.
-        finer = math.ceil(cells * min(1.1 * (high - low) / width, _FINER))
-        cells = min(max(finer, 2 * cells), _MOST_CELLS)
-
-
-def _span(start: float, users: int, k: int, least: float) -> float:
-    """How far below the likeliest combination ones are of any weight: below, hardly anybody else has the same."""
-    low, high = 0.0, 60.0 + math.log(users)
-    alike = np.empty(1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        tails_of_logs(float(k - 1), float(users - 1), start - middle, 0.0, alike)
-        low, high = (middle, high) if alike[0] > least else (low, middle)
-    return max(high, 1e-9)
-
-
-def _sums(
-    chances: Floats, away: Floats, start: float, step: float, cells: int, users: int, k: int
-) -> tuple[float, float]:
-    """From below: all rounded up, without what lies beyond the last cell; from above: rounded down, with it."""
-    masses, used = [], 1
-    for rounded in (np.ceil(away / step), np.floor(away / step)):
-        mass = np.zeros(cells + 1)
-        mass[0] = 1.0
-        reached = spread_out(chances, np.minimum(rounded, cells).astype(np.int64), mass)
-        masses.append(mass)
-        used = max(used, min(int(reached) + 1, cells))
-    alike, beyond = np.empty(used), np.empty(1)
-    tails_of_logs(float(k - 1), float(users - 1), start, step, alike)
-    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, beyond)
-    below, above = (float(mass[:used] @ alike) for mass in masses)
-    return below, above + float(masses[1][cells] * beyond[0])

@@ -9,14 +9,16 @@ from shoal.anonymizers.restoring import METHODS
 
 Z_MODEL: Final = "z-model"
 UNIQUENESS: Final = "uniqueness"
+TUNING: Final = "tuning"
 _COUNTING: Final = ("shoal.kernels.set_counting", "find_violations")
 _SET_KERNELS: Final = {
     Z_MODEL: (("shoal.kernels.binomials", "tails_of_logs"),),
     "k^m": (_COUNTING, ("shoal.kernels.set_sampling", "find_violation")),
     "k^m-apriori": (_COUNTING,),
     UNIQUENESS: (("shoal.kernels.set_sampling", "draw_samples"),),
+    TUNING: (("shoal.kernels.set_curves", "curve_of_sets"),),
 }
-"""Of what is done with sets: the kernels that take longest to compile. Not every run needs all of them."""
+"""Of what is done with sets and of tuning: kernels that take longest to compile. Not every run needs all of them."""
 
 
 def must_compile(method: str) -> bool:

@@ -1,0 +1,83 @@
+"""Does a stream stay as it is? Its earlier half against its later one, in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FEWEST_WINDOWS: Final = 8
+_MATTERS: Final = 0.05
+_ERRORS: Final = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Stationarity:
+    """How far the later half of the windows is from the earlier one."""
+
+    is_steady: bool | None
+    """None where the data is too short to tell."""
+    people: float | None
+    """Active people a window: how many more (0.1: a tenth more) there are in the later half."""
+    interests: float | None
+    """The share of exposures that moved to other values, beyond what chance moves."""
+    words: str
+
+
+def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarity:
+    """Compare halves.
+
+    Parameters
+    ----------
+    active
+        People with an event, by window.
+    places, values
+        For each exposure the number of its window and of its value.
+    known
+        How many values there are.
+    """
+    if len(active) < FEWEST_WINDOWS:
+        return Stationarity(None, None, None, "too short to tell whether the stream is steady")
+    half = len(active) // 2
+    people, is_many = _people_drift(active[:half], active[half:])
+    moved, is_moved = _interest_drift(
+        *(np.bincount(values[side], minlength=known).astype(np.float64) for side in (places < half, places >= half))
+    )
+    said = []
+    if is_many:
+        said.append(f"has {abs(people):.0%} {'more' if people > 0 else 'fewer'} people active a window")
+    if is_moved:
+        said.append(f"{'' if said else 'has '}{moved:.0%} of its exposures at other values")
+    if not said:
+        return Stationarity(
+            is_steady=True, people=people, interests=moved, words="steady: the later half looks like the earlier one"
+        )
+    return Stationarity(
+        is_steady=False, people=people, interests=moved, words=f"it drifts: the later half {', and '.join(said)}"
+    )
+
+
+def _people_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
+    before, after = float(earlier.mean()), float(later.mean())
+    drift = after / before - 1
+    error = math.sqrt(earlier.var(ddof=1) / len(earlier) + later.var(ddof=1) / len(later)) / before
+    return drift, bool(abs(drift) > max(_MATTERS, _ERRORS * error))
+
+
+def _interest_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
+    """How far the shares of values are apart, less what two samples of the same shares would be."""
+    before, after = float(earlier.sum()), float(later.sum())
+    if not before or not after:
+        return 0.0, False
+    shares = (earlier + later) / (before + after)
+    apart = float(np.abs(earlier / before - later / after).sum()) / 2
+    spread = np.sqrt(shares * (1 - shares) * (1 / before + 1 / after))
+    chance = float(math.sqrt(2 / math.pi) * spread.sum()) / 2
+    moved = max(0.0, apart - chance)
+    return moved, moved > _MATTERS

@@ -1,0 +1,107 @@
+"""What tuning leaves behind: the curve as a table, and a policy to run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.errors import OutputError
+from shoal.models.z_events import Events
+from shoal.models.z_tuning import Candidate, WindowTuning
+from shoal.pipeline.tuning import Tuned
+
+CURVE: Final = "curve.csv"
+POLICY: Final = "policy.toml"
+PICTURE: Final = "curve.png"
+_DAY: Final = 86_400 * 10**9
+_KEPT: Final = ("compression", "delimiter", "header", "nulls", "max_record_bytes", "types")
+
+
+def write_files(tuned: Tuned, folder: Path) -> list[Path]:
+    """Write the curve, and a policy where a z was found; an older policy does not stay."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [folder / CURVE]
+        written[0].write_text(curve_text(tuned), encoding="utf-8", newline="")
+        policy = folder / POLICY
+        policy.unlink(missing_ok=True)
+        best = tuned.tuning.best
+        if best is not None:
+            policy.write_text(policy_text(tuned, *best, folder), encoding="utf-8")
+            written.append(policy)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written ({error.strerror}); choose another with --out") from None
+    return written
+
+
+def curve_text(tuned: Tuned) -> str:
+    """A row for each window and z that was drawn."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(
+        ["window", "z", "p_lower", "p", "p_upper", "released", "entropy", "p_all", "p_active",
+         "earlier_p", "earlier_released", "later_p", "later_p_all", "later_p_active", "later_released"]
+    )  # fmt: skip
+    for window in tuned.tuning.windows:
+        for said, before, after in window.curve:
+            numbers = (
+                said.shown.lower, said.shown.value, said.shown.upper, said.released, said.entropy, said.over_all,
+                said.over_active, before.over_shown, before.released, after.over_shown, after.over_all,
+                after.over_active, after.released,
+            )  # fmt: skip
+            rows.writerow([window.window, said.z, *("" if one is None else f"{one:.6f}" for one in numbers)])
+    return out.getvalue()
+
+
+def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder: Path) -> str:
+    """A policy that runs z-anonymity with what was found, over the same input."""
+    target = tuned.tuning.target
+    lines = [
+        f"# z = {candidate.z} and window {window.window}: over people with a released row, the share who are "
+        f"{target.k}-anonymous",
+        f"# reached {target.p:g} in the {candidate.later.epochs} windows that were not used for choosing it: "
+        f"{candidate.weakest:.4f} or more for every z from {candidate.z} to {candidate.z * 11 // 10}.",
+        "# That is a measurement, not a guarantee for other data.",
+        "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
+        "", "[source]", *_source(tuned, folder),
+        "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {_toml(tuned.columns.attribute)}",
+        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_clock(tuned.events),
+        "", "[sink]", 'kind = "parquet"', 'path = "released.parquet"', "", "[trace]", 'path = "trace.parquet"',
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _clock(events: Events) -> Iterator[str]:
+    """What the stream needs that is not in order of time, or rests for more than a day."""
+    if events.late_ns:
+        yield f'lateness = "{math.ceil(events.late_ns / 1e9)}s"  # rows came up to so far out of order'
+    gap = int(np.diff(events.times).max(initial=0))
+    if gap > _DAY:
+        yield f'max_gap = "{math.ceil(gap / 1e9) + 1}s"  # the longest rest of the stream'
+
+
+def _source(tuned: Tuned, folder: Path) -> Iterator[str]:
+    source = tuned.policy.source
+    paths = [place.text if place.is_standard else os.path.relpath(place.path, folder) for place in source.path]
+    yield f"kind = {_toml(source.kind)}"
+    yield f"path = {_toml(paths[0] if len(paths) == 1 else paths)}"
+    for key in _KEPT:
+        if key in source.model_fields_set and getattr(source, key) not in (None, (), {}):
+            yield f"{key} = {_toml(getattr(source, key))}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(name)} = {_toml(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # A JSON text is a TOML text, but for one sign.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
