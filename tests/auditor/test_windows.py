@@ -214,6 +214,11 @@ def test_active_people_come_from_the_truth():
     assert "people active                 4" in report.text()
 
 
+def test_a_truth_without_rows():
+    (window,) = report_windows(table([(1.0, "p", "a", None)]), ONE, truth=table([])).windows
+    assert (window.active, window.shown) == (0, 1)
+
+
 def test_rows_without_person_or_time_are_left_out():
     rows = [(1.0, "p", "a", None), (None, "q", "a", None), (1.0, None, "a", None)]
     report = report_windows(table(rows), ONE)

@@ -142,8 +142,6 @@ def _report(promise: ZPromise, k: int, shown: _Shown, known: tuple[Ints, Ints] |
 
 
 def _people(epoch: Ints, person: Ints, count: int) -> Ints:
-    if not len(epoch):
-        return np.zeros(count, np.int64)
     first = np.unique(dense(epoch, person), return_index=True)[1]
     return np.bincount(epoch[first], minlength=count)
 

@@ -237,7 +237,7 @@ class WindowReport:
             return ["no single value, taken out of everybody's set, would help anybody"] if exposed else []
         lines = [
             "values that cost most: taken out of everybody's set, so many fewer are not k-anonymous",
-            "         fewer          windows   people with it   rows with it",
+            f"  {'fewer':>12} {'share':>6} {'windows':>8} {'people with it':>16} {'rows with it':>14}",
         ]
         lines += [
             f"  {cost.saved:>12,} {_share(cost.saved, exposed)}"
@@ -248,7 +248,7 @@ class WindowReport:
 
 
 def _width(head: str) -> int:
-    return max(len(head), 7) + (9 if head == "k-anonymous" else 2)
+    return max(len(head), 7) + (5 if head == "k-anonymous" else 2)
 
 
 def _counted(number: int, what: str) -> str:

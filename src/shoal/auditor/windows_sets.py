@@ -56,7 +56,7 @@ class Savings:
 
 def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
     """Group people by their sets; every released row has an epoch, a person, and a value or -1 in each of ``items``."""
-    someone = dense(epoch, person) if len(epoch) else epoch
+    someone = dense(epoch, person)
     first = np.unique(someone, return_index=True)[1]
     owner, item = _distinct(someone, items)
     random = np.random.default_rng(_SEED)
