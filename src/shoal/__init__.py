@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology import Ontology
     from shoal.hierarchies.places import Places
+    from shoal.models.z_target import KTarget
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
 __version__ = "0.1.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KVarp",
-    "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema", "ShoalError",
-    "ZAnonymity", "audit", "restore", "uniqueness",
+    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
+    "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
+    "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -44,6 +45,7 @@ _PLACES = {
     "FlexibleK": "shoal.anonymizers.flexible_k",
     "Hierarchy": "shoal.hierarchies",
     "IotAnonymization": "shoal.anonymizers.iot_anonymization",
+    "KTarget": "shoal.models.z_target",
     "KVarp": "shoal.anonymizers.k_varp",
     "KmAnonymity": "shoal.anonymizers.km_anonymity",
     "KmApriori": "shoal.anonymizers.km_apriori",

@@ -16,11 +16,13 @@ PICTURES = {
     "fast": {f"fast_figure_{number}.png" for number in range(3, 9)},
     "km": {f"km_figure_{number}.png" for number in range(2, 7)} | {"km_figure_2_map.png"},
     "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png"},
+    "z": {f"z_figure_{number}.png" for number in (2, 3, 4, 5, 6, 7, 8, "C10")},
 }
 TABLES = {
     "fast": {"parameters", "pool", "published", "time", "rounds", "claims"},
     "km": {"runs", "uniqueness", "city", "claims"},
     "kvarp": {"runs", "units", "claims"},
+    "z": {"publishing", "by_z", "by_window", "by_attributes", "by_users", "activity", "interest", "seeds", "claims"},
 }
 
 
@@ -65,7 +67,7 @@ class Page(HTMLParser):
             self._row[-1] += data
 
 
-@pytest.fixture(scope="module", params=["fast", "km", "kvarp"])
+@pytest.fixture(scope="module", params=["fast", "km", "kvarp", "z"])
 def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A quick run on the imitation."""
     out = tmp_path_factory.mktemp(request.param) / "made" / "here"
@@ -116,8 +118,9 @@ def test_the_page_says_what_the_tables_say(study: tuple[str, Path]) -> None:
 
 def test_the_numbers_make_sense(study: tuple[str, Path]) -> None:
     paper, out = study
-    records = read_records(out / ("fast_parameters.csv" if paper == "fast" else f"{paper}_runs.csv"))
-    if paper != "km":
+    if paper != "z":
+        records = read_records(out / ("fast_parameters.csv" if paper == "fast" else f"{paper}_runs.csv"))
+    if paper in ("fast", "kvarp"):
         assert all(0 < float(record["loss"]) <= 1 for record in records)
     if paper == "kvarp":
         strict = [record for record in records if "strict" in record["method"]]
@@ -150,6 +153,56 @@ def test_blocks_of_the_city(study: tuple[str, Path]) -> None:
     assert shares["after", "5"] < 0.02
 
 
+Z_ORACLES = {
+    ("100", "2"): 0.173974, ("150", "2"): 0.424692, ("250", "2"): 0.930808, ("350", "2"): 0.991965,
+    ("100", "3"): 0.067909, ("150", "3"): 0.248550, ("250", "3"): 0.869856, ("350", "3"): 0.980913,
+    ("100", "4"): 0.033873, ("150", "4"): 0.163040, ("250", "4"): 0.814907, ("350", "4"): 0.968174,
+}  # fmt: skip
+
+
+def test_lines_of_the_model(study: tuple[str, Path]) -> None:
+    """The papers' numbers lie between the bounds that are drawn, and runs lie near."""
+    paper, out = study
+    if paper != "z":
+        pytest.skip("of z-anonymity alone")
+    by_z = {(one["z"], one["k"]): one for one in read_records(out / "z_by_z.csv")}
+    for key, expected in Z_ORACLES.items():
+        assert float(by_z[key]["lower"]) - 1e-6 <= expected <= float(by_z[key]["upper"]) + 1e-6
+        assert float(by_z[key]["simulated"]) == pytest.approx(expected, abs=0.06)
+    windows = {(one["window"], one["k"]): one for one in read_records(out / "z_by_window.csv")}
+    assert float(windows["8", "2"]["lower"]) <= 0.855431 <= float(windows["8", "2"]["upper"])
+    entropies = {(one["attributes"], one["z"]): one["entropy"] for one in read_records(out / "z_by_attributes.csv")}
+    assert (entropies["20", "1"], entropies["20", "150"]) == ("9.99129", "8.04519")
+    activity = {(one["ratio"], one["people"]): one for one in read_records(out / "z_activity.csv")}
+    for people, expected in (("class 1", 0.024877), ("class 2", 0.796809), ("all", 0.410843)):
+        assert float(activity["0.1", people]["lower"]) <= expected <= float(activity["0.1", people]["upper"])
+        assert float(activity["0.1", people]["simulated"]) == pytest.approx(expected, abs=0.03)
+    interest = {(one["rule"], one["people"]): one for one in read_records(out / "z_interest.csv")[:3]}
+    assert float(interest["rates of Table 3", "all"]["model"]) == pytest.approx(0.494, abs=0.01)
+    assert len(read_records(out / "z_seeds.csv")) == 10
+    for name in TABLES["z"] - {"claims", "seeds"}:
+        for one in read_records(out / f"z_{name}.csv"):
+            assert float(one["lower"]) <= float(one["model"]) <= float(one["upper"])
+            assert not one["simulated"] or float(one["low"]) <= float(one["simulated"]) <= float(one["high"])
+
+
+def test_where_the_text_and_the_formulae_of_z_anonymity_disagree(study: tuple[str, Path]) -> None:
+    paper, out = study
+    if paper != "z":
+        pytest.skip("of z-anonymity alone")
+    claims = read_records(out / "z_claims.csv")
+    refused = {one["the_paper"]: one["we_find"] for one in claims if one["agrees"] == "no"}
+    for begins, says in (
+        ("Figure 2, z = 100: rank 13", "published 0.1686"),
+        ("Figure 3, k = 2: 0.8 at z = 250", "0.930808 at z = 250; 0.8 is reached at z = 208"),
+        ("Figure 3: the larger z", "z = 340 to 352: 0.992654 to 0.991915"),
+        ("Figure 8: with η = 0.5", "single class 0.1713"),
+        ("Figure 6b", "a share of 1.000000 of the exposures leaves"),
+    ):
+        assert any(claim.startswith(begins) and says in found for claim, found in refused.items()), begins
+    assert any(one["the_paper"].startswith("Figure C.10: exact") and one["agrees"] == "yes" for one in claims)
+
+
 def test_the_page_says_where_it_differs(study: tuple[str, Path]) -> None:
     paper, out = study
     text = (out / "index.html").read_text()
@@ -178,6 +231,8 @@ def test_from_a_folder_of_downloads(tmp_path: Path) -> None:
         (("fast", "--rows", "10"), "rows: take at least 400"),
         (("km", "--people", "10"), "people: take at least 400"),
         (("km", "--trials", "0"), "trials: must be at least 1"),
+        (("z", "--runs", "2"), "runs: take at least 3"),
+        (("z", "--seed", "-1"), "seed: must be at least 0"),
         (("fast", "--quick", "--out", "taken"), "taken: cannot be made a folder"),
     ],
 )
@@ -193,7 +248,13 @@ def test_what_cannot_be_done_is_said(
 
 
 @pytest.mark.parametrize(
-    "example", ["kvarp --data downloads --unit milliseconds", "km --people 200000 --trials 3", "fast --quick --out try"]
+    "example",
+    [
+        "kvarp --data downloads --unit milliseconds",
+        "km --people 200000 --trials 3",
+        "fast --quick --out try",
+        "z --runs 400 --seed 2",
+    ],
 )
 def test_help_has_examples(example: str) -> None:
     ended = shoal("reproduce", example.partition(" ")[0], "--help")

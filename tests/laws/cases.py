@@ -13,6 +13,7 @@ import pyarrow as pa
 from shoal.anonymizers.base import Anonymizer
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 
 KEY = bytes(range(32))
 WINDOW_S = 60
@@ -52,6 +53,22 @@ def stream(rows: int = 160, *, seed: int = 1, jitter_s: float = 4, wrong_start: 
     if wrong_start:
         records[0]["ts"] = records[1]["ts"] = int(1000 * (seconds[0] + 90 * 86_400))
         records[0]["user"] = records[1]["user"] = PEOPLE[0]
+    return pa.Table.from_pylist(records, schema=SCHEMA)
+
+
+def busy(rows: int = 1500, *, people: int = 90, seed: int = 1, jitter_s: float = 4) -> pa.Table:
+    """Many people at a few sites, for some twelve windows; the crowd doubles on the way."""
+    random = np.random.default_rng(seed)
+    seconds = 1_770_000_000 + np.sort(random.uniform(0, 12 * WINDOW_S, size=rows))
+    seconds -= np.where(random.random(rows) < 0.1, random.uniform(0, jitter_s, rows), 0)
+    crowd = np.where(np.arange(rows) < rows // 2, people // 2, people)
+    sites = np.minimum(random.geometric(0.5, rows), len(SITES)) - 1
+    records = [
+        {"ts": int(1000 * when), "user": f"person-{who}@mail.example", "site": SITES[site], "device": "phone"}
+        for when, who, site in zip(seconds, random.integers(crowd), sites, strict=True)
+    ]
+    for row in random.choice(rows, size=6, replace=False).tolist():
+        records[row][("user", "ts", "site")[row % 3]] = None
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
@@ -104,6 +121,8 @@ def make_z(settings: Mapping[str, Any], hierarchies: Mapping[str, str]) -> ZAnon
         }
     elif "site" in hierarchies:
         settings["hierarchy"] = HIERARCHIES[hierarchies["site"]][1]
+    if "target" in settings:
+        settings["target"], settings["z"] = KTarget(**settings["target"]), None
     return ZAnonymity(**settings, key=KEY)
 
 
@@ -141,6 +160,8 @@ def z_case(
     settings, hierarchies = dict(settings or {}), dict(hierarchies or {})
     rules = {"method": "z-anonymity", "attribute": "site", "z": 2, "window": WINDOW_S, **settings}
     carry = rules.pop("carry", ())
+    if "target" in rules:
+        del rules["z"]
     if isinstance(rules["attribute"], Mapping):
         rules["attribute"] = {
             column: {
@@ -174,6 +195,7 @@ GENERALIZE = {"on_private": "generalize"}
 LATE = {"lateness": "3s"}
 TABLE = {"attribute": {"site": {"z": 2}, "device": {"z": 4, "window": 30}}}
 TABLE_OF_TREES = {"attribute": {"site": {"z": 2, **GENERALIZE}, "device": {"z": 3}}}
+COMBINE = {"combine": "k", "k": 2, "rotation": "120s"}
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 VIEWS = recast(stream(), user=pa.string_view(), site=pa.string_view(), device=pa.string_view())
 
@@ -204,5 +226,24 @@ Z_CASES = [
         data=VIEWS,
         lap=None,
     ),
+    z_case("combine", {**COMBINE, "carry": ["device"]}),
+    z_case("combine-blank", {**COMBINE, **LATE, "on_private": "blank"}, data=stream(seed=7), lap=None),
+    z_case("combine-trees", {**COMBINE, **LATE, **TABLE_OF_TREES}, {"site": "suffix"}, data=stream(seed=6), lap=None),
+    z_case("combine-wrong-start", {**COMBINE, "z": 1}, data=stream(wrong_start=True), lap=None),
+    z_case("target", {"target": {"k": 2, "p": 0.9}, "carry": ["device"]}, data=busy(), lap=None),
+    z_case(
+        "target-late",
+        {**LATE, "target": {"k": 3, "p": 0.6, "start": 4}, "rotation": 40},
+        data=busy(seed=2),
+        lap=None,
+    ),
+    z_case("target-blank", {"target": {"k": 2, "p": 0.8}, "on_private": "blank"}, data=busy(seed=3), lap=None),
+    z_case(
+        "target-table",
+        {"target": {"k": 2, "p": 0.9, "floor": 5}, "attribute": {"site": {}, "device": {"window": 90}}},
+        data=busy(seed=4),
+        lap=None,
+    ),
+    z_case("target-wrong-start", {"target": {"k": 2, "p": 0.9, "start": 2}}, data=stream(wrong_start=True), lap=None),
     z_case("large-texts", {}, data=recast(stream(), user=pa.large_string(), site=pa.large_string()), lap=None),
 ]

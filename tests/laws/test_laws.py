@@ -21,6 +21,8 @@ FEW = [
     "z-suffix",
     "z-late",
     "z-late-table",
+    "z-combine-trees",
+    "z-target-late",
     "k-varp-declared",
     "k-varp-paper",
     "fads-wrong-start",

@@ -93,7 +93,7 @@ class Life(RuleBasedStateMachine):
     def everything_is_accounted_for(self):
         counts = self.z.counts
         assert counts["pushed"] == self.twin.seen
-        assert counts["held"] == len(self.twin.held)
+        assert counts["held"] == self.twin.waits
         assert counts["pushed"] == counts["released"] + counts["suppressed"] + counts["dead"] + counts["held"]
 
 

@@ -55,13 +55,22 @@ class NaiveZ:
         code = self.clock.admit(record["person"], record["time"])
         refused = []
         if code == RESTART:
-            refused = [Verdict(held, "dead", "ahead") for _, held, _ in sorted(self.held, key=lambda one: one[:2])]
-            self.held = []
-            self.past = {column.name: [] for column in self.columns}
+            refused = self._forget()
         elif code != TAKEN:
             return [Verdict(row, "dead", code)]
         self.held.append((record["time"], row, record))
         return refused + self._decide_until(self.clock.newest - self.lateness)
+
+    @property
+    def waits(self) -> int:
+        """How many records have no verdict yet."""
+        return len(self.held)
+
+    def _forget(self) -> list[Verdict]:
+        refused = [Verdict(held, "dead", "ahead") for _, held, _ in sorted(self.held, key=lambda one: one[:2])]
+        self.held = []
+        self.past = {column.name: [] for column in self.columns}
+        return refused
 
     def advance(self, now: int) -> list[Verdict]:
         self.clock.advance(now)

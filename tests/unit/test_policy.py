@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 from shoal.policy import load_policy, parse_policy
 
 SMALL = """
@@ -128,6 +129,50 @@ def test_a_full_policy(load, tmp_path):
     assert policy.dead_letters.keep_rows
     assert policy.checkpoint.every == 10_000
     assert policy.warnings == ()
+
+
+def test_a_target_stands_in_for_z(load):
+    policy = load(SMALL.replace("z = 20", "target = {k = 2, p = 0.95, floor = 9, start = 30}"))
+    assert policy.parameters()["target"] == KTarget(k=2, p=0.95, floor=9, start=30)
+    assert policy.anonymize.columns["site"].z == 9
+    assert load(SMALL.replace("z = 20", "target = {k = 3, p = 1}")).anonymize.columns["site"].z == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "rest", "sentence"),
+    [
+        ("{k = 2}", "", "[anonymize.target] p: is missing; give the share"),
+        ("{p = 0.9}", "", "[anonymize.target] k: is missing; give how many people"),
+        ("{k = 1, p = 0.9}", "", "[anonymize.target] k: must be at least 2"),
+        ("{k = 2, p = 0.0}", "", "[anonymize.target] p: must be"),
+        ("{k = 2, p = 1.5}", "", "[anonymize.target] p: must be"),
+        ("{k = 2, p = 0.9, start = 1}", "", "[anonymize.target] start: must be at least 2, as z is"),
+        ("{k = 2, p = 0.9, flor = 5}", "", '[anonymize.target] flor: unknown key; did you mean "floor"?'),
+        ("{k = 2, p = 0.9}", 'combine = "k"\nk = 3', "[anonymize] combine: promises what a target aims at"),
+        (
+            "{k = 2, p = 0.9}",
+            'on_private = "generalize"\nhierarchy = {kind = "suffix"}',
+            "[anonymize] on_private: must",
+        ),
+        ("3", "", "[anonymize] target: must be a table"),
+    ],
+)
+def test_a_target_that_cannot_be(load, target, rest, sentence):
+    with pytest.raises(PolicyError) as caught:
+        load(SMALL.replace("z = 20", f"target = {target}\n{rest}"))
+    assert [problem[: len(sentence)] for problem in caught.value.problems] == [sentence]
+
+
+def test_combinations_are_passed_on(load):
+    policy = load(SMALL.replace("z = 20", 'z = 20\ncombine = "k"\nk = 5'))
+    assert policy.warnings == ()
+    assert policy.parameters().items() >= {"combine": "k", "k": 5}.items()
+    with pytest.raises(PolicyError) as caught:
+        load(SMALL.replace("z = 20", 'z = 20\ncombine = "kk"\nk = 1'))
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
+        '[anonymize] combine: must be "k"',
+        "[anonymize] k: must be at least 2",
+    ]
 
 
 def test_parameters_of_the_anonymizer(load):
@@ -306,6 +351,7 @@ def test_layout_does_not_change_the_fingerprint(load, tmp_path):
         ("anonymize/on_private", "blank"),
         ("anonymize/rotation", "1h"),
         ("anonymize/attribute", {"site": {"z": 3}}),
+        ("anonymize", {**base_table()["anonymize"], "combine": "k", "k": 5}),
         ("sink/path", "other/"),
         ("dead_letters/keep_rows", True),
         ("trace/path", "trace"),

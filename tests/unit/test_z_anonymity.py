@@ -70,6 +70,12 @@ ROWS = [
         ({"on_private": "generalize"}, "go together"),
         ({"hierarchy": TREE}, "go together"),
         ({"hierarchy": {"a": "b"}, "on_private": "generalize"}, "hierarchy must be a shoal.Hierarchy"),
+        ({"combine": "k"}, 'k: must be a whole number of at least 2, together with combine = "k"'),
+        ({"k": 2}, 'combine: must be "k", together with k'),
+        ({"combine": 5}, 'combine: must be "k", together with k'),
+        ({"combine": "k", "k": 1}, "k: must be a whole number of at least 2"),
+        ({"combine": "k", "k": True}, "k: must be a whole number of at least 2"),
+        ({"combine": "k", "k": 2.0}, "k: must be a whole number of at least 2"),
     ],
 )
 def test_wrong_parameters(settings, problem):

@@ -89,6 +89,15 @@ class PlainReader:
                 *crowd.arrays, persons, keys, times, usable, rule.z, rule.window_ns, at, out
             )
 
+    def count(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Ints) -> None:
+        """Count the people behind some rows of a column; 0 where a row has no value."""
+        usable = rule.usable[rows] & reading.known[rows]
+        persons, keys, times = rule.persons[rows], reading.keys[rows], rule.times[rows]
+        at = 0
+        while at < len(times):
+            crowd.make_room(1)
+            at = crowd_kernel.count_values(*crowd.arrays, persons, keys, times, usable, rule.window_ns, at, out)
+
     def publish(self, reading: Values, rows: Ints, levels: Levels) -> pa.Array:
         """What leaves for some rows; null where private."""
         private = levels < 0
@@ -251,6 +260,28 @@ class AttributeColumn:
             self.reader.decide(self.crowd, reading, rows, rule, levels[rows])
             self.crowd.trim()
         return levels
+
+    def count(self, reading: Values, part: slice, *, persons: Ints, times: Ints, usable: Bools) -> Ints:
+        """How many people stand behind each of some rows in time order; 0 where a row has no value."""
+        sizes = np.empty(part.stop - part.start, dtype=np.int64)
+        rule = Rule(persons, times, usable, self.z, self.window_ns)
+        for start in range(part.start, part.stop, SLICE):
+            rows = slice(start, min(start + SLICE, part.stop))
+            self.reader.count(self.crowd, reading, rows, rule, sizes[rows.start - part.start : rows.stop - part.start])
+            self.crowd.trim()
+        return sizes
+
+    def count_one(self, text: str | None, *, person: Ints, time: int) -> tuple[Ints, Ints]:
+        """How many people stand behind one value, as count gives it, and the value's key."""
+        self._singles += 1
+        if self._singles % SLICE == 0:
+            self.crowd.trim()
+        keys = np.array([_hash(self.key, text or "")], dtype=np.int64)
+        reading = Values(keys, np.ones(1, np.bool_), np.array([text is not None]), pa.nulls(1))
+        rule = Rule(person, np.array([time]), reading.present, self.z, self.window_ns)
+        sizes = np.empty(1, dtype=np.int64)
+        self.reader.count(self.crowd, reading, slice(0, 1), rule, sizes)
+        return sizes, keys
 
     def decide_one(self, text: str | None, *, person: Ints, time: int) -> int:
         """The level of one value, as decide gives it."""

@@ -26,17 +26,22 @@ class Decisions:
     verdicts: npt.NDArray[np.int8]
     reasons: npt.NDArray[np.int8]
     delays: Ints
+    z: Ints | None = None
+    """The z in force, where it is not the same for all; -1 for rows that were not judged."""
 
     @classmethod
-    def of(cls, rows: Ints, *, released: Bools, reasons: npt.NDArray[np.int8], delays: Ints) -> Decisions:
+    def of(
+        cls, rows: Ints, *, released: Bools, reasons: npt.NDArray[np.int8], delays: Ints, z: Ints | None = None
+    ) -> Decisions:
         """Released, else dead with a reason, else suppressed."""
         verdicts = np.where(released, IS_RELEASED, IS_SUPPRESSED).astype(np.int8)
         verdicts[reasons != NO_REASON] = IS_DEAD
-        return cls(rows, verdicts, reasons, delays)
+        return cls(rows, verdicts, reasons, delays, z)
 
     def arranged(self, order: Ints) -> Decisions:
         """The same decisions in another order."""
-        return Decisions(self.rows[order], self.verdicts[order], self.reasons[order], self.delays[order])
+        z = None if self.z is None else self.z[order]
+        return Decisions(self.rows[order], self.verdicts[order], self.reasons[order], self.delays[order], z)
 
     def followed_by(self, other: Decisions) -> Decisions:
         """These, then those."""
@@ -45,13 +50,21 @@ class Decisions:
             np.concatenate((self.verdicts, other.verdicts)),
             np.concatenate((self.reasons, other.reasons)),
             np.concatenate((self.delays, other.delays)),
+            None if self.z is None and other.z is None else np.concatenate((self._any_z(), other._any_z())),
         )
+
+    def _any_z(self) -> Ints:
+        return np.full(len(self.rows), -1, dtype=np.int64) if self.z is None else self.z
 
 
 class Tracer:
-    """Turns decisions into trace batches; `constants` are columns that stay the same, such as the z in force."""
+    """Turns decisions into trace batches.
 
-    def __init__(self, reasons: Sequence[str], constants: Mapping[str, int]) -> None:
+    `constants` are columns that stay the same: the z in force, unless it follows the stream and the decisions have it.
+    """
+
+    def __init__(self, reasons: Sequence[str], constants: Mapping[str, int], *, follows: bool = False) -> None:
+        self._follows = follows
         self._verdicts = pa.array(VERDICTS)
         self._reasons = pa.array(reasons, type=pa.string())
         self._constants = dict(constants)
@@ -77,6 +90,13 @@ class Tracer:
             pa.DictionaryArray.from_arrays(reasons, self._reasons),
             pa.nulls(count, pa.int64()),
             pa.array(decisions.delays),
-            *(pa.repeat(pa.scalar(value, pa.int64()), count) for value in self._constants.values()),
+            *(self._thresholds(decisions, value) for value in self._constants.values()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _thresholds(self, decisions: Decisions, constant: int) -> pa.Array:
+        if not self._follows:
+            return pa.repeat(pa.scalar(constant, pa.int64()), len(decisions.rows))
+        if decisions.z is None:
+            return pa.nulls(len(decisions.rows), pa.int64())
+        return pa.array(decisions.z, mask=decisions.z < 0)

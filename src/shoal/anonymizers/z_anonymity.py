@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from shoal.anonymizers.attributes import OnPrivate
+from shoal.anonymizers.z_combining import ZCombining
 from shoal.anonymizers.z_settings import check_settings, settings_from
-from shoal.anonymizers.z_singles import ZSingles
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 from shoal.vault.keys import Secret, as_secret
 from shoal.vault.snapshots import State
 
 
-class ZAnonymity(ZSingles):
+class ZAnonymity(ZCombining):
     """Release an event at once if at least z different people exposed the same value within the window.
 
     **Promise.** Every value that leaves at time t was exposed by at least ``z`` different people, the row's own
     person among them, at times t' with ``t - window <= t' <= t``. People are counted, never events; the count is
     exact. With several attribute columns this holds for each column, not for the combination in one row.
 
-    **It does not protect** someone by the combination of what is released of them (see docs/guarantees), nor by the
-    times and the order of rows, nor across epochs if their behaviour or a carried column gives them away.
+    **It does not protect** someone by the combination of what is released of them (unless ``combine="k"`` asks for it,
+    see docs/guarantees), nor by the times and the order of rows, nor across epochs if their behaviour or a carried
+    column gives them away.
 
     Parameters
     ----------
@@ -44,6 +46,13 @@ class ZAnonymity(ZSingles):
         How long a pseudonym lasts; by default the (shortest) window.
     carry
         Columns that leave unchanged.
+    target
+        Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
+        share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and
+        measured, not promised; see docs/guarantees. ``take_changes()`` tells every z set, ``outcomes`` what came of it.
+    combine, k
+        With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
+        show in it until every set of values a person shows is that of at least 5 people.
     key
         At least 16 secret bytes for pseudonyms and snapshots. By default those in the file that the environment
         variable ``SHOAL_KEY_FILE`` names, else random ones that end with the process.
@@ -61,6 +70,16 @@ class ZAnonymity(ZSingles):
     []
     >>> z.counts["suppressed"], z.counts["released"]
     (2, 1)
+
+    With combinations rows wait for the end of their epoch, and what only one person shows beside the rest goes:
+
+    >>> z = ZAnonymity(
+    ...     z=1, window="1h", person="user", time="ts", attribute="site", combine="k", k=2, key=bytes(16)
+    ... )
+    >>> for ts, user, site in [(0, "ann", "a.example"), (1, "bob", "a.example"), (2, "bob", "b.example")]:
+    ...     assert z.push({"ts": ts, "user": user, "site": site}) == []
+    >>> [row["site"] for row in z.push({"ts": 3600, "user": "cat", "site": "c.example"})]
+    ['a.example', 'a.example']
 
     References
     ----------
@@ -88,12 +107,16 @@ class ZAnonymity(ZSingles):
         max_gap: str | float = "24h",
         rotation: str | float | None = None,
         carry: Sequence[str] = (),
+        target: KTarget | None = None,
+        combine: Literal["k"] | None = None,
+        k: int | None = None,
         key: Secret | bytes | None = None,
     ) -> None:
         shared = {"z": z, "window": window, "hierarchy": hierarchy, "on_private": on_private}
         settings = check_settings(
             attribute=attribute, shared=shared, person=person, time=time, carry=carry,
             lateness=lateness, max_gap=max_gap, rotation=rotation,
+            combine=combine, k=k, target=target,
         )  # fmt: skip
         self._begin(settings, as_secret(key))
 

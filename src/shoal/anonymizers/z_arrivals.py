@@ -26,6 +26,8 @@ class Arrivals:
     readings: list[Any]
     codes: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     newest: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    z: Ints | None = None
+    """The z each row was decided with, where it is not the same for all."""
 
     def __post_init__(self) -> None:
         if not len(self.codes):

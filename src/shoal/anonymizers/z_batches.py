@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from shoal.anonymizers.attributes import Levels
 from shoal.anonymizers.base import RELEASED, SUPPRESSED, VERDICTS, Release
 from shoal.anonymizers.exposures import Bools, Ints, Texts
 from shoal.anonymizers.held import Waiting
@@ -124,47 +126,57 @@ class ZBatches(ZStream):
         rows, released = self._decide(arrivals, when)
         delays = np.zeros(len(arrivals), dtype=np.int64)
         return self._close(
-            rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays)
+            rows, Decisions.of(arrivals.seqs, released=released, reasons=arrivals.reasons, delays=delays, z=arrivals.z)
         )
 
     def _decide_later(self, arrivals: Arrivals) -> Release:
         """Let usable rows wait; decide what no late event can come before any more."""
-        schema = self.input_schema
-        usable = arrivals.usable
-        self._held.gather_singles(schema)
-        self._held.add(arrivals.waiting().pick(usable))
-        passed = arrivals.newest - self._settings.lateness_ns
-        ready = self._held.take_until(int(passed[-1]), schema)
+        ready, left_with = self._wait(arrivals)
         rows, decided = self._decide_waiting(ready)
-        # a row leaves with the arrival that moved time past it: that orders the trace as one-by-one pushes would
-        left_with = np.maximum(np.searchsorted(passed, ready.times), ready.seqs - arrivals.seqs[0])
-        decided = Decisions(decided.rows, decided.verdicts, decided.reasons, arrivals.newest[left_with] - ready.times)
+        decided = replace(decided, delays=arrivals.newest[left_with] - ready.times)
         dead = arrivals.dead()
         order = np.argsort(np.concatenate((left_with, dead.rows - arrivals.seqs[0])), kind="stable")
         return self._close(rows, decided.followed_by(dead).arranged(order))
 
+    def _wait(self, arrivals: Arrivals) -> tuple[Waiting, Ints]:
+        """Let usable rows wait; the rows that need not any more, and with which arrival each leaves."""
+        schema = self.input_schema
+        self._held.gather_singles(schema)
+        self._held.add(arrivals.waiting().pick(arrivals.usable))
+        passed = arrivals.newest - self._settings.lateness_ns
+        ready = self._held.take_until(int(passed[-1]), schema)
+        # a row leaves with the arrival that moved time past it: that orders the trace as one-by-one pushes would
+        return ready, np.maximum(np.searchsorted(passed, ready.times), ready.seqs - arrivals.seqs[0])
+
     def _decide_waiting(self, ready: Waiting) -> tuple[Rows, Decisions]:
         """Decide rows that waited; they are in order now."""
-        readings = self._read(ready.batch)
-        reasons = np.full(len(ready), NO_REASON, dtype=np.int8)
-        arrivals = Arrivals(ready.batch, ready.seqs, ready.times, ready.persons, reasons, readings)
+        arrivals = self._readied(ready)
         rows, released = self._decide(arrivals, at_once)
         delays = np.maximum(self._clock[clock_kernel.NEWEST] - ready.times, 0)
-        return rows, Decisions.of(ready.seqs, released=released, reasons=reasons, delays=delays)
+        decided = Decisions.of(ready.seqs, released=released, reasons=arrivals.reasons, delays=delays, z=arrivals.z)
+        return rows, decided
+
+    def _readied(self, ready: Waiting) -> Arrivals:
+        """Rows that waited, as they are decided."""
+        reasons = np.full(len(ready), NO_REASON, dtype=np.int8)
+        return Arrivals(ready.batch, ready.seqs, ready.times, ready.persons, reasons, self._read(ready.batch))
 
     def _decide(self, arrivals: Arrivals, when: When) -> tuple[Rows, Bools]:
-        """The rows that leave and which of the arrivals they are; the only place where the crowds change."""
+        """The rows that leave and which of the arrivals they are."""
+        levels, released = self._judge(arrivals)
+        rows = np.flatnonzero(released)
+        return when(self._outgoing_rows, arrivals, rows, [level[rows] for level in levels]), released
+
+    def _judge(self, arrivals: Arrivals) -> tuple[list[Levels], Bools]:
+        """The level of every value, and which rows z lets pass; the only place where the crowds change."""
         usable = arrivals.usable
         levels = [
             column.decide(reading, persons=arrivals.persons, times=arrivals.times, usable=usable)
             for column, reading in zip(self._attributes, arrivals.readings, strict=True)
         ]
         if self._is_kept_blank:
-            released = usable
-        else:
-            released = np.logical_or.reduce([level >= 0 for level in levels])
-        rows = np.flatnonzero(released)
-        return when(self._outgoing_rows, arrivals, rows, [level[rows] for level in levels]), released
+            return levels, usable
+        return levels, np.logical_or.reduce([level >= 0 for level in levels])
 
     def _outgoing_rows(self, arrivals: Arrivals, rows: Ints, levels: list[Any]) -> pa.RecordBatch:
         settings, batch, chosen = self._settings, arrivals.batch, pa.array(rows)

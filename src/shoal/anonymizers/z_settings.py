@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 from shoal.anonymizers.attributes import AttributeColumn, OnPrivate
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 from shoal.schema import duration_ns
 
 _KNOWN: Final = ("z", "window", "on_private", "hierarchy")
@@ -26,6 +27,16 @@ class ZSettings:
     lateness_ns: int
     max_gap_ns: int
     rotation_ns: int
+    k: int | None = None
+    """How many people must share a released set, where rows wait for that."""
+
+    target: KTarget | None = None
+    """What z follows the stream for; None where it is fixed."""
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows wait before they leave."""
+        return self.lateness_ns > 0 or self.k is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,6 +54,8 @@ class ZSettings:
             "lateness_ns": self.lateness_ns,
             "max_gap_ns": self.max_gap_ns,
             "rotation_ns": self.rotation_ns,
+            **({"k": self.k} if self.k is not None else {}),
+            **({"target": self.target.describe()} if self.target is not None else {}),
         }
 
 
@@ -64,8 +77,9 @@ def settings_from(description: Mapping[str, Any]) -> ZSettings:
         )
         for column in description["attributes"]
     ]
-    rest = {name: value for name, value in description.items() if name not in ("attributes", "carry")}
-    return ZSettings(attributes=tuple(made), carry=tuple(description["carry"]), **rest)
+    rest = {name: value for name, value in description.items() if name not in ("attributes", "carry", "target")}
+    target = KTarget(**description["target"]) if "target" in description else None
+    return ZSettings(attributes=tuple(made), carry=tuple(description["carry"]), target=target, **rest)
 
 
 class Checker:
@@ -93,6 +107,35 @@ class Checker:
             return 1
         return value
 
+    def target(
+        self, target: object, shared: Mapping[str, Any], tables: Mapping[str, Any], combine: object
+    ) -> KTarget | None:
+        """Read what z follows the stream for, or note what does not go with it."""
+        if target is None:
+            return None
+        given = [shared, *(own for own in tables.values() if isinstance(own, Mapping))]
+        if any(own.get("z") is not None for own in given):
+            self.problems.append("target: z follows the stream, so none can be given; leave z out, or the target")
+        if any(own.get("on_private") == "generalize" for own in given):
+            self.problems.append('target: goes with values as they are, not with on_private = "generalize"')
+        if combine is not None:
+            self.problems.append('target: goes without combine = "k", which promises what a target aims at')
+        if not isinstance(target, KTarget):
+            self.problems.append("target: must be a shoal.KTarget, such as KTarget(k=2, p=0.95)")
+            return None
+        return target
+
+    def combination(self, combine: object, k: object) -> int | None:
+        """Read how many people must share a set, or note what is wrong with it; None where nobody asked."""
+        if combine is None and k is None:
+            return None
+        if combine != "k":
+            self.problems.append('combine: must be "k", together with k = how many people must share a released set')
+        if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k < 2**31:
+            self.problems.append('k: must be a whole number of at least 2, together with combine = "k"')
+            return None
+        return k
+
     def text(self, name: str, value: object) -> str:
         """Read a column name, or note what is wrong with it."""
         if not isinstance(value, str) or not value:
@@ -119,7 +162,7 @@ class Checker:
         )  # fmt: skip
 
 
-def check_settings(
+def check_settings(  # noqa: PLR0913 - the method's parameters, all by name
     *,
     attribute: str | Mapping[str, Mapping[str, Any]],
     shared: Mapping[str, Any],
@@ -129,6 +172,9 @@ def check_settings(
     lateness: object,
     max_gap: object,
     rotation: object,
+    combine: object = None,
+    k: object = None,
+    target: object = None,
 ) -> ZSettings:
     """Check everything; raise one PolicyError that lists all problems."""
     checker = Checker()
@@ -137,7 +183,8 @@ def check_settings(
     if not tables:
         checker.problems.append("attribute: name at least one column")
     columns = tuple(
-        _attribute(checker, checker.text("attribute", name), given, shared) for name, given in tables.items()
+        _attribute(checker, checker.text("attribute", name), given, _with_least(shared, target))
+        for name, given in tables.items()
     )
     windows = [column.window_ns for column in columns] or [1]
     settings = ZSettings(
@@ -149,6 +196,8 @@ def check_settings(
         lateness_ns=checker.duration("lateness", lateness, positive=False),
         max_gap_ns=checker.duration("max_gap", max_gap, positive=True),
         rotation_ns=min(windows) if rotation is None else checker.duration("rotation", rotation, positive=True),
+        k=checker.combination(combine, k),
+        target=checker.target(target, shared, tables, combine),
     )
     repeated = sorted({name for name in settings.columns if settings.columns.count(name) > 1})
     checker.problems += [
@@ -157,6 +206,11 @@ def check_settings(
     if checker.problems:
         raise PolicyError(checker.problems)
     return settings
+
+
+def _with_least(shared: Mapping[str, Any], target: object) -> Mapping[str, Any]:
+    """With a target z is at least its least; what is wrong with the two together is told elsewhere."""
+    return shared if target is None or shared.get("z") is not None else {**shared, "z": getattr(target, "least", 2)}
 
 
 def _attribute(checker: Checker, name: str, given: Any, shared: Mapping[str, Any]) -> AttributeColumn:

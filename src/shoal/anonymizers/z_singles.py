@@ -40,7 +40,7 @@ class ZSingles(ZBatches):
         person = as_text(record.get(settings.person))
         time = value_ns(record.get(settings.time))
         reason = self._trouble(record, person, time)
-        if settings.lateness_ns and reason == NO_REASON:
+        if settings.holds_rows and reason == NO_REASON:
             self._require_types(record)
         self._seen += 1
         if reason == NO_REASON:
@@ -54,7 +54,7 @@ class ZSingles(ZBatches):
 
     def _push_usable(self, record: Record, person: str, time: int) -> list[dict[str, Any]]:
         if not self._settings.lateness_ns:
-            return self._decide_one(record, person, time)
+            return self._decide_one(record, person, time, self._seen - 1)
         key = (int(self._scratch[0, 0]), int(self._scratch[0, 1]))
         waiting = {name: record.get(name) for name in self.columns}
         self._held.add_one(OneWaiting(time, self._seen - 1, key, waiting))
@@ -85,25 +85,33 @@ class ZSingles(ZBatches):
         rows: list[dict[str, Any]] = []
         while (one := self._held.pop_one(limit, self.input_schema)) is not None:
             self._scratch[0] = one.key
-            rows += self._decide_one(one.record, as_text(one.record[self._settings.person]) or "", one.time)
+            rows += self._decide_one(one.record, as_text(one.record[self._settings.person]) or "", one.time, one.seq)
         return rows
 
-    def _decide_one(self, record: Record, person: str, time: int) -> list[dict[str, Any]]:
+    def _decide_one(self, record: Record, person: str, time: int, seq: int) -> list[dict[str, Any]]:
         texts = [as_text(record.get(column.name)) for column in self._attributes]
-        levels = [
-            column.decide_one(text, person=self._scratch, time=time)
-            for column, text in zip(self._attributes, texts, strict=True)
-        ]
+        levels = self._judge_one(texts, time)
         if max(levels) < 0 and not self._is_kept_blank:
             self._counts[SUPPRESSED] += 1
             return []
-        self._counts[RELEASED] += 1
         settings = self._settings
         row = {settings.time: record[settings.time], settings.person: self._pseudonyms.name(person.encode(), time)}
         for column, text, level in zip(self._attributes, texts, levels, strict=True):
             row[column.name] = column.publish_one(record.get(column.name), text, level)
         for name in settings.carry:
             row[name] = record.get(name)
+        return self._let_pass(row, levels, time, seq)
+
+    def _judge_one(self, texts: list[str | None], time: int) -> list[int]:
+        """The level of every value of the person in scratch."""
+        return [
+            column.decide_one(text, person=self._scratch, time=time)
+            for column, text in zip(self._attributes, texts, strict=True)
+        ]
+
+    def _let_pass(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
+        """What becomes of a row that z lets pass: it leaves."""
+        self._counts[RELEASED] += 1
         return [row]
 
     def _require_types(self, record: Record) -> None:

@@ -46,7 +46,7 @@ class ZStream(Anonymizer):
             column.rekey(key_words(secret.subkey("table of values", column.name.encode())))
         self._pseudonyms = Pseudonyms(secret, rotation_ns=settings.rotation_ns)
         self._reasons = reasons_for(column.name for column in self._attributes)
-        self._tracer = Tracer(self._reasons, self._thresholds())
+        self._tracer = Tracer(self._reasons, self._thresholds(), follows=settings.target is not None)
         self._clock = np.zeros(clock_kernel.CLOCK, dtype=np.int64)
         self._clock[clock_kernel.NEWEST] = EARLIEST  # time only ever moves forward, from the first event on too
         self._held = HeldRows()
@@ -195,7 +195,12 @@ class ZStream(Anonymizer):
         }
         for number, column in enumerate(self._attributes):
             arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"] = column.crowd.dump()
+        arrays |= self._further_state()
         return seal_state(self._secret, header, arrays)
+
+    def _further_state(self) -> dict[str, Any]:
+        """What classes on top keep besides."""
+        return {}
 
     def restore(self, state: bytes) -> Self:
         opened = open_state(self._secret, state)

@@ -2,5 +2,7 @@
 
 from shoal.auditor.judge import audit
 from shoal.auditor.report import AuditReport, Finding, Severity
+from shoal.auditor.windows import report_windows
+from shoal.auditor.windows_report import WindowReport
 
-__all__ = ["AuditReport", "Finding", "Severity", "audit"]
+__all__ = ["AuditReport", "Finding", "Severity", "WindowReport", "audit", "report_windows"]

@@ -53,6 +53,14 @@ def describe_epochs(facts: Facts, promise: ZPromise, counted: Bools) -> dict[str
     }
 
 
+def sizes_by_epoch(facts: Facts, promise: ZPromise, k: int) -> tuple[Ints, Ints]:
+    """Return, for every epoch with a released row, the people shown and those who share their set with k - 1 others."""
+    readable = facts.shown_readable & (facts.shown_person >= 0)
+    epochs = np.unique(facts.shown_time[readable] // promise.rotation_ns, return_inverse=True)[1]
+    shown = _shown(facts, readable, epochs)
+    return np.bincount(shown.epoch), np.bincount(shown.epoch, weights=shown.size >= k).astype(np.int64)
+
+
 def _people(epoch: Ints, person: Ints, count: int) -> Ints:
     if not len(epoch):
         return np.zeros(count, np.int64)

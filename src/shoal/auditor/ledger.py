@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.combined import Decided, check_waiting, order_combined, read_passed
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.facts import Facts
 from shoal.auditor.promise import ZPromise
@@ -31,6 +32,8 @@ class Ledger:
     """For every released row its row of the truth; None when trace and release differ in length."""
     z: dict[str, Ints]
     """The z in force for every accepted row, by attribute, as the trace has it (-1: not written)."""
+    passed: dict[str, Ints] | None = None
+    """Where combinations are promised: the level at which z let each accepted row pass (-1: not), by attribute."""
 
 
 def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> Ledger:
@@ -45,11 +48,18 @@ def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> L
     shown_at = np.where(verdict == 0, np.cumsum(verdict == 0) - 1, -1)
     counted = np.flatnonzero(first & ((verdict == 0) | (verdict == 1)))
     counted = _only_usable(counted, row, facts, notes)
-    counted, start = _in_order(counted, row, facts, promise, notes)
+    if promise.k is None:
+        counted, start = _in_order(counted, row, facts, promise, notes)
+        _check_undecided(row[first], row[counted], facts, promise, notes)
+        passed = None
+    else:
+        passed = read_passed(trace, promise, notes)
+        counted, start = order_combined(trace, Decided(counted, row, verdict, passed), facts, promise, notes)
+        check_waiting(row[first], row[counted], start, facts, promise, notes)
+        passed = passed and {name: level[counted] for name, level in passed.items()}
     _check_dead(trace, row, first & (verdict == 2), facts, promise, notes)
-    _check_undecided(row[first], row[counted], facts, promise, notes)
     _count(verdict, facts, row[first], notes)
-    return Ledger(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted))
+    return Ledger(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted), passed)
 
 
 def _verdicts(trace: Rows, notes: Notes) -> Ints:

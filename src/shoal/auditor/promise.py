@@ -62,6 +62,15 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """A share p of the people shown in an epoch is to be k-anonymous; z is never below ``least``."""
+
+    k: int
+    p: float
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
 class ZPromise:
     """The promise of z-anonymity."""
 
@@ -72,6 +81,12 @@ class ZPromise:
     lateness_ns: int
     max_gap_ns: int
     rotation_ns: int
+    k: int | None = None
+    """How many people must share every set of values released of a person in an epoch; None: not promised."""
+    aim: Aim | None = None
+    """What z follows the stream for; None where it is fixed."""
+    keeps_rows: bool = False
+    """Whether rows leave with their value blanked where it is private."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,7 +97,8 @@ class ZPromise:
 def read_z_promise(policy: Policy) -> ZPromise:
     """Read what ``method = "z-anonymity"`` promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
-    attributes = _attributes(rules, policy.folder)
+    aim = _aim(rules)
+    attributes = _attributes(rules if aim is None else {**rules, "z": aim.least}, policy.folder)
     shortest = min(attribute.window_ns for attribute in attributes)
     rotation = duration_ns(rules["rotation"], name="rotation") if "rotation" in rules else shortest
     if rotation <= 0:
@@ -95,7 +111,35 @@ def read_z_promise(policy: Policy) -> ZPromise:
         lateness_ns=duration_ns(rules.get("lateness", 0), name="lateness"),
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         rotation_ns=rotation,
+        k=_company(rules),
+        aim=aim,
+        keeps_rows=isinstance(rules.get("attribute"), str) and attributes[0].on_private == "blank",
     )
+
+
+def _company(rules: Mapping[str, Any]) -> int | None:
+    k = rules.get("k")
+    if "combine" not in rules and k is None:
+        return None
+    if rules.get("combine") != "k" or isinstance(k, bool) or not isinstance(k, int) or k < 2:
+        raise PolicyError('combine: must be "k", together with k, a whole number from 2')
+    return k
+
+
+def _aim(rules: Mapping[str, Any]) -> Aim | None:
+    target = rules.get("target")
+    if target is None:
+        return None
+    if not isinstance(target, Mapping) or "z" in rules or "combine" in rules:
+        raise PolicyError("target: must be a table with k and p, and goes without z and combine")
+    k, p, floor = target.get("k"), target.get("p"), target.get("floor", 1)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
+        raise PolicyError("target: k must be a whole number from 2")
+    if isinstance(floor, bool) or not isinstance(floor, int) or floor < 1:
+        raise PolicyError("target: floor must be a whole number from 1")
+    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p <= 1:
+        raise PolicyError("target: p must be a share above 0, up to 1")
+    return Aim(k, float(p), max(k, floor))
 
 
 def _name(section: Mapping[str, Any], key: str) -> str:

@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from shoal.auditor.aims import check_following, measure_aim
 from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.combined_sets import check_sets
 from shoal.auditor.counting import crowds, lone_links, pair_codes, surplus
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.exposure import describe_epochs
@@ -39,6 +41,8 @@ def audit_z(evidence: Evidence) -> AuditReport:
             check_other_columns(promise, evidence.release, evidence.truth, notes)
             counted = _check_against_truth(evidence, facts, promise, notes)
         _measure(facts, promise, counted, notes)
+        if promise.aim is not None:
+            measure_aim(facts, promise, promise.aim, notes)
     return notes.report(METHOD)
 
 
@@ -46,6 +50,8 @@ def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Check what the release shows by itself."""
     notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~facts.shown_readable)
     check_pseudonyms(facts, promise, notes)
+    if promise.k is not None:
+        check_sets(facts, promise, promise.k, notes)
     empty = np.logical_and.reduce([values.shown < 0 for values in facts.values.values()])
     if all(attribute.on_private != "blank" for attribute in promise.attributes):
         notes.violation(
@@ -84,6 +90,8 @@ def _check_with_ledger(facts: Facts, promise: ZPromise, ledger: Ledger, counted:
         notes.skip("Values were not followed row by row: trace and release do not have the same number of rows.")
         _check_bounds(facts, promise, counted, notes)
         return _check_membership(facts, promise, notes)
+    if promise.aim is not None:
+        check_following(facts, promise, ledger, notes)
     _check_unchanged(facts, ledger.link, notes)
     for attribute in promise.attributes:
         _check_exactly(facts, attribute, ledger, notes)
@@ -96,6 +104,8 @@ def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
         "records refused as late and the order of equal times are only in the trace."
     )
     notes.skip("Whether one person has two pseudonyms, or two share one, was checked only where a row is unique.")
+    if promise.aim is not None:
+        notes.skip("Which z was in force in which epoch, and whether people stand behind values for it: no trace.")
     notes.skip("Whether more was held back than needed, and whether every record was decided once: no trace.")
     notes.skip("How many people have no released row: no trace.")
     if any(attribute.climbs for attribute in promise.attributes):
@@ -126,17 +136,24 @@ def _check_exactly(facts: Facts, attribute: Attribute, ledger: Ledger, notes: No
     known = values.truth[rows]
     published = np.where(ledger.shown_at >= 0, _pick(values.shown, ledger.shown_at), -1)
     level = values.paths.level(known, published)
-    _check_labels((published >= 0) & (level < 0), attribute, facts, ledger, notes)
+    wrong = (published >= 0) & (level < 0)
+    if ledger.passed is not None:  # what z let pass may have been taken out later, to let no combination stand alone
+        wrong |= (published >= 0) & (level != ledger.passed[attribute.name])
+        level = ledger.passed[attribute.name]
+    _check_labels(wrong, attribute, facts, ledger, notes)
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
     # Nothing counts across a fresh start of the stream: labels of each start are labels of their own.
     label += ledger.start[owner] * (int(label.max(initial=0)) + 1)
     crowd = crowds(label, facts.person[rows][owner], facts.time[rows][owner], attribute.window_ns, ties_together=False)
     z = _z_to_hold(attribute, ledger, notes)
     final, enough = step == level[owner], crowd >= z[owner]
-    failed = ledger.shown_at[owner[final & ~enough]]
-    _note_below(_marked(failed, facts), attribute, notes)
+    is_out = published >= 0
+    failed = owner[final & ~enough]
+    _note_below(_marked(ledger.shown_at[failed[is_out[failed]]], facts), attribute, notes)
+    unfounded = len(failed) - int(is_out[failed].sum()) + int((level >= values.paths.length(known)).sum())
+    notes.violation("trace-level", "The trace says that z let a value pass that it did not.", count=unfounded)
     _check_held_back(np.unique(owner[~final & enough]), level, notes)
-    _note_smallest(crowd[final], attribute, notes)
+    _note_smallest(crowd[final & is_out[owner]], attribute, notes)
 
 
 def _pick(values: Ints, places: Ints) -> Ints:

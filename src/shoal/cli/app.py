@@ -14,6 +14,7 @@ from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
 from shoal.cli.ontology import ontology
+from shoal.cli.report import report
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
@@ -31,6 +32,7 @@ app.command(sanitize)
 app.command(doctor)
 app.command(tune)
 app.command(audit)
+app.command(report)
 app.command(ontology)
 app.command(demo)
 app.command(reproduce)

@@ -30,6 +30,7 @@ _ALL_ADULT: Final = 30_162
 _KVARP_ROWS: Final = 30_000
 _KM_PEOPLE: Final = 20_000
 _QUICK_PEOPLE: Final = 1_000
+_FEWEST_RUNS: Final = 3
 
 Tell = Callable[[int, int, str], None]
 
@@ -191,6 +192,52 @@ def km(
     return _finish(write_km_page(folder, city, plan, findings))
 
 
+@reproduce.command
+def z(
+    *,
+    out: Path = Path("reproduce-z"),
+    runs: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+) -> int:
+    """Figures 2 to 8 and C.10 of the z-anonymity paper: its model with bounds, beside simulations.
+
+    Examples:
+
+        shoal reproduce z
+
+        shoal reproduce z --runs 400 --seed 2
+
+        shoal reproduce z --quick --out try
+
+    Parameters
+    ----------
+    out
+        Folder for the page, pictures and tables.
+    runs
+        Streams drawn for each point; 100 by default, which takes some minutes. The paper has 10.
+    seed
+        For what is drawn.
+    quick
+        A few seconds with fewer runs and points, to see what comes out.
+    """
+    from shoal.figures.lines import require_matplotlib
+    from shoal.studies.z_page import write_z_page
+    from shoal.studies.z_study import QUICK, ZPlan, run_z_study
+
+    plan = QUICK if quick else ZPlan()
+    if runs is not None and runs < _FEWEST_RUNS:
+        raise PolicyError(f"runs: take at least {_FEWEST_RUNS}; with fewer there are no error bars worth drawing")
+    if seed < 0:
+        raise PolicyError("seed: must be at least 0")
+    require_matplotlib()
+    plan = replace(plan, runs=runs or plan.runs, seed=seed)
+    folder = _folder(out)
+    with _progress("z-model") as tell:
+        tables = run_z_study(plan, tell)
+    return _finish(write_z_page(folder, plan, tables))
+
+
 def _read_all(folder: Path, *readers: Callable[[Path], Stream]) -> list[Stream]:
     """What every reader finds, or all that is lacking at once."""
     streams, problems = [], []
@@ -231,12 +278,12 @@ def _finish(page: Path) -> int:
 
 
 @contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar on a terminal, a line now and then elsewhere."""
+def _progress(kernels: str = "fads") -> Iterator[Tell]:
+    """A bar on a terminal, a line now and then elsewhere; of all tuple methods the kernels are one."""
     from shoal.cli.showing import say_compiling
     from shoal.pipeline.compiling import must_compile
 
-    if must_compile("fads"):  # the kernels of all tuple methods are one
+    if must_compile(kernels):
         say_compiling()
     if not sys.stderr.isatty():
         yield _lines()

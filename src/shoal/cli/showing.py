@@ -16,6 +16,7 @@ from shoal.observe.observer import COMPILING, Observer
 from shoal.observe.set_counts import SetSummary
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
+_NOTHING: Final = 2**31 - 1
 
 
 class LineObserver(Observer):
@@ -158,6 +159,8 @@ def _metric_lines(summary: RunSummary) -> list[str]:
     found, unit = summary.metrics, summary.delay_unit
     if not found:
         return []
+    if "epochs_met" in found:
+        return [_target_line(found)]
     if "pending" in found:  # K_s is not known before the first round
         return _flexible_lines(found)
     lines = [
@@ -167,6 +170,20 @@ def _metric_lines(summary: RunSummary) -> list[str]:
         f"missing; {found['reused']:,} rows left by reuse",
     ]
     return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
+
+
+def _target_line(found: dict[str, Any]) -> str:
+    """How a z that follows the stream has fared."""
+    shown = sum(outcome["shown"] > 0 for outcome in found["outcomes"])
+    return (
+        f"target met in  {found['epochs_met']:>12,}  of {found['epochs']:,} epochs (of the last "
+        f"{len(found['outcomes']):,}, {shown:,} showed anybody); z is {z_words(found['z'])} now"
+    )
+
+
+def z_words(z: int) -> str:
+    """A z, or that nothing leaves."""
+    return f"{z:,}" if z < _NOTHING else "so high that nothing leaves"
 
 
 def _flexible_lines(found: dict[str, Any]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final
 
@@ -13,12 +14,18 @@ from shoal.errors import OutputError, RunError
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 _DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
+_LARGE: Final = 1e6
+"""Numbers below are written out."""
 _MOST_MARKED: Final = 20
 """Points; a longer line has no markers."""
 
 
 Record = Mapping[str, Any]
 Lines = dict[str, tuple[list[float], list[float]]]
+Bands = dict[str, tuple[list[float], list[float], list[float]]]
+"""Where, from and up to."""
+Bars = dict[str, tuple[list[float], list[float], list[float], list[float]]]
+"""Where, the value, from and up to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +42,21 @@ class Panel:
     is_log: bool = False
     """Whether y grows by factors."""
     as_bars: bool = False
+    bands: Bands = field(default_factory=dict)
+    """Shaded around lines, by their names."""
+    measured: Bars = field(default_factory=dict)
+    """Points with error bars beside lines, by their names."""
+    is_log_x: bool = False
+    y_range: tuple[float, float] | None = None
 
 
-def draw_panels(path: str | PathLike[str], panels: Sequence[Panel], *, title: str, names: Sequence[str]) -> None:
-    """Draw panels side by side, three in a row, as a PNG; `names` fixes the order and so the look of the lines."""
+def draw_panels(
+    path: str | PathLike[str], panels: Sequence[Panel], *, title: str, names: Sequence[str], measured: str = "measured"
+) -> None:
+    """Draw panels side by side, three in a row, as a PNG; `names` fixes the order and so the look of the lines.
+
+    `measured` says what points with error bars are.
+    """
     figure = make_figure(panels)
     for axis, panel in zip(figure.axes, panels, strict=False):
         _draw(axis, panel, names)
@@ -48,6 +66,9 @@ def draw_panels(path: str | PathLike[str], panels: Sequence[Panel], *, title: st
         label: line for axis in figure.axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
     shown = [name for name in names if name in handles]
+    if any(panel.measured for panel in panels):
+        handles[measured] = _grey_point()
+        shown.append(measured)
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
     if len(shown) > 1:
         figure.legend(
@@ -110,8 +131,9 @@ def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
             continue
         axis.plot(
             x, y, label=name, color=_COLOURS[look], linestyle=_DASHES[look], linewidth=1.5,
-            marker=_MARKERS[look] if len(x) <= _MOST_MARKED else None, markersize=4.5,
+            marker=_MARKERS[look] if len(x) <= _MOST_MARKED and not panel.measured else None, markersize=4.5,
         )  # fmt: skip
+    _draw_known(axis, panel, names)
     axis.set_title(panel.title, loc="left", fontsize=10.5)
     axis.set_xlabel(panel.x, fontsize=9.5)
     axis.set_ylabel(panel.y, fontsize=9.5)
@@ -119,13 +141,42 @@ def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
     axis.grid(axis="y", color="#dddddd", linewidth=0.8)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    if all(float(at).is_integer() for x, _ in panel.lines.values() for at in x):
+    if panel.is_log_x:
+        axis.set_xscale("log")
+    elif all(float(at).is_integer() for x, _ in panel.lines.values() for at in x):
         axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.xaxis.set_major_formatter(lambda at, _: f"{at:,g}")
+    is_power = panel.is_log_x  # a large number is written as one
+    axis.xaxis.set_major_formatter(
+        lambda at, _: f"$10^{{{math.log10(at):.3g}}}$" if is_power and at >= _LARGE else f"{at:,g}"
+    )
     _scale(axis, panel)
 
 
+def _draw_known(axis: Any, panel: Panel, names: Sequence[str]) -> None:
+    """How well the lines are known, and what was measured beside them."""
+    for name, (x, low, high) in panel.bands.items():
+        axis.fill_between(x, low, high, color=_COLOURS[names.index(name) % len(_COLOURS)], alpha=0.25, linewidth=0)
+    for name, (x, y, low, high) in panel.measured.items():
+        look = names.index(name) % len(_COLOURS)
+        below = [max(value - least, 0.0) for value, least in zip(y, low, strict=True)]
+        above = [max(most - value, 0.0) for value, most in zip(y, high, strict=True)]
+        axis.errorbar(
+            x, y, yerr=(below, above), color=_COLOURS[look], linestyle="none", marker=_MARKERS[look], markersize=4,
+            markerfacecolor="white", markeredgewidth=1, elinewidth=1, capsize=2,
+        )  # fmt: skip
+
+
+def _grey_point() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="#777777", linestyle="none", marker="o", markersize=4, markerfacecolor="white")
+
+
 def _scale(axis: Any, panel: Panel) -> None:
+    if panel.is_log and panel.y_range:
+        axis.set_yscale("log")
+        axis.set_ylim(panel.y_range)
+        return
     if panel.is_log:
         axis.set_yscale("symlog", linthresh=1) if any(0 in y for _, y in panel.lines.values()) else axis.set_yscale(
             "log"

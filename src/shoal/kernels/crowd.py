@@ -267,6 +267,27 @@ def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usab
 
 
 @kernel
+def count_values(pool, pairs, attrs, names, marks, persons, values, times, usable, window, first, sizes):
+    """Count the people behind events in time order from `first` on, as decide_values does; 0 for one that is unusable.
+
+    Returns the first event not counted.
+    """
+    for i in range(first, len(times)):
+        sizes[i] = 0
+        if not usable[i]:
+            continue
+        time = times[i]
+        if i + AHEAD < len(times):
+            foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
+        expire(pool, attrs, names, marks, time - window)
+        if not has_room(pool, marks, 1):
+            return i
+        attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
+        sizes[i] = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
+    return len(times)
+
+
+@kernel
 def decide_paths(pool, pairs, attrs, names, marks, persons, nodes, starts, times, z, window, first, levels):
     """Decide events in time order at the most specific node that passes z by the residual rule.
 

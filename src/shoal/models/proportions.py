@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final
 
 _STEPS: Final = 200
@@ -30,6 +31,20 @@ def at_least(found: int, samples: int, share: float) -> float:
     if found <= 0:
         return 1.0
     return _beta_share(found, samples - found + 1, share)
+
+
+@cache
+def students_t(freedom: int, confidence: float) -> float:
+    """How many standard errors around a mean hold the true one with this confidence, with n - 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> round(students_t(9, 0.95), 4), round(students_t(99, 0.999), 4)
+    (2.2622, 3.3915)
+    """
+    # P(|T| > t) is the beta share of freedom / (freedom + t²), which falls from 1 to 0 as t grows.
+    share = _solve(lambda x: _beta_share(freedom / 2, 0.5, x) - (1 - confidence))
+    return math.sqrt(freedom * (1 - share) / share)
 
 
 def _solve(rising: object) -> float:

@@ -7,7 +7,6 @@ others show exactly the same attributes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,9 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.errors import PolicyError
-from shoal.kernels.binomials import spread_out, tails, tails_of_logs
+from shoal.kernels.binomials import tails
 from shoal.models import z_classes, z_shown
+from shoal.models.z_lattice import enumerated, on_lattice
 from shoal.models.z_probability import Probability
+from shoal.models.z_simulate import check_size, simulated
+from shoal.models.z_tree import on_tree
 from shoal.schema import duration_ns
 
 if TYPE_CHECKING:
@@ -25,14 +27,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Method = Literal["lattice", "exact", "sample"]
+Method = Literal["lattice", "exact", "sample", "tree", "simulate"]
 _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
 _FEW: Final = 16
-_FIRST_CELLS: Final = 2048
-_MOST_CELLS: Final = 1 << 22
-_ROUNDING: Final = 1e-10
-"""More than all rounding of floating point numbers together; bounds are widened by it."""
 _FINEST: Final = 1e-9
 """Finer than this rounding hides how far the bounds are apart."""
 
@@ -199,6 +197,9 @@ class ZModel:
         samples: int = 100_000,
         seed: int = 0,
         confidence: float = 0.999,
+        theta1: float = 1.0,
+        theta2: float | None = None,
+        runs: int = 100,
     ) -> Probability:
         """The probability that a person is k-anonymous (equation 5), with bounds.
 
@@ -208,11 +209,20 @@ class ZModel:
             "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
             bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
             combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
-            at most 16 attributes can be published, else "sample".
+            at most 16 attributes can be published, else "sample". "tree" is the paper's own way: it sums over the
+            likelier combinations and tells their `coverage`; its value is that sum as it stands, not divided by the
+            coverage. "simulate" draws exposures, runs Algorithm 1 over them and counts; that is no formula, so it
+            may lie beside the other methods by what the formula neglects.
         width
             "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
         samples, seed, confidence
             "sample": combinations drawn for each class, and of what confidence the interval is for each.
+        theta1, theta2
+            "tree": attributes published by fewer than `theta1` people on average are taken as published by nobody;
+            combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
+            until 0.98 of them are covered, as the paper does.
+        runs, seed, confidence
+            "simulate": streams drawn; the interval is Student's, over their shares of k-anonymous people.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
@@ -221,14 +231,28 @@ class ZModel:
         if chosen == "exact" and _live(p) > _MOST_EXACT:
             raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; take another')
         if chosen == "lattice" and is_single:
-            return _on_lattice(p[0], self.users, k, width)
+            return on_lattice(p[0], self.users, k, width)
         if chosen == "exact":
-            return _enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+            return enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
+        if chosen == "tree" and is_single:
+            return on_tree(p[0], self.users, k, theta1, theta2)
+        if chosen in ("sample", "simulate") and not 0 < confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        if chosen == "simulate":
+            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=False)
         if chosen == "sample":
-            if _whole("samples", samples, 1) and not 0 < confidence < 1:
-                raise PolicyError("confidence: must be a number between 0 and 1")
+            samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
-        raise PolicyError('method: must be "exact" or "sample"' + (', or "lattice"' if is_single else ""))
+        others = ', "lattice" or "tree"' if is_single else ""
+        raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
+
+    def _simulated(self, z: int, k: int, *, runs: int, seed: int, confidence: float, among_shown: bool) -> Probability:
+        runs = _whole("runs", runs, 2)
+        check_size(self._sizes, self._rates, self._window)
+        return simulated(
+            self._sizes, self._rates, self._window, z, k,
+            runs=runs, seed=seed, confidence=confidence, among_shown=among_shown,
+        )  # fmt: skip
 
     def p_shown(self, z: int) -> float:
         """The probability that a person publishes anything within a window; the average over classes."""
@@ -245,6 +269,7 @@ class ZModel:
         samples: int = 100_000,
         seed: int = 0,
         confidence: float = 0.999,
+        runs: int = 100,
     ) -> Probability:
         """The probability that a person is k-anonymous of whom something is released, with bounds; what a target means.
 
@@ -254,9 +279,12 @@ class ZModel:
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
         is_single = len(self._sizes) == 1
+        if method in ("sample", "simulate") and not 0 < confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        if method == "simulate":
+            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=True)
         if method == "sample" or (method is None and not is_single and _live(p) > _FEW):
-            if _whole("samples", samples, 1) and not 0 < confidence < 1:
-                raise PolicyError("confidence: must be a number between 0 and 1")
+            samples = _whole("samples", samples, 1)
             return z_shown.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
         if not is_single:
             found = self.p_k_anonymous(z, k, method=method)
@@ -309,69 +337,3 @@ def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise PolicyError(f"{name}: must be a whole number of at least {least}")
     return int(value)
-
-
-def _enumerated(p: Floats, users: int, k: int) -> Probability:
-    """Every combination of attributes, with its probability."""
-    live = p[p > 0]
-    chances = np.ones(1)
-    for one in live:
-        chances = np.concatenate((chances * (1 - one), chances * one))
-    alike = np.empty(len(chances))
-    tails(float(k - 1), float(users - 1), chances, alike)
-    value = math.fsum((chances * alike).tolist()) if len(chances) <= 1 << 20 else float(chances @ alike)
-    return Probability(value, max(value - _ROUNDING, 0.0), min(value + _ROUNDING, 1.0), "exact")
-
-
-def _on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
-    """Refine the grid until the bounds are near enough."""
-    if not 0 < width <= 1:
-        raise PolicyError("width: must be a number above 0, up to 1")
-    inside = p[(p > 0) & (p < 1)]
-    chances = np.minimum(inside, 1 - inside)
-    away = np.abs(np.log(inside) - np.log1p(-inside))
-    start = float(np.log1p(-chances).sum())
-    order = np.argsort(chances, kind="stable")
-    lost = np.cumsum(chances[order])
-    dropped = int(np.searchsorted(lost, width / 20, side="right"))
-    slack = float(lost[dropped - 1]) if dropped else 0.0
-    kept = np.sort(order[dropped:])
-    chances, away = chances[kept], away[kept]
-    by_distance = np.argsort(away, kind="stable")
-    chances, away = chances[by_distance], away[by_distance]
-    span = _span(start, users, k, width / 20)
-    cells = _FIRST_CELLS
-    while True:
-        step = span / cells
-        lower, upper = (_sum(chances, rounded, start, step, cells, users, k)
-                        for rounded in (np.ceil(away / step), np.floor(away / step)))  # fmt: skip
-        low, high = max(lower[0] * (1 - slack) - _ROUNDING, 0.0), min(upper[1] + slack + _ROUNDING, 1.0)
-        if high - low <= width or cells >= _MOST_CELLS:
-            return Probability((low + high) / 2, low, high, "lattice")
-        cells *= 4
-
-
-def _span(start: float, users: int, k: int, least: float) -> float:
-    """How far below the likeliest combination ones are of any weight: below, hardly anybody else has the same."""
-    low, high = 0.0, 60.0 + math.log(users)
-    alike = np.empty(1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        tails_of_logs(float(k - 1), float(users - 1), start - middle, 0.0, alike)
-        low, high = (middle, high) if alike[0] > least else (low, middle)
-    return max(high, 1e-9)
-
-
-def _sum(
-    chances: Floats, steps: Floats, start: float, step: float, cells: int, users: int, k: int
-) -> tuple[float, float]:
-    """The sum over the cells, without and with what lies beyond the last one."""
-    mass = np.zeros(cells + 1)
-    mass[0] = 1.0
-    reached = spread_out(chances, np.minimum(steps, cells).astype(np.int64), mass)
-    alike = np.empty(cells + 1)
-    used = min(int(reached) + 1, cells + 1)
-    tails_of_logs(float(k - 1), float(users - 1), start, step, alike[:used])
-    tails_of_logs(float(k - 1), float(users - 1), start - cells * step, 0.0, alike[cells:])
-    inner = float(mass[: min(used, cells)] @ alike[: min(used, cells)])
-    return inner, inner + float(mass[cells] * alike[cells])

@@ -21,6 +21,10 @@ class Observer:
     def progress(self, summary: RunSummary) -> None:
         """Another batch is done."""
 
+    def z_set(self, moment: str, z: int) -> None:
+        """A z that follows the stream was set for the epoch that begins at a moment."""
+        _LOG.info("z = %d from %s on", z, moment)
+
     def deciding(self, what: str, size: int, blocks: int) -> None:
         """All is read; what is done about itemsets of which size, and how many blocks are left."""
 

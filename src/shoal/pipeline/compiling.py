@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from shoal.anonymizers.restoring import METHODS
 
+Z_MODEL: Final = "z-model"
 UNIQUENESS: Final = "uniqueness"
 TUNING: Final = "tuning"
 _COUNTING: Final = ("shoal.kernels.set_counting", "find_violations")
 _SET_KERNELS: Final = {
+    Z_MODEL: (("shoal.kernels.binomials", "tails_of_logs"),),
     "k^m": (_COUNTING, ("shoal.kernels.set_sampling", "find_violation")),
     "k^m-apriori": (_COUNTING,),
     UNIQUENESS: (("shoal.kernels.set_sampling", "draw_samples"),),

@@ -291,7 +291,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     rows = counts["pushed"]
     released = counts["released"] / rows
     refused = counts["dead"] / rows
-    advice = [method.ADVICE] if released < 0.01 else []
+    advice = [method.advice] if released < 0.01 else []
     advice += ["many rows are refused, find out why"] if refused > _MANY_REFUSED else []
     level: Level = "look" if advice else "good"
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
@@ -305,7 +305,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     metrics = getattr(anonymizer, "metrics", None)
     if isinstance(method, FlexibleSection):
         yield from flexible_outcome(anonymizer, method)
-    elif metrics and counts["released"]:
+    elif metrics and "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ()

@@ -207,6 +207,7 @@ class _Run:
             for decoded in decoder.batches(self.progress.position):
                 first = self.anonymizer.counts["pushed"]
                 self._hand_over(self.anonymizer.push_batch(decoded.batch), decoded, first)
+                self._tell_changes()
                 self.progress = replace(self.progress, position=decoded.position)
                 self.observer.progress(self._summary())
                 if self._is_checkpoint_due():
@@ -223,6 +224,11 @@ class _Run:
             self.dead = dead
             for letter, record in self._letters_of(release, decoded, first):
                 self.letters.write(letter, record)
+
+    def _tell_changes(self) -> None:
+        """Log every z that was set, where z follows the stream."""
+        for change in getattr(self.anonymizer, "take_changes", list)():
+            self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
 
     def _letters_of(
         self, release: Release, decoded: Decoded | None, first: int

@@ -32,6 +32,11 @@ class MethodSection(Section):
     IS_STREAM: ClassVar[bool] = True
     """Whether rows are decided as they come, so that a run can go on from a checkpoint."""
 
+    @property
+    def advice(self) -> str:
+        """What to change, or to know, when hardly anything may leave."""
+        return self.ADVICE
+
     @classmethod
     @abstractmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:

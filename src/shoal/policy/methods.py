@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from shoal.hierarchies import Hierarchy
+from shoal.models.z_target import KTarget
 from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.hierarchies import HierarchySection
@@ -19,6 +20,7 @@ from shoal.policy.tuples import TUPLE_SECTIONS
 
 OnPrivate = Literal["drop", "blank", "generalize"]
 Crowd = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Company = Annotated[int, Field(ge=2, le=2**31 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,29 @@ def _attribute_tables(value: object) -> object:
     return value
 
 
+class ZTargetSection(Section):
+    """What z follows the stream for."""
+
+    k: Company = Field(description="give how many people must share all that is released of a person in an epoch")
+    p: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="give the share of people shown that this is to hold for, such as 0.95"
+    )
+    floor: Crowd | None = None
+    start: Crowd | None = None
+
+    def made(self) -> KTarget:
+        """The target itself."""
+        return KTarget(k=self.k, p=self.p, floor=self.floor, start=self.start)
+
+    @classmethod
+    def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        least = [value for key in ("k", "floor") if isinstance(value := table.get(key), int)]
+        start = table.get("start")
+        if isinstance(start, int) and least and start < max(least):
+            return [(("start",), f"must be at least {max(least)}, as z is")]
+        return []
+
+
 class ZAnonymitySection(MethodSection):
     """z-anonymity: an attribute leaves when z people had it within the window."""
 
@@ -77,6 +102,9 @@ class ZAnonymitySection(MethodSection):
     lateness: AnyDuration = Duration("0s", 0)
     max_gap: PositiveDuration = Duration("24h", 86_400_000_000_000)
     rotation: PositiveDuration | None = None
+    target: ZTargetSection | None = None
+    combine: Literal["k"] | None = None
+    k: Company | None = None
 
     _is_table: bool = PrivateAttr(default=False)
 
@@ -99,6 +127,8 @@ class ZAnonymitySection(MethodSection):
 
     def _column(self, name: str, own: ZColumnSection) -> ZColumn:
         z, window = own.z or self.z, own.window or self.window
+        if z is None and self.target is not None:
+            z = self.target.made().least
         assert z is not None, "cross_check asks for z"
         assert window is not None, "cross_check asks for window"
         return ZColumn(name, z, window, own.on_private or self.on_private)
@@ -135,12 +165,18 @@ class ZAnonymitySection(MethodSection):
         return {**columns, **self._own_parameters(hierarchies)}
 
     def _own_parameters(self, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-        timing = {
+        timing: dict[str, Any] = {
             "lateness": self.lateness.given,
             "max_gap": self.max_gap.given,
             "rotation": self.rotation.given if self.rotation else None,
         }
+        if self.target is not None:
+            timing |= {"target": self.target.made()}
+        if self.combine is not None:
+            timing |= {"combine": self.combine, "k": self.k}
         tables = {name: column.settings(hierarchies.get(name)) for name, column in self.columns.items()}
+        if self.target is not None:
+            tables = {name: {key: own[key] for key in own if key != "z"} for name, own in tables.items()}
         if self.is_table:
             return {"attribute": tables, **timing}
         (name, settings), *_ = tables.items()
@@ -156,7 +192,19 @@ class ZAnonymitySection(MethodSection):
             problems += [((*place, key), text) for key, text in _column_problems(table, own, alone=alone)]
         if "hierarchy" in table and own_tables and all(_passes_over(table, own) for own in own_tables.values()):
             problems.append((("hierarchy",), _UNUSED))
+        problems += [((key,), text) for key, other, text in _COMBINED if key not in table and other in table]
+        if "target" in table:
+            problems += _target_problems(table, own_tables)
         return problems
+
+    def plain_fields(self) -> dict[str, Any]:
+        # A policy that asks for no combinations is the one it was before there were any: its checkpoints go on.
+        said = super().plain_fields()
+        return {name: value for name, value in said.items() if name not in ("combine", "k") or value is not None}
+
+    @property
+    def advice(self) -> str:
+        return _FOLLOWS if self.target is not None else self.ADVICE
 
     def warnings(self) -> list[str]:
         found = [
@@ -171,13 +219,20 @@ class ZAnonymitySection(MethodSection):
 
 
 _UNUSED: Final = 'is used only with on_private = "generalize"; set that, or leave the hierarchy out'
+_COMBINED: Final = (
+    ("k", "combine", "is missing; give how many people must share what is released of a person in an epoch"),
+    ("combine", "k", 'is missing; k goes with combine = "k", which holds rows back for an epoch'),
+)
 _LONG_ROTATION: Final = (
     "rotation is longer than the window: the model of z-anonymity no longer applies, and what a person does "
     "in several windows can be linked; choose a rotation that is at most the window"
 )
+_FOLLOWS: Final = (
+    "z follows the stream and lets nothing leave before it has seen a window and an epoch; a sample may be too short"
+)
 _KEEPING_LEVEL: Final = (None, "drop", "blank")  # a misspelt one is reported as such
 _NEEDED: Final = {
-    "z": "is missing; give the number of people that must share a value",
+    "z": "is missing; give the number of people that must share a value, or a target that z follows",
     "window": 'is missing; give how far back people count, such as "1h"',
 }
 
@@ -192,11 +247,25 @@ def _own_tables(table: Table) -> dict[str, Table]:
     return {name: own for name, own in attribute.items() if isinstance(own, Mapping)}
 
 
+def _target_problems(table: Table, own_tables: Mapping[str, Table]) -> Iterator[tuple[KeyPath, str]]:
+    """What does not go with a z that follows the stream."""
+    places: dict[KeyPath, Table] = {(): table} | {("attribute", name): own for name, own in own_tables.items()}
+    for place, holder in places.items():
+        if "z" in holder:
+            yield (*place, "z"), "does not go with a target, for which z follows the stream; leave one of them out"
+        if holder.get("on_private") == "generalize":
+            yield (*place, "on_private"), 'must be "drop" or "blank" with a target, which goes with values as they are'
+    if "combine" in table:
+        yield ("combine",), "promises what a target aims at; leave one of them out"
+    if isinstance(table.get("target"), Mapping):
+        yield from ((("target", *key), text) for key, text in ZTargetSection.cross_check(table["target"]))
+
+
 def _column_problems(table: Table, own: Table, *, alone: bool) -> Iterator[tuple[str, str]]:
     """What one attribute lacks; `own` wins over the method's table."""
     where = "" if alone else ", here or in [anonymize]"
     for key, text in _NEEDED.items():
-        if key not in own and key not in table:
+        if key not in own and key not in table and not (key == "z" and "target" in table):
             yield key, text + where
     on_private = _effective(table, own, "on_private")
     if on_private == "generalize" and "hierarchy" not in own and "hierarchy" not in table:

@@ -21,6 +21,8 @@ class Table:
     """Of the file, without its ending."""
     caption: str
     records: Sequence[Record]
+    digits: int | None = None
+    """Of numbers that are not whole; without it four places after the point."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -34,7 +36,7 @@ class Table:
 
     def lines(self) -> list[list[str]]:
         """Every record as text."""
-        return [[as_text(record[column]) for column in self.columns] for record in self.records]
+        return [[as_text(record[column], self.digits) for column in self.columns] for record in self.records]
 
     def write(self, folder: Path) -> None:
         """Write the CSV file."""
@@ -47,16 +49,20 @@ class Table:
             raise OutputError(f"{folder / self.file}: cannot be written ({error.strerror})") from None
 
 
-def as_text(value: object) -> str:
-    """A cell: four places after the point, nothing for nothing.
+def as_text(value: object, digits: int | None = None) -> str:
+    """A cell: four places after the point, or so many digits; nothing for nothing.
 
     >>> [as_text(value) for value in (0.61, 12, None, True, "FADS", 3.5e9)]
     ['0.6100', '12', '', 'yes', 'FADS', '3.5e+09']
+    >>> as_text(0.0000123456, 3)
+    '1.23e-05'
     """
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
+        if digits is not None:
+            return f"{value:.{digits}g}"
         return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.4g}"
     return str(value)

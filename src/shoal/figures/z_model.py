@@ -1,0 +1,184 @@
+"""Figures 2 to 8 and C.10 of the z-anonymity paper: the model, its bounds, and simulations with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Final
+
+from shoal.figures.lines import Bands, Bars, Lines, Panel, Record, draw_panels, make_figure, save, values_of
+
+Path = str | PathLike[str]
+Name = Callable[[Record], str]
+_SHARE: Final = "k-anonymous people"
+_RANGE: Final = (1e-7, 1.5)
+_LEAST, _TINY = 1e-5, 1e-12
+"""Of what is shown of 1 - p, and of what a logarithm is taken."""
+_FROM_ABOVE: Final = {
+    "model": "model", "lower": "upper", "upper": "lower", "simulated": "simulated", "low": "high", "high": "low",
+}  # fmt: skip
+
+
+def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 2: a panel a window."""
+    panels = []
+    for window in values_of(records, "window"):
+        chosen = [one for one in records if one["window"] == window and one["model"] > 0]
+        panel = _panel(f"Δt = {window:g}", "rank of the attribute", "publishes it", chosen, "rank", _by_z)
+        panel.measured.update(_above(panel.measured, _RANGE[0]))
+        panels.append(_logarithmic(panel))
+    draw_panels(path, panels, title=title, names=_names(records, _by_z), measured=measured)
+
+
+def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 3, and the same from above: how many people are not k-anonymous, where it falls and rises."""
+    panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _by_k, is_share=True)
+    others = [
+        {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _FROM_ABOVE.items()}}
+        for one in records
+        if one["method"] != "lattice"
+    ]
+    zoomed = _panel("k = 2: who is not", "z", "people who are not k-anonymous", others, "z", _by_k)
+    zoomed.measured.update(_above(zoomed.measured, _LEAST))
+    panels = [panel, _logarithmic(zoomed, (_LEAST, 1.2), is_log_x=False)]
+    draw_panels(path, panels, title=title, names=_names(records, _by_k), measured=measured)
+
+
+def draw_by_window(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 4."""
+    panel = _panel("z = 150", "Δt", _SHARE, records, "window", _by_k, is_share=True)
+    draw_panels(path, [panel], title=title, names=_names(records, _by_k), measured=measured)
+
+
+def draw_by_attributes(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 5: a and b."""
+    share = _panel("a: k = 2", "attributes A", _SHARE, records, "attributes", _by_z, is_share=True, is_log_x=True)
+    entropies = [
+        {**one, "model": one["entropy"], "lower": one["entropy"], "upper": one["entropy"], "simulated": None}
+        for one in records
+    ]
+    entropy = _panel("b: entropy", "attributes A", "nats a person", entropies, "attributes", _by_z, is_log_x=True)
+    draw_panels(path, [share, entropy], title=title, names=_names(records, _by_z), measured=measured)
+
+
+def draw_by_users(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 6: a and b."""
+    fixed = [one for one in records if not one["rule"].startswith("U")]
+    growing = [one for one in records if one["rule"].startswith("U")]
+    panels = [
+        _panel(says, "people U", _SHARE, chosen, "users", name, is_share=True, is_log_x=True)
+        for says, chosen, name in (
+            ("a: k = 2, z fixed", fixed, _by_rule),
+            (f"b: z = {growing[0]['rule']}", growing, _by_k),
+        )
+    ]
+    names = [*_names(fixed, _by_rule), *_names(growing, _by_k)]
+    draw_panels(path, panels, title=title, names=names, measured=measured)
+
+
+def draw_activity(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 7."""
+    x = "rates of class 2 over those of class 1"
+    panel = _panel("z = 50, k = 2", x, _SHARE, records, "ratio", _by_people, is_share=True, is_log_x=True)
+    draw_panels(path, [panel], title=title, names=_names(records, _by_people), measured=measured)
+
+
+def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
+    """Figure 8: a panel a reading of the rates."""
+    panels = []
+    for rule in values_of(records, "rule"):
+        chosen = [one for one in records if one["rule"] == rule]
+        says = "class separation 2η - 1"
+        panels.append(_panel(rule, says, _SHARE, chosen, "separation", _by_people, is_share=True))
+    draw_panels(path, panels, title=title, names=_names(records, _by_people), measured=measured)
+
+
+def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float, title: str) -> None:
+    """Figure C.10: every run a point, their mean and deviation, and the model."""
+    figure = make_figure([Panel("", "", "", {})])
+    (axis,) = figure.axes
+    mean = sum(shares) / len(shares)
+    deviation = (sum((one - mean) ** 2 for one in shares) / (len(shares) - 1)) ** 0.5
+    runs = range(1, len(shares) + 1)
+    axis.plot(runs, shares, ".", color="#777777", markersize=5, label="one run")
+    axis.axhline(mean, color="#0072B2", linewidth=1.5, label=f"mean of runs {mean:.3f}")
+    axis.axhline(exact, color="#D55E00", linewidth=1.5, linestyle="--", label=f"model, exact {exact:.4f}")
+    axis.axhline(tree, color="#009E73", linewidth=1.5, linestyle=":", label=f"model, tree {tree:.4f}")
+    axis.errorbar(
+        [len(shares) + max(2, len(shares) // 25)], [mean], yerr=[deviation], color="#CC0000", capsize=4, linewidth=1.5,
+        label=f"deviation of a run {deviation:.3f}",
+    )  # fmt: skip
+    axis.set_xlabel("run", fontsize=9.5)
+    axis.set_ylabel(_SHARE, fontsize=9.5)
+    axis.tick_params(labelsize=8.5)
+    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
+    axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9.5)
+    save(figure, path)
+
+
+def _by_k(record: Record) -> str:
+    return f"k = {record['k']}"
+
+
+def _by_z(record: Record) -> str:
+    return f"z = {record['z']}"
+
+
+def _by_rule(record: Record) -> str:
+    return f"z = {record['rule']}"
+
+
+def _by_people(record: Record) -> str:
+    return str(record["people"])
+
+
+def _names(records: Sequence[Record], name: Name) -> list[str]:
+    return list(dict.fromkeys(map(name, records)))
+
+
+def _panel(
+    title: str,
+    x: str,
+    y: str,
+    records: Sequence[Record],
+    key: str,
+    name: Name,
+    *,
+    is_share: bool = False,
+    is_log_x: bool = False,
+) -> Panel:
+    """Lines with bands, and points with error bars where something was simulated."""
+    lines: Lines = {}
+    bands: Bands = {}
+    bars: Bars = {}
+    for one in records:
+        _add(lines.setdefault(name(one), ([], [])), one[key], one["model"])
+        _add(bands.setdefault(name(one), ([], [], [])), one[key], one["lower"], one["upper"])
+        if one["simulated"] is not None:
+            _add(bars.setdefault(name(one), ([], [], [], [])), one[key], one["simulated"], one["low"], one["high"])
+    return Panel(title, x, y, lines, is_share, bands=bands, measured=bars, is_log_x=is_log_x)
+
+
+def _add(lists: Sequence[list[float]], *values: float) -> None:
+    for one, value in zip(lists, values, strict=True):
+        one.append(value)
+
+
+def _above(bars: Bars, least: float) -> Bars:
+    """Without points that a logarithmic axis cannot show."""
+    found: Bars = {}
+    for name, points in bars.items():
+        kept = [point for point in zip(*points, strict=True) if point[1] > least]
+        x, y, low, high = ([point[i] for point in kept] for i in range(4))
+        found[name] = (x, y, [max(value, least) for value in low], high)
+    return found
+
+
+def _logarithmic(panel: Panel, y_range: tuple[float, float] = _RANGE, *, is_log_x: bool = True) -> Panel:
+    return Panel(
+        panel.title, panel.x, panel.y, panel.lines, is_log=True, bands=panel.bands, measured=panel.measured,
+        is_log_x=is_log_x, y_range=y_range,
+    )  # fmt: skip
