@@ -95,9 +95,15 @@ def test_a_policy_in_place_of_names(scene, steady):
     assert {key: written["source"][key] for key in ("delimiter", "nulls", "types")} == {
         "delimiter": ",", "nulls": ["NA"], "types": {"user": "string"},
     }  # fmt: skip
+    assert ended.err == ""
+    scene.sections["anonymize"] |= {"rotation": "2h", "on_private": "generalize"}
+    scene.sections["anonymize"]["hierarchy"] = {"kind": "suffix", "separator": "."}
+    scene.write_policy()
     other = scene.write("in2.csv", encode("csv", steady))
     named = shoal("tune", other, "--policy", scene.policy, "--p", "0.9", "--json", "--quiet", "--out", "two")
     assert named.summary["z"] == ended.summary["z"]
+    assert "rotation: is not tried" in named.err
+    assert "hierarchy: is not tried" in named.err
 
 
 def test_a_stream_out_of_order_and_with_rests_gets_what_it_needs(scene, steady):

@@ -89,6 +89,8 @@ def tune(  # noqa: PLR0913 - options of a command
         source, target, person=person, time=time, attribute=attribute, windows=window or (), names=policy,
         tell=Teller(quiet=quiet), say_compiling=(lambda: None) if quiet else say_compiling,
     )  # fmt: skip
+    for warning in tuned.warnings:
+        print(f"shoal: warning: {warning}", file=sys.stderr)
     written = write_files(tuned, out)
     picture = _draw(tuned.tuning, out / PICTURE)
     if as_json:
