@@ -17,7 +17,7 @@ def tune(  # noqa: PLR0913 - options of a command
     person: str | None = None,
     time: str | None = None,
     attribute: str | None = None,
-    window: list[str] | None = None,
+    window: Annotated[list[str] | None, Parameter(negative="")] = None,
     policy: Path | None = None,
     holdout: float = 0.3,
     classes: int = 3,
