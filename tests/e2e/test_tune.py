@@ -86,25 +86,35 @@ def test_every_format_says_the_same(scene, steady):
 
 def test_a_policy_in_place_of_names(scene, steady):
     scene.write("in.csv", encode("csv", steady))
-    scene.sections["source"]["delimiter"] = ","
+    scene.sections["source"] |= {"delimiter": ",", "nulls": ["NA"], "types": {"user": "string"}}
     scene.write_policy()
     ended = shoal("tune", scene.policy, "--p", "0.9", "--json", "--quiet", "--out", "one")
     assert ended.code == 0, ended.err
     assert ended.summary["windows"][0]["window"] == "1h"
     written = tomllib.loads((scene.folder / "one" / "policy.toml").read_text())
-    assert written["source"]["delimiter"] == ","
+    assert {key: written["source"][key] for key in ("delimiter", "nulls", "types")} == {
+        "delimiter": ",", "nulls": ["NA"], "types": {"user": "string"},
+    }  # fmt: skip
+    assert ended.err == ""
+    scene.sections["anonymize"] |= {"rotation": "2h", "on_private": "generalize"}
+    scene.sections["anonymize"]["hierarchy"] = {"kind": "suffix", "separator": "."}
+    scene.write_policy()
     other = scene.write("in2.csv", encode("csv", steady))
     named = shoal("tune", other, "--policy", scene.policy, "--p", "0.9", "--json", "--quiet", "--out", "two")
     assert named.summary["z"] == ended.summary["z"]
+    assert "rotation: is not tried" in named.err
+    assert "hierarchy: is not tried" in named.err
 
 
-def test_a_stream_out_of_order_gets_its_lateness(scene, steady):
-    table = steady.take(pa.array([1, 0, *range(2, len(steady))]))
+def test_a_stream_out_of_order_and_with_rests_gets_what_it_needs(scene, steady):
+    rested = [second + (3 * 86_400 if second > 5 * 3600 else 0) for second in steady["ts"].to_pylist()]
+    table = steady.set_column(0, "ts", pa.array(rested)).take(pa.array([1, 0, *range(2, len(steady))]))
     path = scene.write("in.parquet", encode("parquet", table))
     ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h")
     assert "out of order" in ended.out.decode()
-    assert tomllib.loads((scene.folder / "tune-out" / "policy.toml").read_text())["anonymize"]["lateness"].endswith("s")
-    assert load_policy(scene.folder / "tune-out" / "policy.toml").anonymize.lateness.ns > 0
+    method = load_policy(scene.folder / "tune-out" / "policy.toml").anonymize
+    assert method.lateness.ns > 0
+    assert 3 * 86_400 * 10**9 < method.max_gap.ns < 4 * 86_400 * 10**9
 
 
 def test_a_target_that_is_not_reached(scene):
@@ -119,6 +129,21 @@ def test_a_target_that_is_not_reached(scene):
     assert (scene.folder / "tune-out" / "curve.csv").exists()
     found = shoal("tune", path, *NAMES, "--p", "0.99", "--window", "1h", "--json", "-q")
     assert (found.code, found.summary["reached"], found.summary["z"]) == (1, False, None)
+
+
+def test_a_z_that_does_not_hold_is_said(scene, steady, monkeypatch):
+    """In the later part everybody has values that they share with one other person at most."""
+    monkeypatch.setattr("shoal.cli.showing._SECONDS_BETWEEN_LINES", 0.0)
+    split = int(0.65 * len(steady))
+    pairs = [f"{site}-{row % 31 if row > split else ''}" for row, site in enumerate(steady["site"].to_pylist())]
+    path = scene.write("in.csv", encode("csv", steady.set_column(2, "site", pa.array(pairs))))
+    ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h", "--classes", "1")
+    assert ended.code == 1
+    text = ended.out.decode()
+    assert "does not hold: its bound promises" in text
+    assert "the bound is of the formula, not of the stream" in text
+    assert "not reached" in text
+    assert "shoal: window 1h: z = 2" in ended.err  # progress
 
 
 def test_too_short_is_said(scene):

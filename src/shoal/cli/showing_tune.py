@@ -121,6 +121,7 @@ def _denominators(window: WindowTuning, one: Candidate, target: Target) -> Any:
     )
     for name, *shares in rows:
         table.add_row(name, *map(_share, shares))
+    table.add_row("entropy of a person, nats", f"{said.entropy:.2f}", "", "")
     return table
 
 

@@ -17,7 +17,7 @@ def tune(  # noqa: PLR0913 - options of a command
     person: str | None = None,
     time: str | None = None,
     attribute: str | None = None,
-    window: list[str] | None = None,
+    window: Annotated[list[str] | None, Parameter(negative="")] = None,
     policy: Path | None = None,
     holdout: float = 0.3,
     classes: int = 3,
@@ -89,6 +89,8 @@ def tune(  # noqa: PLR0913 - options of a command
         source, target, person=person, time=time, attribute=attribute, windows=window or (), names=policy,
         tell=Teller(quiet=quiet), say_compiling=(lambda: None) if quiet else say_compiling,
     )  # fmt: skip
+    for warning in tuned.warnings:
+        print(f"shoal: warning: {warning}", file=sys.stderr)
     written = write_files(tuned, out)
     picture = _draw(tuned.tuning, out / PICTURE)
     if as_json:

@@ -8,7 +8,7 @@ themselves in, not an hour of the night when nobody is there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -95,8 +95,7 @@ def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Esti
         windows=len(starts), idle=idle, stationarity=steadiness, remarks=(), sizes=sizes,
         rates=-np.log1p(-exposed) / (window_ns / 1e9), codes=codes,
     )  # fmt: skip
-    object.__setattr__(found, "remarks", tuple(_remarks(found, events.unusable)))
-    return found
+    return replace(found, remarks=tuple(_remarks(found, events.unusable)))
 
 
 def _exposures(events: Events, window_ns: int) -> tuple[Ints, Ints, Ints]:

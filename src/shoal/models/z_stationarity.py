@@ -73,8 +73,6 @@ def _people_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
 def _interest_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
     """How far the shares of values are apart, less what two samples of the same shares would be."""
     before, after = float(earlier.sum()), float(later.sum())
-    if not before or not after:
-        return 0.0, False
     shares = (earlier + later) / (before + after)
     apart = float(np.abs(earlier / before - later / after).sum()) / 2
     spread = np.sqrt(shares * (1 - shares) * (1 / before + 1 / after))

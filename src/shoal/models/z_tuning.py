@@ -157,9 +157,9 @@ def likely_windows(events: Events, holdout: float) -> list[tuple[str, int]]:
     found = []
     for name, seconds in zip(_NAMES, _LADDER, strict=True):
         length = seconds * 10**9
-        epochs = events.times // length
-        count = len(np.unique(epochs))
-        pairs = len(np.unique(np.stack((epochs, events.persons)), axis=1).T) if len(events) < 10**6 else len(events)
+        epochs = np.unique(events.times // length, return_inverse=True)[1]
+        count = int(epochs[-1]) + 1 if len(epochs) else 0
+        pairs = len(np.unique(epochs * (int(events.persons.max(initial=0)) + 1) + events.persons))
         if count * (1 - holdout) >= _FEWEST_WINDOWS and pairs / max(count, 1) >= _FEWEST_ACTIVE:
             found.append((name, length))
     return found[-_MOST_WINDOWS:] or [("1h", 3600 * 10**9)]

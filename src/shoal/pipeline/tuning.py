@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,7 @@ class Tuned:
     columns: Columns
     events: Events
     tuning: Tuning
+    warnings: tuple[str, ...] = ()
 
 
 def tune_input(
@@ -70,9 +71,22 @@ def tune_input(
     events = _read(policy, columns)
     if compiling.must_compile(compiling.TUNING):
         say_compiling()
-    return Tuned(
-        policy, columns, events, tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
-    )
+    tuning = tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
+    return Tuned(policy, columns, events, tuning, tuple(_warnings(hints, tuning)))
+
+
+def _warnings(hints: Policy | None, tuning: Tuning) -> Iterator[str]:
+    """What the policy says that was not tried."""
+    if hints is None or not isinstance(hints.anonymize, ZAnonymitySection):
+        return
+    rotation = hints.anonymize.rotation
+    if rotation is not None and any(window.window_ns != rotation.ns for window in tuning.windows):
+        yield (
+            "[anonymize] rotation: is not tried; here pseudonyms change with every window, as the model has it, "
+            "and a longer rotation shows more of a person under one pseudonym"
+        )
+    if hints.hierarchies:
+        yield "[anonymize] hierarchy: is not tried; here values that do not pass are dropped"
 
 
 def _length(text: str) -> int:
