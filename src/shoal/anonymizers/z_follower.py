@@ -84,7 +84,7 @@ class Follower:
         self._peaks.clear()
         self._first_ns = self._epoch = _UNKNOWN
         self.outcomes: deque[EpochOutcome] = deque(maxlen=_OUTCOMES)
-        self._closed = self._met = 0
+        self._closed = self._shown = self._met = 0
 
     @property
     def z(self) -> int:
@@ -97,9 +97,9 @@ class Follower:
         return changes
 
     def metrics(self) -> dict[str, Any]:
-        """How it went in the epochs that are over; one in which nobody is shown is met too."""
-        outcomes = [asdict(outcome) for outcome in self.outcomes]
-        return {"z": self.z, "epochs": self._closed, "epochs_met": self._met, "outcomes": outcomes}
+        """How it went in the epochs that are over: how many, how many show anybody, in how many of these it was met."""
+        counted = {"epochs": self._closed, "epochs_shown": self._shown, "epochs_met": self._met}
+        return {"z": self.z, **counted, "outcomes": [asdict(outcome) for outcome in self.outcomes]}
 
     def enter(self, time_ns: int) -> int:
         """The z for an event at a time; where a new epoch begins, the one before is over."""
@@ -124,7 +124,8 @@ class Follower:
         self._peaks.clear()
         self.outcomes.append(outcome)
         self._closed += 1
-        self._met += outcome.is_met
+        self._shown += outcome.shown > 0
+        self._met += outcome.shown > 0 and outcome.is_met
 
     def _profile(self) -> EpochProfile:
         person, value, peak = self._peaks.pairs().T
@@ -145,13 +146,14 @@ class Follower:
     def dump(self) -> dict[str, Any]:
         """Everything, as arrays."""
         outcomes = np.array([astuple(outcome) for outcome in self.outcomes], dtype=np.int64).reshape(-1, 6)
-        marks = np.array([self._first_ns, self._epoch, self._closed, self._met], dtype=np.int64)
+        marks = np.array([self._first_ns, self._epoch, self._closed, self._shown, self._met], dtype=np.int64)
         mine = {"marks": marks, "peaks": self._peaks.pairs(), "outcomes": outcomes, **self._controller.dump()}
         return {f"follow.{name}": array for name, array in mine.items()}
 
     def load(self, arrays: dict[str, Any]) -> None:
         """Take over what dump returned."""
-        self._first_ns, self._epoch, self._closed, self._met = (int(mark) for mark in arrays["follow.marks"])
+        marks = (int(mark) for mark in arrays["follow.marks"])
+        self._first_ns, self._epoch, self._closed, self._shown, self._met = marks
         self._peaks.load(arrays["follow.peaks"].reshape(-1, 3))
         rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
         self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)

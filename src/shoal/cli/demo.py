@@ -104,7 +104,7 @@ def _verdict(report: Any, seconds: float) -> list[str]:
     if unique is not None:
         lines += [
             f"               {unique:.1%} of those shown in an hour have a released set no one else has:",
-            "               z hides rare sites, not rare combinations",
+            '               z hides rare sites, not rare combinations (combine = "k" in the policy hides them too)',
         ]
     return lines
 
@@ -115,6 +115,7 @@ def _places(out: Path, picture: str) -> list[str]:
         f"dead letters   {out / 'released.parquet.dead.jsonl'}",
         f"picture        {picture}",
         f"policy         {out / 'policy.toml'}   (shoal run it yourself)",
+        f"next           shoal report {out / 'released.parquet'} --policy {out / 'policy.toml'}",
     ]
 
 

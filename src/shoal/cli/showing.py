@@ -174,10 +174,9 @@ def _metric_lines(summary: RunSummary) -> list[str]:
 
 def _target_line(found: dict[str, Any]) -> str:
     """How a z that follows the stream has fared."""
-    shown = sum(outcome["shown"] > 0 for outcome in found["outcomes"])
     return (
-        f"target met in  {found['epochs_met']:>12,}  of {found['epochs']:,} epochs (of the last "
-        f"{len(found['outcomes']):,}, {shown:,} showed anybody); z is {z_words(found['z'])} now"
+        f"target met in  {found['epochs_met']:>12,}  of {found['epochs_shown']:,} epochs that show anybody "
+        f"({found['epochs']:,} are over); z is {z_words(found['z'])} now"
     )
 
 
