@@ -166,13 +166,29 @@ def test_without_matplotlib_there_are_numbers(scene, steady):
 
 
 ONE = [{"ts": 1, "user": CANARY, "site": CANARY}]
+ODD = [{"c1": 1, "c2": CANARY, "c3": CANARY}]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_usual_names_are_found_and_told(scene, steady, kind):
+    table = steady.rename_columns(["timestamp", "uid", "page"])
+    path = scene.write(f"in.{kind}", encode(kind, table))
+    ended = shoal("tune", path, "--p", "0.9", "--window", "1h", "--json", "--quiet")
+    assert ended.code == 0, ended.err
+    for role, name in (("person", "uid"), ("time", "timestamp"), ("attribute", "page")):
+        assert f"--{role}: not given, so the column '{name}'" in ended.err
+    named = shoal(
+        "tune", path, "--person", "uid", "--time", "timestamp", "--attribute", "page",
+        "--p", "0.9", "--window", "1h", "--json", "--quiet",
+    )  # fmt: skip
+    assert named.summary == ended.summary
 
 
 @pytest.mark.parametrize(
     ("rows", "args", "code", "words"),
     [
-        (ONE, (), 2, "--person: is missing"),
-        (ONE, ("--person", "user", "--time", "ts"), 2, "--attribute: is missing"),
+        (ODD, (), 2, "--person: is missing"),
+        (ODD, ("--person", "c1", "--time", "c2"), 2, "--attribute: is missing"),
         (ONE, ("--person", "user", "--time", "ts", "--attribute", "user"), 2, "three different"),
         (ONE, ("--person", "user", "--time", "ts", "--attribute", "page"), 1, "page"),
         (ONE, (*NAMES, "--window", "soon"), 2, "--window"),

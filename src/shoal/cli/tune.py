@@ -38,6 +38,8 @@ def tune(  # noqa: PLR0913 - options of a command
 
     Examples:
 
+        shoal tune visits.csv --k 2 --p 0.95     (columns of usual names, such as user, ts, site, are found)
+
         shoal tune visits.csv --person user --time ts --attribute site --k 2 --p 0.95
 
         shoal tune visits.parquet --person user --time ts --attribute site --window 1h --window 1d

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,25 +13,10 @@ from shoal.models.z_events import Events, read_events
 from shoal.models.z_tuning import Target, Tuning, likely_windows, tune
 from shoal.pipeline import compiling
 from shoal.pipeline.building import make_decoder, make_files
+from shoal.pipeline.tuning_columns import Columns, find_columns, plain_policy
 from shoal.policy import Policy, load_policy
-from shoal.policy.loading import parse_policy
 from shoal.policy.methods import ZAnonymitySection
 from shoal.schema import duration_ns
-
-_KINDS: Final = {
-    ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
-_COMPRESSED: Final = (".gz", ".zst")
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What says who, when and what."""
-
-    person: str
-    time: str
-    attribute: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +44,19 @@ def tune_input(
 ) -> Tuned:
     """Read a data file, or what a policy file names as its source, and choose z for it.
 
-    Names that are not given come from the policy, if there is one.
+    Names that are not given come from the policy, or are looked for by their usual names.
     """
     own = load_policy(source) if source.suffix == ".toml" else None
     hints = load_policy(names) if names is not None else own
-    columns = _columns(hints, person, time, attribute)
+    columns, guesses = find_columns(source, hints, person, time, attribute)
     lengths = [(text, _length(text)) for text in windows] or _own_window(hints, columns.attribute)
-    policy = own if own is not None else _plain_policy(source, columns)
+    policy = own if own is not None else plain_policy(source, columns)
     tell("reading")
     events = _read(policy, columns)
     if compiling.must_compile(compiling.TUNING):
         say_compiling()
     tuning = tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
-    return Tuned(policy, columns, events, tuning, tuple(_warnings(hints, tuning)))
+    return Tuned(policy, columns, events, tuning, (*guesses, *_warnings(hints, tuning)))
 
 
 def _warnings(hints: Policy | None, tuning: Tuning) -> Iterator[str]:
@@ -96,32 +80,6 @@ def _length(text: str) -> int:
     return length
 
 
-def _columns(hints: Policy | None, person: str | None, time: str | None, attribute: str | None) -> Columns:
-    found: dict[str, str | None] = {"person": person, "time": time, "attribute": attribute}
-    if hints is not None:
-        known: dict[str, str | None] = {"person": hints.stream.person, "time": hints.stream.time}
-        attributes = list(_z_section(hints).attribute) if isinstance(hints.anonymize, ZAnonymitySection) else []
-        if len(attributes) == 1:
-            known["attribute"] = attributes[0]
-        found = {name: given if given is not None else known.get(name) for name, given in found.items()}
-    missing = [
-        f"--{name}: is missing; name the column that says {what}"
-        for (name, given), what in zip(found.items(), ("who", "when", "what"), strict=True)
-        if not given
-    ]
-    if missing:
-        raise PolicyError(missing)
-    named = [str(name) for name in found.values()]
-    if len(set(named)) < len(named):
-        raise PolicyError("--person, --time, --attribute: must be three different columns")
-    return Columns(*named)
-
-
-def _z_section(policy: Policy) -> ZAnonymitySection:
-    assert isinstance(policy.anonymize, ZAnonymitySection)
-    return policy.anonymize
-
-
 def _own_window(hints: Policy | None, attribute: str) -> list[tuple[str, int]]:
     if hints is None or not isinstance(hints.anonymize, ZAnonymitySection):
         return []
@@ -131,26 +89,6 @@ def _own_window(hints: Policy | None, attribute: str) -> list[tuple[str, int]]:
 
 def _duration_text(given: str | float) -> str:
     return given if isinstance(given, str) else f"{given:g}s"
-
-
-def _plain_policy(source: Path, columns: Columns) -> Policy:
-    """The policy that reads a data file by its name."""
-    name = source.name.lower()
-    for ending in _COMPRESSED:
-        name = name.removesuffix(ending)
-    kind = _KINDS.get(Path(name).suffix)
-    if kind is None:
-        raise PolicyError(
-            f"{source}: its name does not tell its format; name a .csv, .jsonl, .parquet or .arrow file, or a policy "
-            "(.toml) whose [source] says what it is"
-        )
-    table: dict[str, Any] = {
-        "stream": {"person": columns.person, "time": columns.time},
-        "source": {"kind": kind, "path": str(source)},
-        "anonymize": {"method": "z-anonymity", "attribute": columns.attribute, "z": 2, "window": "1h"},
-        "sink": {"kind": "parquet", "path": "released-by-shoal-tune/"},
-    }
-    return parse_policy(table)
 
 
 def _read(policy: Policy, columns: Columns) -> Events:
