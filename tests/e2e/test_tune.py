@@ -121,7 +121,7 @@ def test_a_target_that_is_not_reached(scene):
     """Six values that most of 64 people expose: nearly as many combinations as people, at any z."""
     path = scene.write("in.csv", encode("csv", visits((1.0,) * 6, users=64, windows=12)))
     (scene.folder / "tune-out").mkdir()
-    scene.write("tune-out/policy.toml", "of an older run")
+    scene.write("tune-out/policy.toml", "# Written by shoal tune.\n# of an older run")
     ended = shoal("tune", path, *NAMES, "--p", "0.99", "--window", "1h")
     assert ended.code == 1
     assert "not reached" in ended.out.decode()
@@ -190,7 +190,12 @@ def test_usual_names_are_found_and_told(scene, steady, kind):
         (ODD, (), 2, "--person: is missing"),
         (ODD, ("--person", "c1", "--time", "c2"), 2, "--attribute: is missing"),
         (ONE, ("--person", "user", "--time", "ts", "--attribute", "user"), 2, "three different"),
-        (ONE, ("--person", "user", "--time", "ts", "--attribute", "page"), 1, "page"),
+        (
+            ONE,
+            ("--person", "user", "--time", "ts", "--attribute", "page"),
+            2,
+            "--attribute: the file has no column 'page'",
+        ),
         (ONE, (*NAMES, "--window", "soon"), 2, "--window"),
         (ONE, (*NAMES, "--window", "0"), 2, "--window"),
         (ONE, (*NAMES, "--k", "1"), 2, "k:"),
@@ -199,7 +204,8 @@ def test_usual_names_are_found_and_told(scene, steady, kind):
         (ONE, (*NAMES, "--classes", "0"), 2, "classes:"),
         (ONE, (*NAMES, "--policy", "none.toml"), 2, "none.toml"),
         (ONE, (*NAMES, "--window", "1h"), 1, "too short"),
-        ([{**ONE[0], "ts": CANARY}], NAMES, 1, "no row has a usable 'user', 'ts' and 'site'"),
+        ([{**ONE[0], "ts": CANARY}], NAMES, 1, "column 'ts': no row has a usable time"),
+        ([{**ONE[0], "site": None}], NAMES, 1, "column 'site': has no value in any row"),
     ],
     ids=lambda case: "-".join(map(str, case))[-24:] if isinstance(case, tuple) else "",
 )
@@ -246,3 +252,45 @@ def test_help_has_examples(scene):
     text = shoal("tune", "--help").out.decode()
     assert "shoal tune visits.csv --person user" in text
     assert "--holdout" in text
+
+
+class TestPolicies:
+    """What tuning does with a policy that somebody wrote."""
+
+    def test_it_is_never_overwritten(self, scene, steady):
+        path = scene.write("in.csv", encode("csv", steady))
+        mine = scene.write("policy.toml", "# my own, with what I know")
+        ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h", "--out", ".")
+        assert ended.code == 1
+        assert "was not written by shoal tune" in ended.err
+        assert mine.read_text() == "# my own, with what I know"
+        assert not (scene.folder / "curve.csv").exists()
+
+    def test_what_it_says_is_kept(self, scene, steady):
+        scene.write("in.csv", encode("csv", steady.append_column("land", pa.array(["x"] * len(steady)))))
+        scene.sections["stream"]["carry"] = ["land"]
+        scene.sections["anonymize"] |= {"on_private": "blank", "combine": "k", "k": 3, "lateness": "5s"}
+        scene.write_policy()
+        ended = shoal("tune", "policy.toml", "--p", "0.9", "--out", "tuned")
+        assert ended.code == 0, ended.err
+        assert "combine: is not tried" in ended.err
+        written = tomllib.loads((scene.folder / "tuned" / "policy.toml").read_text())
+        assert written["stream"]["carry"] == ["land"]
+        rules = written["anonymize"]
+        assert {name: rules[name] for name in ("on_private", "combine", "k", "lateness")} == {
+            "on_private": "blank", "combine": "k", "k": 3, "lateness": "5s",
+        }  # fmt: skip
+        again = shoal("tune", "policy.toml", "--p", "0.9", "--out", "tuned")  # its own it may write anew
+        assert again.code == 0
+        load_policy(scene.folder / "tuned" / "policy.toml")
+
+
+def test_rows_that_are_left_out_are_told(scene, steady):
+    rows = steady.to_pylist()
+    for row in rows[::10]:
+        row["user"] = None
+    path = scene.write("in.csv", encode("csv", rows))
+    ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h")
+    left_out = len(rows[::10])
+    assert f"{left_out:,} of {len(rows):,} rows are left out" in ended.out.decode()
+    assert tuned(path, *NAMES, "--p", "0.9")["unusable_rows"] == left_out

@@ -46,6 +46,8 @@ def print_tuned(tuned: Tuned, written: Sequence[Path]) -> None:
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
     tuning, target = tuned.tuning, tuned.tuning.target
     console.print(f"{len(tuned.events):,} events of {tuned.events.people:,} people", markup=False)
+    if tuned.events.unusable:
+        console.print(f"  {_unusable(tuned)}", markup=False)
     for window in tuning.windows:
         for line in _estimate_lines(window):
             console.print(line, markup=False, soft_wrap=True)
@@ -58,6 +60,14 @@ def print_tuned(tuned: Tuned, written: Sequence[Path]) -> None:
         console.print(_denominators(window, candidate, target))
     for line in [*_verdict(tuned), *(f"written        {path}" for path in written)]:
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _unusable(tuned: Tuned) -> str:
+    events, columns = tuned.events, tuned.columns
+    return (
+        f"{events.unusable:,} of {len(events) + events.unusable:,} rows are left out: they have no usable "
+        f"{columns.person!r}, {columns.time!r} or {columns.attribute!r}"
+    )
 
 
 def _estimate_lines(window: WindowTuning) -> Iterator[str]:
@@ -186,6 +196,7 @@ def to_json(tuned: Tuned, written: Sequence[Path]) -> str:
         "origin": best[1].origin if best else None,
         "target": asdict(tuning.target),
         "events": len(tuned.events),
+        "unusable_rows": tuned.events.unusable,
         "people": tuned.events.people,
         "windows": [_window(one) for one in tuning.windows],
         "too_short": list(tuning.too_short),

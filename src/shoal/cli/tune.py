@@ -29,9 +29,10 @@ def tune(  # noqa: PLR0913 - options of a command
     """Choose z (and the window) so that a share of the people shown are k-anonymous, and check the choice.
 
     z-anonymity hides rare values, not rare combinations. A model of people and rates is estimated from the earlier part
-    of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. Then
-    the later part, which was not used, is replayed, and people are counted. A z is proposed only if the target held
-    there.
+    of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. So is
+    the smallest by which people reached it when the earlier part is replayed. Then the later part, which was not used,
+    is replayed with these, and people are counted. A z is proposed only if the target held there; the table says where
+    it comes from.
 
     Exit code 0 when a z held on the unused part, 1 when none did or the input cannot be read, 2 when an option is
     wrong. Writes curve.csv, curve.png (with matplotlib) and, when a z held, policy.toml.
@@ -84,9 +85,10 @@ def tune(  # noqa: PLR0913 - options of a command
     from shoal.cli.showing_tune import Teller, print_tuned, to_json
     from shoal.models.z_tuning import Target
     from shoal.pipeline.tuning import tune_input
-    from shoal.pipeline.tuning_files import PICTURE, write_files
+    from shoal.pipeline.tuning_files import PICTURE, require_room, write_files
 
     target = Target(k, p, holdout, classes, release)
+    require_room(out)
     tuned = tune_input(
         source, target, person=person, time=time, attribute=attribute, windows=window or (), names=policy,
         tell=Teller(quiet=quiet), say_compiling=(lambda: None) if quiet else say_compiling,

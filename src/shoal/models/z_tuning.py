@@ -47,8 +47,8 @@ class Target:
         problems = []
         if not 2 <= self.k <= 10**6:
             problems.append("k: must be a whole number of at least 2")
-        if not 0 < self.p < 1:
-            problems.append("p: must be a number between 0 and 1")
+        if not 0 < self.p <= 1:
+            problems.append("p: must be a share above 0, up to 1")
         if not 0.05 <= self.holdout <= 0.9:
             problems.append("holdout: must be a number from 0.05 to 0.9")
         if not 0 <= self.least_released < 1:

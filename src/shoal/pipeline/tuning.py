@@ -28,6 +28,14 @@ class Tuned:
     events: Events
     tuning: Tuning
     warnings: tuple[str, ...] = ()
+    hints: Policy | None = None
+    """The policy that names were taken from."""
+
+    @property
+    def z_rules(self) -> ZAnonymitySection | None:
+        """What that policy says of z-anonymity, where it is of that."""
+        rules = self.hints.anonymize if self.hints is not None else None
+        return rules if isinstance(rules, ZAnonymitySection) else None
 
 
 def tune_input(
@@ -56,7 +64,7 @@ def tune_input(
     if compiling.must_compile(compiling.TUNING):
         say_compiling()
     tuning = tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
-    return Tuned(policy, columns, events, tuning, (*guesses, *_warnings(hints, tuning)))
+    return Tuned(policy, columns, events, tuning, (*guesses, *_warnings(hints, tuning)), hints)
 
 
 def _warnings(hints: Policy | None, tuning: Tuning) -> Iterator[str]:
@@ -71,6 +79,10 @@ def _warnings(hints: Policy | None, tuning: Tuning) -> Iterator[str]:
         )
     if hints.hierarchies:
         yield "[anonymize] hierarchy: is not tried; here values that do not pass are dropped"
+    if hints.anonymize.target is not None:
+        yield "[anonymize] target: is left out; what is found is a fixed z (a target may take it as its start)"
+    if hints.anonymize.combine is not None:
+        yield "[anonymize] combine: is not tried; what is counted here is what z alone would release"
 
 
 def _length(text: str) -> int:
@@ -101,12 +113,13 @@ def _read(policy: Policy, columns: Columns) -> Events:
             types = types or decoder.types
     if not batches:
         raise InputError("the input holds no rows; nothing can be estimated")
-    events = read_events(
-        pa.Table.from_batches(batches), person=columns.person, time=columns.time, attribute=columns.attribute
-    )
+    table = pa.Table.from_batches(batches)
+    events = read_events(table, person=columns.person, time=columns.time, attribute=columns.attribute)
     if not len(events):
+        empty = [name for name in (columns.person, columns.attribute) if table[name].null_count == len(table)]
         raise InputError(
-            f"no row has a usable {columns.person!r}, {columns.time!r} and {columns.attribute!r}; "
-            "name other columns, or look at them with: shoal doctor"
-        )
+            f"column {empty[0]!r}: has no value in any row; name another" if empty else
+            f"column {columns.time!r}: no row has a usable time beside a person and a value; give timestamps, seconds "
+            "or ISO 8601 text, or name another column"
+        )  # fmt: skip
     return events

@@ -45,10 +45,33 @@ def find_columns(
         if isinstance(hints.anonymize, ZAnonymitySection) and len(hints.anonymize.attribute) == 1:
             known["attribute"] = next(iter(hints.anonymize.attribute))
         found = {name: given if given is not None else known.get(name) for name, given in found.items()}
+    if hints is None:
+        _require(source, found)
     guessed = {} if hints is not None else _guessed(source, found)
     return _checked({**found, **guessed}), [
         f"--{role}: not given, so the column {name!r} is taken for {_ROLES[role]}" for role, name in guessed.items()
     ]
+
+
+def _require(source: Path, found: dict[str, str | None]) -> None:
+    """Refuse names that the file does not have; that it cannot be read at all is told when it is read."""
+    missing = [
+        f"--{role}: the file has no column {name!r}; name another, or say how it is read in a policy (.toml)"
+        for role, name in found.items()
+        if name is not None and source.is_file() and _lacks(source, name)
+    ]
+    if missing:
+        raise PolicyError(missing)
+
+
+def _lacks(source: Path, name: str) -> bool:
+    policy = plain_policy(source, Columns("a person", "a time", name))
+    try:
+        with make_decoder(policy, make_files(policy)[0], (name,)) as decoder:
+            decoder.schema  # noqa: B018 - asking reads the header
+    except InputError as error:
+        return repr(name) in str(error)
+    return False
 
 
 def _guessed(source: Path, found: dict[str, str | None]) -> dict[str, str]:

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.errors import OutputError
-from shoal.models.z_events import Events
 from shoal.models.z_tuning import Candidate, WindowTuning
 from shoal.pipeline.tuning import Tuned
 
+_MARK: Final = "# Written by shoal tune."
 CURVE: Final = "curve.csv"
 POLICY: Final = "policy.toml"
 PICTURE: Final = "curve.png"
@@ -25,8 +25,23 @@ _DAY: Final = 86_400 * 10**9
 _KEPT: Final = ("compression", "delimiter", "header", "nulls", "max_record_bytes", "types")
 
 
+def require_room(folder: Path) -> None:
+    """Refuse a folder with a policy that was not written by a tuning: it must not be lost."""
+    policy = folder / POLICY
+    if policy.exists() and not _is_ours(policy):
+        raise OutputError(f"{policy}: is there and was not written by shoal tune; choose another folder with --out")
+
+
+def _is_ours(policy: Path) -> bool:
+    try:
+        return policy.read_text(encoding="utf-8").startswith(_MARK)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def write_files(tuned: Tuned, folder: Path) -> list[Path]:
-    """Write the curve, and a policy where a z was found; an older policy does not stay."""
+    """Write the curve, and a policy where a z was found; the policy of an older tuning does not stay."""
+    require_room(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / CURVE]
@@ -65,22 +80,47 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
     """A policy that runs z-anonymity with what was found, over the same input."""
     target = tuned.tuning.target
     lines = [
+        _MARK,
         f"# z = {candidate.z} and window {window.window}: over people with a released row, the share who are "
         f"{target.k}-anonymous",
         f"# reached {target.p:g} in the {candidate.later.epochs} windows that were not used for choosing it: "
         f"{candidate.weakest:.4f} or more for every z from {candidate.z} to {candidate.z * 11 // 10}.",
         "# That is a measurement, not a guarantee for other data.",
         "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
+        *_carried(tuned),
         "", "[source]", *_source(tuned, folder),
         "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {_toml(tuned.columns.attribute)}",
-        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_clock(tuned.events),
+        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_kept_rules(tuned), *_clock(tuned),
         "", "[sink]", 'kind = "parquet"', 'path = "released.parquet"', "", "[trace]", 'path = "trace.parquet"',
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _clock(events: Events) -> Iterator[str]:
-    """What the stream needs that is not in order of time, or rests for more than a day."""
+def _carried(tuned: Tuned) -> Iterator[str]:
+    if tuned.hints is not None and tuned.hints.stream.carry:
+        yield f"carry = {_toml(tuned.hints.stream.carry)}"
+
+
+def _kept_rules(tuned: Tuned) -> Iterator[str]:
+    """What the policy that was given says besides z and the window, as far as it goes with what was tried."""
+    rules = tuned.z_rules
+    if rules is None:
+        return
+    if rules.on_private == "blank":
+        yield 'on_private = "blank"'
+    if rules.combine is not None:
+        yield f'combine = "{rules.combine}"'
+        yield f"k = {rules.k}"
+    for name in ("lateness", "max_gap"):
+        if name in rules.model_fields_set:
+            yield f"{name} = {_toml(getattr(rules, name).given)}"
+
+
+def _clock(tuned: Tuned) -> Iterator[str]:
+    """What a stream needs that is not in order of time, or rests for more than a day; a policy knows that itself."""
+    if tuned.z_rules is not None:
+        return
+    events = tuned.events
     if events.late_ns:
         yield f'lateness = "{math.ceil(events.late_ns / 1e9)}s"  # rows came up to so far out of order'
     gap = int(np.diff(events.times).max(initial=0))
