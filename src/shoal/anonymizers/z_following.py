@@ -67,7 +67,7 @@ class ZFollowing(ZSingles):
             return plain
         aim = (
             f"z follows the stream, never below {target.least}, so that at least {target.p:g} of the people shown in "
-            f"an epoch share all that is released of them with {target.k - 1} others: that is aimed at, not promised"
+            f"an epoch are {target.k}-anonymous by all that is released of them: that is aimed at, not promised"
         )
         return replace(plain, statement=f"{plain.statement}; {aim}")
 

@@ -25,6 +25,7 @@ class LineObserver(Observer):
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._last = time.monotonic()
+        self._z: int | None = None
 
     def compiling(self) -> None:
         if not self._quiet:
@@ -41,6 +42,11 @@ class LineObserver(Observer):
         if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             print(f"shoal: {describe_deciding(what, size, blocks)}", file=sys.stderr)
+
+    def z_set(self, moment: str, z: int) -> None:
+        if not self._quiet and z != self._z:
+            self._z = z
+            print(f"shoal: from {moment} on z is {z_words(z)}", file=sys.stderr)
 
     def resumed(self, rows: int) -> None:
         if not self._quiet:
@@ -62,6 +68,9 @@ class LiveObserver(LineObserver):
 
     def progress(self, summary: RunSummary) -> None:
         self._status.update(describe(summary))
+
+    def z_set(self, moment: str, z: int) -> None:
+        """Too many for a terminal: the summary tells how it went."""
 
     def deciding(self, what: str, size: int, blocks: int) -> None:
         self._status.update(describe_deciding(what, size, blocks))

@@ -102,7 +102,7 @@ def _draw_counted(
 def _mark(axis: Any, window: WindowTuning) -> None:
     best = window.best
     if best is not None:
-        axis.axvline(best.z, color=_INK, linewidth=1, linestyle="--", label="proposed z")
+        axis.axvline(best.z, color=_INK, linewidth=1, linestyle="--", label="smallest z that held")
 
 
 def _percent(axis: Any) -> None:
