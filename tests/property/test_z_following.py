@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.auditor import audit
 from shoal.errors import PolicyError
+from shoal.models.z_target import NOTHING
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.released_sets import released_sets, shown_and_anonymous
@@ -87,6 +88,29 @@ def test_every_z_is_told_once_when_its_epoch_begins():
     assert [change.z for change in told[:-1]] == [one.z for one in ours.outcomes]
     assert told[-1].z == ours.z
     assert ours.take_changes() == []
+
+
+@pytest.mark.parametrize("before", [5, 1], ids=["after a while", "after the first epoch"])
+@pytest.mark.compiled
+def test_after_a_long_silence_a_whole_epoch_must_be_seen_again(before):
+    ours = make(max_gap="10h")
+    back = 40 * WINDOW - 1  # 26 epochs or more later, a moment before an epoch ends
+    crowded = [(back, f"v{who}", "s1") for who in range(60)]
+    ours.push_batch(table(crowd(before, people=60) + crowded))
+    ours.take_changes()
+    again = [(back + 1 + time, user, site) for time, user, site in crowd(3, people=60)]
+    ours.push_batch(table(again))
+    found = [change.z for change in ours.take_changes()]
+    assert found[0] == NOTHING
+    assert found[1] < NOTHING
+
+
+@pytest.mark.filterwarnings("error")
+def test_epochs_of_nulls_alone_let_nothing_leave():
+    ours = make(start=2)
+    for time in range(0, 6 * WINDOW, WINDOW // 2):
+        assert ours.push({"ts": time, "user": f"u{time}", "site": None}) == []
+    assert ours.z == NOTHING
 
 
 @tries(15)

@@ -109,6 +109,9 @@ class Follower:
                 self._first_ns = time_ns
             else:
                 self._close()
+                if epoch - self._epoch > self._controller.patience:  # so long a silence is a beginning
+                    self._controller.forget()
+                    self._first_ns = time_ns
             self._epoch = epoch
             self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
         return self._controller.z
