@@ -105,6 +105,15 @@ def test_after_a_long_silence_a_whole_epoch_must_be_seen_again(before):
     assert found[1] < NOTHING
 
 
+def test_blanked_rows_show_people_at_a_z_that_nothing_reaches_too():
+    ours = make(k=3, on_private="blank")
+    for time, user in enumerate(["a", "b", "a"]):
+        assert ours.push({"ts": time, "user": user, "site": "s1"})[0]["site"] is None
+    ours.push({"ts": WINDOW, "user": "a", "site": "s1"})
+    [outcome] = ours.outcomes
+    assert (outcome.shown, outcome.anonymous, outcome.is_met) == (2, 0, False)
+
+
 @pytest.mark.filterwarnings("error")
 def test_epochs_of_nulls_alone_let_nothing_leave():
     ours = make(start=2)
