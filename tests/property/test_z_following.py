@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -43,6 +46,10 @@ def crowd(windows, *, people, sites=6, visits=3, seed=1):
 def table(events):
     times, users, sites = zip(*events, strict=True)
     return pa.table({"ts": pa.array(times), "user": users, "site": sites})
+
+
+def pseudonym(user, epoch):
+    return sha256(f"{user} {epoch}".encode()).hexdigest()[:32]
 
 
 def decided_with(events, outcomes, rotation):
@@ -154,14 +161,36 @@ def test_the_auditor_agrees_and_finds_a_z_that_was_moved():
     low = [{**entry, "z": 1} for entry in moved]
     found = audit(release.rows, table(events), pa.Table.from_pylist(low), policy)
     assert "z-lowered" in {one.code for one in found.violations}
+    assert "z-too-early" in {one.code for one in found.violations}
     assert any("Which z" in text for text in audit(release.rows, table(events), policy=policy).not_checked)
+
+
+@pytest.mark.parametrize(("rotation", "start"), [(60, None), (25, None), (90, 9)])
+@pytest.mark.compiled
+def test_the_auditor_finds_a_z_that_fell_before_enough_was_seen(rotation, start):
+    events, ours = crowd(10, people=70), make(rotation=rotation, start=start)
+    ours.push_batch(table(events))
+    first = {"start": start} if start else {}
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "rotation": rotation}
+    policy = {"stream": {"person": "user", "time": "ts"}, "anonymize": rules | {"target": {"k": 2, "p": 0.7} | first}}
+    seen = [one.epoch for one in ours.outcomes if one.epoch > 0 and (one.epoch + 1) * rotation >= WINDOW]
+    for epoch in range(seen[0] + 2):
+        z = {one.epoch: one.z for one in ours.outcomes} | {epoch: 5}
+        left = decided_with(events, [SimpleNamespace(epoch=at, z=z[at]) for at in z], rotation)
+        kept = sorted(left)
+        trace = [{"row": row, "verdict": "released" if left[row] else "suppressed", "z": z[events[row][0] // rotation]}
+                 for row in kept]  # fmt: skip
+        shown = [events[row] for row in kept if left[row]]
+        release = table([(time, pseudonym(user, time // rotation), site) for time, user, site in shown])
+        found = audit(release, table(events[: len(kept)]), pa.Table.from_pylist(trace), policy)
+        assert {one.code for one in found.violations} == ({"z-too-early"} if epoch <= seen[0] else set())
 
 
 @pytest.mark.compiled
 def test_the_auditor_counts_windows_in_which_the_aim_was_missed():
     events, ours = crowd(6, people=70), make(p=0.99, start=2)
     release = ours.push_batch(table(events))
-    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": {"k": 2, "p": 0.99}}
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": {"k": 2, "p": 0.99, "start": 2}}
     report = audit(
         release.rows, table(events), release.trace, {"stream": {"person": "user", "time": "ts"}, "anonymize": rules}
     )
