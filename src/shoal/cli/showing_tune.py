@@ -160,7 +160,7 @@ def _window_verdict(window: WindowTuning, target: Target) -> Iterator[str]:
     elif not by_model.is_enough:
         yield (
             f"window {window.window}: too short to check z = {by_model.z:,}: {by_model.later.with_shown} windows that "
-            f"show anybody and {by_model.later.shown:,} people shown in them, {FEWEST_EPOCHS} and {FEWEST_SHOWN} are needed"
+            f"show anybody and {by_model.later.shown:,} people in them, {FEWEST_EPOCHS} and {FEWEST_SHOWN} are needed"
         )
     elif not by_model.held:
         yield (
