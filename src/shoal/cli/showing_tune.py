@@ -144,7 +144,7 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     yield (
         f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
         f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every "
-        f"z up to {reach_of(one.z):,}"
+        f"z up to {reach_of(one.z):,}; {one.later.held} of the {one.later.with_shown} windows reach it by themselves"
     )
     if tuned.events.late_ns:
         yield (
