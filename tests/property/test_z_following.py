@@ -186,6 +186,27 @@ def test_the_auditor_finds_a_z_that_fell_before_enough_was_seen(rotation, start)
         assert {one.code for one in found.violations} == ({"z-too-early"} if epoch <= seen[0] else set())
 
 
+@pytest.mark.parametrize(("start", "codes"), [(None, {"z-too-early"}), (3, {"z-too-early"}), (2, set())])
+def test_two_people_are_no_start(start, codes):
+    events = [(0, "a", "x"), (1, "b", "x")]
+    trace = [{"row": 0, "verdict": "suppressed", "z": 2}, {"row": 1, "verdict": "released", "z": 2}]
+    target = {"k": 2, "p": 0.7} | ({"start": start} if start else {})
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": target}
+    policy = {"stream": {"person": "user", "time": "ts"}, "anonymize": rules}
+    found = audit(table([(1, pseudonym("b", 0), "x")]), table(events), pa.Table.from_pylist(trace), policy)
+    assert {one.code for one in found.violations} == codes
+
+
+@pytest.mark.parametrize("start", [1, True, "5"])
+def test_the_auditor_knows_what_a_start_may_be(start):
+    rules = {"method": "z-anonymity", "attribute": "site", "window": 1, "target": {"k": 2, "p": 0.7, "start": start}}
+    with pytest.raises(PolicyError, match="start"):
+        audit(
+            table([(0, pseudonym("b", 0), "x")]),
+            policy={"stream": {"person": "user", "time": "ts"}, "anonymize": rules},
+        )
+
+
 @pytest.mark.compiled
 def test_the_auditor_counts_windows_in_which_the_aim_was_missed():
     events, ours = crowd(6, people=70), make(p=0.99, start=2)
