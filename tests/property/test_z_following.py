@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.auditor import audit
 from shoal.errors import PolicyError
+from shoal.models.z_target import NOTHING
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.released_sets import released_sets, shown_and_anonymous
@@ -42,6 +46,10 @@ def crowd(windows, *, people, sites=6, visits=3, seed=1):
 def table(events):
     times, users, sites = zip(*events, strict=True)
     return pa.table({"ts": pa.array(times), "user": users, "site": sites})
+
+
+def pseudonym(user, epoch):
+    return sha256(f"{user} {epoch}".encode()).hexdigest()[:32]
 
 
 def decided_with(events, outcomes, rotation):
@@ -89,6 +97,38 @@ def test_every_z_is_told_once_when_its_epoch_begins():
     assert ours.take_changes() == []
 
 
+@pytest.mark.parametrize("before", [5, 1], ids=["after a while", "after the first epoch"])
+@pytest.mark.compiled
+def test_after_a_long_silence_a_whole_epoch_must_be_seen_again(before):
+    ours = make(max_gap="10h")
+    back = 40 * WINDOW - 1  # 26 epochs or more later, a moment before an epoch ends
+    crowded = [(back, f"v{who}", "s1") for who in range(60)]
+    ours.push_batch(table(crowd(before, people=60) + crowded))
+    ours.take_changes()
+    again = [(back + 1 + time, user, site) for time, user, site in crowd(3, people=60)]
+    ours.push_batch(table(again))
+    found = [change.z for change in ours.take_changes()]
+    assert found[0] == NOTHING
+    assert found[1] < NOTHING
+
+
+def test_blanked_rows_show_people_at_a_z_that_nothing_reaches_too():
+    ours = make(k=3, on_private="blank")
+    for time, user in enumerate(["a", "b", "a"]):
+        assert ours.push({"ts": time, "user": user, "site": "s1"})[0]["site"] is None
+    ours.push({"ts": WINDOW, "user": "a", "site": "s1"})
+    [outcome] = ours.outcomes
+    assert (outcome.shown, outcome.anonymous, outcome.is_met) == (2, 0, False)
+
+
+@pytest.mark.filterwarnings("error:divide by zero", "error:invalid value")
+def test_epochs_of_nulls_alone_let_nothing_leave():
+    ours = make(start=2)
+    for time in range(0, 6 * WINDOW, WINDOW // 2):
+        assert ours.push({"ts": time, "user": f"u{time}", "site": None}) == []
+    assert ours.z == NOTHING
+
+
 @tries(15)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([20, 60, 75]))
 def test_single_records_go_the_same_way(seed, k, rotation):
@@ -121,14 +161,57 @@ def test_the_auditor_agrees_and_finds_a_z_that_was_moved():
     low = [{**entry, "z": 1} for entry in moved]
     found = audit(release.rows, table(events), pa.Table.from_pylist(low), policy)
     assert "z-lowered" in {one.code for one in found.violations}
+    assert "z-too-early" in {one.code for one in found.violations}
     assert any("Which z" in text for text in audit(release.rows, table(events), policy=policy).not_checked)
+
+
+@pytest.mark.parametrize(("rotation", "start"), [(60, None), (25, None), (90, 9)])
+@pytest.mark.compiled
+def test_the_auditor_finds_a_z_that_fell_before_enough_was_seen(rotation, start):
+    events, ours = crowd(10, people=70), make(rotation=rotation, start=start)
+    ours.push_batch(table(events))
+    first = {"start": start} if start else {}
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "rotation": rotation}
+    policy = {"stream": {"person": "user", "time": "ts"}, "anonymize": rules | {"target": {"k": 2, "p": 0.7} | first}}
+    seen = [one.epoch for one in ours.outcomes if one.epoch > 0 and (one.epoch + 1) * rotation >= WINDOW]
+    for epoch in range(seen[0] + 2):
+        z = {one.epoch: one.z for one in ours.outcomes} | {epoch: 5}
+        left = decided_with(events, [SimpleNamespace(epoch=at, z=z[at]) for at in z], rotation)
+        kept = sorted(left)
+        trace = [{"row": row, "verdict": "released" if left[row] else "suppressed", "z": z[events[row][0] // rotation]}
+                 for row in kept]  # fmt: skip
+        shown = [events[row] for row in kept if left[row]]
+        release = table([(time, pseudonym(user, time // rotation), site) for time, user, site in shown])
+        found = audit(release, table(events[: len(kept)]), pa.Table.from_pylist(trace), policy)
+        assert {one.code for one in found.violations} == ({"z-too-early"} if epoch <= seen[0] else set())
+
+
+@pytest.mark.parametrize(("start", "codes"), [(None, {"z-too-early"}), (3, {"z-too-early"}), (2, set())])
+def test_two_people_are_no_start(start, codes):
+    events = [(0, "a", "x"), (1, "b", "x")]
+    trace = [{"row": 0, "verdict": "suppressed", "z": 2}, {"row": 1, "verdict": "released", "z": 2}]
+    target = {"k": 2, "p": 0.7} | ({"start": start} if start else {})
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": target}
+    policy = {"stream": {"person": "user", "time": "ts"}, "anonymize": rules}
+    found = audit(table([(1, pseudonym("b", 0), "x")]), table(events), pa.Table.from_pylist(trace), policy)
+    assert {one.code for one in found.violations} == codes
+
+
+@pytest.mark.parametrize("start", [1, True, "5"])
+def test_the_auditor_knows_what_a_start_may_be(start):
+    rules = {"method": "z-anonymity", "attribute": "site", "window": 1, "target": {"k": 2, "p": 0.7, "start": start}}
+    with pytest.raises(PolicyError, match="start"):
+        audit(
+            table([(0, pseudonym("b", 0), "x")]),
+            policy={"stream": {"person": "user", "time": "ts"}, "anonymize": rules},
+        )
 
 
 @pytest.mark.compiled
 def test_the_auditor_counts_windows_in_which_the_aim_was_missed():
     events, ours = crowd(6, people=70), make(p=0.99, start=2)
     release = ours.push_batch(table(events))
-    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": {"k": 2, "p": 0.99}}
+    rules = {"method": "z-anonymity", "attribute": "site", "window": WINDOW, "target": {"k": 2, "p": 0.99, "start": 2}}
     report = audit(
         release.rows, table(events), release.trace, {"stream": {"person": "user", "time": "ts"}, "anonymize": rules}
     )

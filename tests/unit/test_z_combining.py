@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -174,3 +176,11 @@ def test_the_trace_says_at_which_level_values_passed():
         {"row": 1, "group": 0, "level.site": 0, "level.device": -1},
         {"row": 2, "group": 0, "level.site": -1, "level.device": 0},
     ]
+
+
+def test_a_record_that_does_not_fit_is_refused_and_changes_nothing():
+    method = make(carry=["since"])
+    method.push(event(0, "ann", "x", since=datetime(2026, 3, 2)))
+    with pytest.raises(InputError, match="since"):
+        method.push(event(1, "bob", "x", since=np.int64(1)))
+    assert method.counts["pushed"] == method.held == 1

@@ -157,6 +157,16 @@ def test_too_little_shown_does_not_count():
     assert replay.weakest(500) == (500, 0.0)
 
 
+def test_windows_that_show_nobody_do_not_make_one_crowd_enough():
+    crowd = [(0, person, 0) for person in range(150)]
+    alone = [(epoch * WINDOW, epoch, epoch) for epoch in range(1, 9)]
+    events = Events(*(np.array(column, np.int64) for column in zip(*crowd, *alone, strict=True)))
+    replay = Replay(events, WINDOW, 2)
+    found = replay.at(2, 0.9)
+    assert (found.epochs, found.with_shown, found.over_shown) == (9, 1, 1.0)
+    assert not replay.holds(2, 0.9)
+
+
 @pytest.fixture(scope="module")
 def alike():
     """150 people who are all alike, eight values."""

@@ -168,7 +168,7 @@ def fits(value: Any, kind: pa.DataType) -> bool:
     try:
         back = pa.scalar(value, kind).as_py()
         return bool(back == value or (back != back and value != value))  # NaN  # noqa: PLR0124
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, NotImplementedError):
         return False
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from shoal.anonymizers.exposures import Ints
 from shoal.kernels.peaks import move_peaks, note_peaks
 from shoal.models.z_controller import EpochOutcome, EpochProfile, ZController
-from shoal.models.z_target import KTarget
+from shoal.models.z_target import NOTHING, KTarget
 from shoal.models.z_windows import SetCurve, set_curve
 
 _SMALLEST: Final = 1024
@@ -109,6 +109,9 @@ class Follower:
                 self._first_ns = time_ns
             else:
                 self._close()
+                if epoch - self._epoch > self._controller.patience:  # so long a silence is a beginning
+                    self._controller.forget()
+                    self._first_ns = time_ns
             self._epoch = epoch
             self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
         return self._controller.z
@@ -132,12 +135,13 @@ class Follower:
         people = len(np.unique(person))
         curve = set_curve(person, value, peak, self.target.k)
         if self._keeps_blank:  # who shows nothing has rows all the same, and shares the empty set
-            empty = people - curve.shown
+            # above all crowds too: there nobody shows anything
+            empty = people - np.append(curve.shown, 0)
             is_shared = empty >= self.target.k
             curve = SetCurve(
-                curve.thresholds,
-                np.full_like(curve.shown, people),
-                curve.anonymous + np.where(is_shared, empty, 0),
+                np.append(curve.thresholds, NOTHING),
+                np.full_like(empty, people),
+                np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
             )
         return EpochProfile(self._epoch, people, curve, np.sort(peak))
 

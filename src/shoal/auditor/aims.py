@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.columns import Ints
+from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.exposure import sizes_by_epoch
 from shoal.auditor.facts import Facts
 from shoal.auditor.ledger import Ledger
@@ -24,6 +24,28 @@ def check_following(facts: Facts, promise: ZPromise, ledger: Ledger, notes: Note
     stretch = epoch + ledger.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
     several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
     notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
+    if promise.aim is not None:
+        early = _is_early(facts.time[ledger.accepted], ledger.start, promise)
+        low = np.logical_or.reduce([(z >= 0) & (z < promise.aim.start) for z in columns])
+        notes.violation(
+            "z-too-early",
+            "z fell before a window and a whole epoch of the stream had been seen.",
+            count=int((early & low).sum()),
+        )
+
+
+def _is_early(time: Ints, start: Ints, promise: ZPromise) -> Bools:
+    """Mark records up to the end of the first epoch that began after the stream did and saw a full window."""
+    window = max(attribute.window_ns for attribute in promise.attributes)
+    early = np.ones(len(time), np.bool_)
+    for number in np.unique(start).tolist():
+        own = start == number
+        epoch, first = time[own] // promise.rotation_ns, int(time[own].min())
+        # Plain numbers: the end of an epoch may lie beyond 64 bits.
+        seen = (one for one in np.unique(epoch).tolist() if one > first // promise.rotation_ns)
+        whole = next((one for one in seen if (one + 1) * promise.rotation_ns - first >= window), None)
+        early[own] = True if whole is None else epoch <= whole
+    return early
 
 
 def _changes_within(epoch: Ints, z: Ints) -> int:

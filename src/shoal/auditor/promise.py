@@ -12,6 +12,8 @@ from shoal.auditor.hierarchy import Itself, Ladder, read_hierarchy
 from shoal.errors import PolicyError
 from shoal.schema import duration_ns
 
+_NOTHING: Final = 2**31 - 1
+"""A z at which nothing leaves."""
 _ON_PRIVATE: Final = ("drop", "blank", "generalize")
 
 
@@ -68,6 +70,8 @@ class Aim:
     k: int
     p: float
     least: int
+    start: int
+    """The z until a window and a whole epoch have been seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,10 @@ def _aim(rules: Mapping[str, Any]) -> Aim | None:
         raise PolicyError("target: floor must be a whole number from 1")
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p <= 1:
         raise PolicyError("target: p must be a share above 0, up to 1")
-    return Aim(k, float(p), max(k, floor))
+    start = target.get("start", _NOTHING)
+    if isinstance(start, bool) or not isinstance(start, int) or start < max(k, floor):
+        raise PolicyError("target: start must be a whole number, not below k and floor")
+    return Aim(k, float(p), max(k, floor), start)
 
 
 def _name(section: Mapping[str, Any], key: str) -> str:

@@ -154,7 +154,7 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     yield (
         f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
         f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every "
-        f"z up to {reach_of(one.z):,}"
+        f"z up to {reach_of(one.z):,}; {one.later.held} of the {one.later.with_shown} windows reach it by themselves"
     )
     if tuned.events.late_ns:
         yield (
@@ -169,8 +169,8 @@ def _window_verdict(window: WindowTuning, target: Target) -> Iterator[str]:
         yield f"window {window.window}: the model finds no z that reaches {target.p:g} and releases enough"
     elif not by_model.is_enough:
         yield (
-            f"window {window.window}: too short to check z = {by_model.z:,}: {by_model.later.epochs} windows and "
-            f"{by_model.later.shown:,} people shown, {FEWEST_EPOCHS} and {FEWEST_SHOWN} are needed"
+            f"window {window.window}: too short to check z = {by_model.z:,}: {by_model.later.with_shown} windows that "
+            f"show anybody and {by_model.later.shown:,} people in them, {FEWEST_EPOCHS} and {FEWEST_SHOWN} are needed"
         )
     elif not by_model.held:
         yield (

@@ -45,6 +45,7 @@ _SHOCKED_AMONG: Final = 50
 _STEEPEST: Final = 2.0
 _LONGEST_DAY: Final = 288
 _DAY_NS: Final = 86_400_000_000_000
+_NO_EPOCH: Final = np.iinfo(np.int64).min
 
 
 def _edges() -> Ints:
@@ -147,7 +148,8 @@ class ZController:
         self.target = target
         whole, rest = divmod(_DAY_NS, rotation_ns)
         self._day = whole if rest == 0 and 1 < whole <= _LONGEST_DAY else None
-        self._patience = max(self._day or 0, _REMEMBERED)
+        self.patience = max(self._day or 0, _REMEMBERED)
+        """After a silence of more epochs than this, what was learnt is too old."""
         self.forget()
 
     def forget(self) -> None:
@@ -169,7 +171,7 @@ class ZController:
 
     def open(self, epoch: int) -> int:
         """Choose the z of an epoch that begins."""
-        if self._last_epoch is not None and epoch - self._last_epoch > self._patience:
+        if self._last_epoch is not None and epoch - self._last_epoch > self.patience:
             self.forget()  # what was learnt is too old
         self.z = self._choose() if len(self._history.needs) else self.target.first
         return self.z
@@ -186,7 +188,7 @@ class ZController:
             history.errors = np.vstack((history.errors, need / forecasts))[-_TRIED:]
             left = [profile.left(int(z)) if z else -1 for z in self._proposals(forecasts)]
             history.gains = np.vstack((history.gains, [*left, len(profile.peaks)]))[-_TRIED:]
-        history.needs = np.append(history.needs, need)[-(self._patience + 2) :]
+        history.needs = np.append(history.needs, need)[-(self.patience + 2) :]
         history.bad = np.vstack((history.bad, missed & ~thin))[-_REMEMBERED:]
         history.thin = np.vstack((history.thin, thin))[-_THIN_OF_LATE:]
         history.people = np.append(history.people, profile.people)[-_REMEMBERED:]
@@ -194,9 +196,9 @@ class ZController:
     def _fill_gap(self, epoch: int) -> None:
         """Epochs without an event needed what the one before them did, so that a day ago stays a day ago."""
         if self._last_epoch is not None:
-            missing = min(epoch - self._last_epoch - 1, self._patience)
+            missing = min(epoch - self._last_epoch - 1, self.patience)
             needs = self._history.needs
-            self._history.needs = np.append(needs, np.full(missing, needs[-1]))[-(self._patience + 2) :]
+            self._history.needs = np.append(needs, np.full(missing, needs[-1]))[-(self.patience + 2) :]
 
     # ---- choosing
 
@@ -248,7 +250,7 @@ class ZController:
     def _wrong_of_late(self) -> Bools:
         """Bins near which the target was missed, or few were shown; shifted as the number of people has changed."""
         history = self._history
-        people = history.people.astype(np.float64)
+        people = np.maximum(history.people, 1).astype(np.float64)  # an epoch of nulls alone has nobody
         # Where people leave, as in the evening, as many may leave again: then z is higher among those who stay.
         leaving = min(max(people[-2] / people[-1], 1.0), _STEEPEST) if len(people) > 1 else 1.0
         marks = [(bad, many, _NEAR) for bad, many in zip(history.bad, people, strict=True)]
@@ -277,7 +279,7 @@ class ZController:
     def dump(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays."""
         history = self._history
-        last = NOTHING if self._last_epoch is None else self._last_epoch
+        last = _NO_EPOCH if self._last_epoch is None else self._last_epoch
         return {
             "chosen": np.array([self.z, last, self._was_met], dtype=np.int64),
             "needs": history.needs,
@@ -291,7 +293,7 @@ class ZController:
     def load(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take over what dump returned."""
         self.z, last, was_met = (int(mark) for mark in arrays["chosen"])
-        self._last_epoch, self._was_met = None if last == NOTHING else last, bool(was_met)
+        self._last_epoch, self._was_met = None if last == _NO_EPOCH else last, bool(was_met)
         self._history = _History(
             arrays["needs"].copy(), _unpacked(arrays["bad"]), _unpacked(arrays["thin"]), arrays["people"].copy(),
             arrays["errors"].reshape(-1, len(FORECASTERS)).copy(),

@@ -115,8 +115,9 @@ class Replay:
 
     def is_enough(self, z: int) -> bool:
         """Whether so much is shown at a z that its share says something."""
-        shown = sum(one.at(z)[0] for one in self.curves)
-        return len(self.curves) >= FEWEST_EPOCHS and shown >= FEWEST_SHOWN
+        shown = [one.at(z)[0] for one in self.curves]
+        # An epoch that shows nobody says nothing: one crowded epoch among empty ones is one.
+        return int(np.count_nonzero(shown)) >= FEWEST_EPOCHS and sum(shown) >= FEWEST_SHOWN
 
     def holds(self, z: int, p: float) -> bool:
         """Whether the share (c) reaches p for every z' from z to 1.1 z, and there is enough to tell."""

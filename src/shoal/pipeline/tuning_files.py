@@ -83,8 +83,9 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
         _MARK,
         f"# z = {candidate.z} and window {window.window}: over people with a released row, the share who are "
         f"{target.k}-anonymous",
-        f"# reached {target.p:g} in the {candidate.later.epochs} windows that were not used for choosing it: "
-        f"{candidate.weakest:.4f} or more for every z from {candidate.z} to {candidate.z * 11 // 10}.",
+        f"# reached {target.p:g} over the {candidate.later.epochs} windows, taken together, that were not used for "
+        f"choosing it: {candidate.weakest:.4f} or more for every z from {candidate.z} to {candidate.z * 11 // 10}; "
+        f"on its own in {candidate.later.held} of the {candidate.later.with_shown} that show anybody.",
         "# That is a measurement, not a guarantee for other data.",
         "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
         *_carried(tuned),
