@@ -49,7 +49,8 @@ class ZAnonymity(ZCombining):
     target
         Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
         share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and
-        measured, not promised; see docs/guarantees. ``take_changes()`` tells every z set, ``outcomes`` what came of it.
+        measured, not promised; see docs/methods/z-following.md. ``take_changes()`` tells every z set, ``outcomes``
+        what came of it.
     combine, k
         With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
         show in it until every set of values a person shows is that of at least 5 people.

@@ -75,7 +75,7 @@ class Follower:
         self._rotation_ns, self._window_ns, self._keeps_blank = rotation_ns, window_ns, keeps_blank
         self._controller = ZController(target, rotation_ns=rotation_ns)
         self._peaks = EpochPeaks()
-        self._changes: list[ZChange] = []
+        self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)
         self.forget()
 
     def forget(self) -> None:
@@ -92,8 +92,9 @@ class Follower:
         return self._controller.z
 
     def take_changes(self) -> list[ZChange]:
-        """Every z set since this was last asked."""
-        changes, self._changes = self._changes, []
+        """Every z set since this was last asked, the last thousand at most."""
+        changes = list(self._changes)
+        self._changes.clear()
         return changes
 
     def metrics(self) -> dict[str, Any]:
@@ -161,5 +162,5 @@ class Follower:
         self._peaks.load(arrays["follow.peaks"].reshape(-1, 3))
         rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
         self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)
-        self._changes = []
+        self._changes.clear()
         self._controller.load({name.removeprefix("follow."): array for name, array in arrays.items()})
