@@ -254,3 +254,28 @@ def test_bad_parameters_are_refused():
     for classes in (0, 17, True, 2.0):
         with pytest.raises(PolicyError, match="classes"):
             ZModel.estimate(ROWS, **NAMES, window="1h", classes=classes)
+
+
+ROWS = [{"timestamp": 60 * i, "uid": f"u{i * 7 % 40}", "page": f"s{i * i % 5}"} for i in range(400)]
+
+
+class TestUsualNames:
+    """Columns that nobody names are found by their usual names."""
+
+    @pytest.mark.parametrize(
+        "make", [list, iter, pa.Table.from_pylist, lambda rows: [pa.RecordBatch.from_pylist(rows)]]
+    )
+    def test_found(self, make):
+        model = ZModel.estimate(make(ROWS), window="1h")
+        named = ZModel.estimate(ROWS, person="uid", time="timestamp", attribute="page", window="1h")
+        assert (model.users, model.rates.tolist()) == (named.users, named.rates.tolist())
+
+    def test_not_found(self):
+        with pytest.raises(InputError, match="attribute: name the column; none has a usual name such as 'site'"):
+            ZModel.estimate([{"ts": 1, "user": "a", "colour": "red"}])
+
+    def test_a_name_that_is_given_is_not_taken_again(self):
+        rows = [{"ts": 1, "user": "a", "id": "b", "site": "c"}]
+        with pytest.raises(InputError, match="three different"):
+            ZModel.estimate(rows, person="user", attribute="user")
+        assert ZModel.estimate(rows, attribute="user", window="1h").users == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,14 @@ from shoal.errors import InputError
 from shoal.times import column_ns, is_time_type, value_ns
 
 Ints = npt.NDArray[np.int64]
+
+
+USUAL_NAMES: Final = {
+    "person": ("user", "person", "user_id", "userid", "userId", "uid", "visitor", "customer", "client", "id"),
+    "time": ("ts", "time", "timestamp", "datetime", "date", "t"),
+    "attribute": ("site", "attribute", "value", "item", "page", "url", "host", "domain", "venue", "place", "product"),
+}
+"""Looked for where nothing else says which column to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,48 @@ class Events:
         return Events(self.times[first:last], self.persons[first:last], self.values[first:last])
 
 
-def read_events(stream: Any, *, person: str, time: str, attribute: str) -> Events:
-    """Read a stream: an Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts."""
-    columns = (person, time, attribute)
-    if len(set(columns)) < len(columns):
-        raise InputError("person, time, attribute: must be three different columns")
-    found = _arrow(stream)
-    if found is None:
-        found = _records(stream, columns, time)
+def read_events(
+    stream: Any, *, person: str | None = None, time: str | None = None, attribute: str | None = None
+) -> Events:
+    """Read a stream: an Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts.
+
+    Columns that are not named are looked for by their usual names.
+    """
+    given, found = (person, time, attribute), _arrow(stream)
+    if found is not None:
+        columns = _chosen(found.column_names, given)
+    else:
+        rows, names = _peeked(stream)
+        columns = _chosen(names, given)
+        found = _records(rows, columns, columns[1])
     _require(found, columns)
     return _events(found, columns)
+
+
+def _peeked(stream: Any) -> tuple[Iterator[Any], list[str]]:
+    """Rows or batches, and the names of the first one's columns."""
+    if isinstance(stream, str | bytes | Mapping) or not isinstance(stream, Iterable):
+        raise InputError("stream: must be an Arrow table, batches, or records as dicts")
+    rows = iter(stream)
+    first = next(rows, None)
+    if first is None:
+        return iter(()), []
+    named = first.schema.names if isinstance(first, pa.RecordBatch) else first
+    return chain([first], rows), [str(name) for name in named] if isinstance(named, Mapping | list) else []
+
+
+def _chosen(names: list[str], given: tuple[str | None, ...]) -> tuple[str, str, str]:
+    """The three columns: as given, else by the first usual name that is there."""
+    chosen: list[str] = []
+    for (role, usual), name in zip(USUAL_NAMES.items(), given, strict=True):
+        others = {*chosen, *given}
+        found = name or next((one for one in usual if one in names and one not in others), None)
+        if found is None:
+            raise InputError(f"{role}: name the column; none has a usual name such as {usual[0]!r} or {usual[1]!r}")
+        chosen.append(found)
+    if len(set(chosen)) < len(chosen):
+        raise InputError("person, time, attribute: must be three different columns")
+    return chosen[0], chosen[1], chosen[2]
 
 
 def _arrow(stream: Any) -> pa.Table | None:
@@ -70,10 +110,7 @@ def _arrow(stream: Any) -> pa.Table | None:
     return None
 
 
-def _records(stream: Any, columns: tuple[str, ...], time: str) -> pa.Table:
-    if isinstance(stream, str | bytes | Mapping) or not isinstance(stream, Iterable):
-        raise InputError("stream: must be an Arrow table, batches, or records as dicts")
-    rows: Iterator[Any] = iter(stream)
+def _records(rows: Iterator[Any], columns: tuple[str, ...], time: str) -> pa.Table:
     first = next(rows, None)
     if isinstance(first, pa.RecordBatch):
         return pa.Table.from_batches([first, *rows])

@@ -78,7 +78,14 @@ class ZModel:
 
     @classmethod
     def estimate(
-        cls, stream: Any, *, person: str, time: str, attribute: str, window: float | str, classes: int = 1
+        cls,
+        stream: Any,
+        *,
+        person: str | None = None,
+        time: str | None = None,
+        attribute: str | None = None,
+        window: float | str | None = None,
+        classes: int = 1,
     ) -> ZModel:
         """Estimate people and rates from a stream; `model.estimated` tells how, and when the data is too short to tell.
 
@@ -87,9 +94,10 @@ class ZModel:
         stream
             An Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts, in any order.
         person, time, attribute
-            The columns that say who, when and what.
+            The columns that say who, when and what; by default those of usual names, such as user, ts and site.
         window
-            How far back people count: seconds, or a duration such as "1h".
+            How far back people count: seconds, or a duration such as "1h". By default the shortest common length in
+            which enough people are active.
         classes
             Up to how many classes of people by how much they do. People differ much in that; with 1 all are alike.
 
@@ -99,12 +107,15 @@ class ZModel:
         >>> model = ZModel.estimate(visits, person="user", time="ts", attribute="site", window="1h")
         >>> model.users, len(model.rates), model.estimated.windows
         (40, 3, 15)
+        >>> ZModel.estimate(visits).users, ZModel.estimate(visits).window
+        (40, 3600.0)
         """
         from shoal.models.z_estimate import estimate_events
         from shoal.models.z_events import read_events
+        from shoal.models.z_tuning import likely_windows
 
-        length = duration_ns(window, name="window")
         events = read_events(stream, person=person, time=time, attribute=attribute)
+        length = likely_windows(events, 0.0)[0][1] if window is None else duration_ns(window, name="window")
         return cls.of_estimate(estimate_events(events, length, classes=classes), length)
 
     @classmethod

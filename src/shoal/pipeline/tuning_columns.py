@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.errors import InputError, PolicyError
+from shoal.models.z_events import USUAL_NAMES
 from shoal.pipeline.building import make_decoder, make_files
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy
@@ -18,12 +19,6 @@ _KINDS: Final = {
 }  # fmt: skip
 _COMPRESSED: Final = (".gz", ".zst")
 _ROLES: Final = {"person": "who", "time": "when", "attribute": "what"}
-_USUAL: Final = {
-    "person": ("user", "person", "user_id", "userid", "userId", "uid", "visitor", "customer", "client", "id"),
-    "time": ("ts", "time", "timestamp", "datetime", "date", "t"),
-    "attribute": ("site", "attribute", "value", "item", "page", "url", "host", "domain", "venue", "place", "product"),
-}
-"""Looked for where nothing else says which column to take; a file's own names are never listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,11 @@ def _lacks(source: Path, name: str) -> bool:
 
 
 def _guessed(source: Path, found: dict[str, str | None]) -> dict[str, str]:
-    """For roles without a name the first usual one that the file has."""
+    """For roles without a name the first usual one that the file has; a file's own names are never listed."""
     taken = set(found.values())
     guesses = {}
     for role in (role for role, name in found.items() if name is None):
-        names = (name for name in _USUAL[role] if name not in taken)
+        names = (name for name in USUAL_NAMES[role] if name not in taken)
         guess = next((name for name in names if _has_values(source, name)), None)
         if guess is not None:
             guesses[role] = guess
