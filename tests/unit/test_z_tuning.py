@@ -258,7 +258,7 @@ def test_likely_windows_fit_the_stream():
     ("wrong", "words"),
     [
         ({"k": 1}, "k:"),
-        ({"p": 1.0}, "p:"),
+        ({"p": 1.01}, "p:"),
         ({"p": 0}, "p:"),
         ({"holdout": 0.99}, "holdout:"),
         ({"least_released": 1}, "release:"),
