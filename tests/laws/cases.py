@@ -56,10 +56,10 @@ def stream(rows: int = 160, *, seed: int = 1, jitter_s: float = 4, wrong_start: 
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
-def busy(rows: int = 1500, *, people: int = 90, seed: int = 1, jitter_s: float = 4) -> pa.Table:
-    """Many people at a few sites, for some twelve windows; the crowd doubles on the way."""
+def busy(rows: int = 1000, *, people: int = 90, seed: int = 1, jitter_s: float = 4) -> pa.Table:
+    """Many people at a few sites, for some eight windows; the crowd doubles on the way."""
     random = np.random.default_rng(seed)
-    seconds = 1_770_000_000 + np.sort(random.uniform(0, 12 * WINDOW_S, size=rows))
+    seconds = 1_770_000_000 + np.sort(random.uniform(0, 8 * WINDOW_S, size=rows))
     seconds -= np.where(random.random(rows) < 0.1, random.uniform(0, jitter_s, rows), 0)
     crowd = np.where(np.arange(rows) < rows // 2, people // 2, people)
     sites = np.minimum(random.geometric(0.5, rows), len(SITES)) - 1

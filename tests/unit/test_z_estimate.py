@@ -256,7 +256,7 @@ def test_bad_parameters_are_refused():
             ZModel.estimate(ROWS, **NAMES, window="1h", classes=classes)
 
 
-ROWS = [{"timestamp": 60 * i, "uid": f"u{i * 7 % 40}", "page": f"s{i * i % 5}"} for i in range(400)]
+UNNAMED = [{"timestamp": 60 * i, "uid": f"u{i * 7 % 40}", "page": f"s{i * i % 5}"} for i in range(400)]
 
 
 class TestUsualNames:
@@ -266,8 +266,8 @@ class TestUsualNames:
         "make", [list, iter, pa.Table.from_pylist, lambda rows: [pa.RecordBatch.from_pylist(rows)]]
     )
     def test_found(self, make):
-        model = ZModel.estimate(make(ROWS), window="1h")
-        named = ZModel.estimate(ROWS, person="uid", time="timestamp", attribute="page", window="1h")
+        model = ZModel.estimate(make(UNNAMED), window="1h")
+        named = ZModel.estimate(UNNAMED, person="uid", time="timestamp", attribute="page", window="1h")
         assert (model.users, model.rates.tolist()) == (named.users, named.rates.tolist())
 
     def test_not_found(self):
