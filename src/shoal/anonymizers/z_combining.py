@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import SUPPRESSED, Guarantee, Record, Release
+from shoal.anonymizers.base import SUPPRESSED, Guarantee, Release
 from shoal.anonymizers.exposures import Bools, Ints
 from shoal.anonymizers.intake import as_bytes
 from shoal.anonymizers.traces import NO_REASON, Decisions
@@ -163,19 +163,14 @@ class ZCombining(ZFollowing):
 
     # ---- single records
 
-    def _push_usable(self, record: Record, person: str, time: int) -> list[dict[str, Any]]:
-        rows = super()._push_usable(record, person, time)
-        if self._settings.k is None:
-            return rows
-        newest = int(self._clock[clock_kernel.NEWEST])
+    def _rows_of_ended(self) -> list[dict[str, Any]]:
+        newest, rows = int(self._clock[clock_kernel.NEWEST]), []
         for ended in self._epochs.take_ended(newest - self._settings.lateness_ns, self._output_schema):
             made, decisions = self._close_epoch(ended, newest)
             rows += self._finish([made], decisions).rows.to_pylist()
         return rows
 
-    def _let_pass(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
-        if self._settings.k is None:
-            return super()._let_pass(row, levels, time, seq)
+    def _let_wait(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
         if time < self._epochs.closed_until:
             self._counts[SUPPRESSED] += 1
         else:

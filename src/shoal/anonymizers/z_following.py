@@ -101,8 +101,7 @@ class ZFollowing(ZSingles):
         return [slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in pairwise(bounds)]
 
     def _judge_one(self, texts: list[str | None], time: int) -> list[int]:
-        if self._follower is None:
-            return super()._judge_one(texts, time)
+        assert self._follower is not None
         z, levels = self._follower.enter(time), []
         for column, text in zip(self._attributes, texts, strict=True):
             size, key = column.count_one(text, person=self._scratch, time=time)

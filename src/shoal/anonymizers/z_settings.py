@@ -34,11 +34,6 @@ class ZSettings:
     """What z follows the stream for; None where it is fixed."""
 
     @property
-    def holds_rows(self) -> bool:
-        """Whether rows wait before they leave."""
-        return self.lateness_ns > 0 or self.k is not None
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """Names of all columns read."""
         return (self.time, self.person, *(column.name for column in self.attributes), *self.carry)

@@ -40,7 +40,7 @@ class ZSingles(ZBatches):
         person = as_text(record.get(settings.person))
         time = value_ns(record.get(settings.time))
         reason = self._trouble(record, person, time)
-        if settings.holds_rows and reason == NO_REASON:
+        if (settings.lateness_ns or settings.k is not None) and reason == NO_REASON:
             self._require_types(record)
         self._seen += 1
         if reason == NO_REASON:
@@ -50,7 +50,8 @@ class ZSingles(ZBatches):
         if reason != NO_REASON:
             self._counts[self._reasons[reason]] += 1
             return []
-        return self._push_usable(record, person, time)  # type: ignore[arg-type]
+        rows = self._push_usable(record, person, time)  # type: ignore[arg-type]
+        return rows if settings.k is None else rows + self._rows_of_ended()
 
     def _push_usable(self, record: Record, person: str, time: int) -> list[dict[str, Any]]:
         if not self._settings.lateness_ns:
@@ -89,30 +90,39 @@ class ZSingles(ZBatches):
         return rows
 
     def _decide_one(self, record: Record, person: str, time: int, seq: int) -> list[dict[str, Any]]:
+        settings = self._settings
         texts = [as_text(record.get(column.name)) for column in self._attributes]
-        levels = self._judge_one(texts, time)
+        if settings.target is None:
+            levels = [
+                column.decide_one(text, person=self._scratch, time=time)
+                for column, text in zip(self._attributes, texts, strict=True)
+            ]
+        else:
+            levels = self._judge_one(texts, time)
         if max(levels) < 0 and not self._is_kept_blank:
             self._counts[SUPPRESSED] += 1
             return []
-        settings = self._settings
         row = {settings.time: record[settings.time], settings.person: self._pseudonyms.name(person.encode(), time)}
         for column, text, level in zip(self._attributes, texts, levels, strict=True):
             row[column.name] = column.publish_one(record.get(column.name), text, level)
         for name in settings.carry:
             row[name] = record.get(name)
-        return self._let_pass(row, levels, time, seq)
-
-    def _judge_one(self, texts: list[str | None], time: int) -> list[int]:
-        """The level of every value of the person in scratch."""
-        return [
-            column.decide_one(text, person=self._scratch, time=time)
-            for column, text in zip(self._attributes, texts, strict=True)
-        ]
-
-    def _let_pass(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
-        """What becomes of a row that z lets pass: it leaves."""
+        if settings.k is not None:
+            return self._let_wait(row, levels, time, seq)
         self._counts[RELEASED] += 1
         return [row]
+
+    def _judge_one(self, texts: list[str | None], time: int) -> list[int]:
+        """The level of every value of the person in scratch, where z follows the stream."""
+        raise NotImplementedError  # abstract
+
+    def _let_wait(self, row: dict[str, Any], levels: list[int], time: int, seq: int) -> list[dict[str, Any]]:
+        """Let a row that passed wait for the end of its epoch."""
+        raise NotImplementedError  # abstract
+
+    def _rows_of_ended(self) -> list[dict[str, Any]]:
+        """What leaves of the epochs that have ended."""
+        raise NotImplementedError  # abstract
 
     def _require_types(self, record: Record) -> None:
         """Records that wait become columns later, so they must fit one type each."""
