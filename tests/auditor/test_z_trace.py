@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
+from shoal.errors import PolicyError
 from tests.auditor.cases import NAMES, Case, decide
 from tests.auditor.naive import HOUR, policy, records, table, trace_table
 
@@ -139,3 +140,20 @@ class TestFreshStart:
     def test_otherwise_it_is(self, rows):
         exact, _ = decide(rows, {}, z=9)
         assert [found.code for found in exact.findings] == ["decision-order"]
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "words"),
+    [
+        (3, {}, "must be a table with k and p"),
+        ({"k": 2, "p": 0.9}, {"z": 4}, "goes without z and combine"),
+        ({"k": 1, "p": 0.9}, {}, "k must be a whole number from 2"),
+        ({"k": 2, "p": 0.9, "floor": 0}, {}, "floor must be"),
+        ({"k": 2, "p": 2}, {}, "p must be a share"),
+    ],
+)
+def test_a_target_that_says_nothing(case, target, more, words):
+    rules = {name: value for name, value in policy(z=2)["anonymize"].items() if name != "z"}
+    written = {**policy(z=2), "anonymize": {**rules, "target": target, **more}}
+    with pytest.raises(PolicyError, match=words):
+        audit(table(case.release), policy=written)
