@@ -23,6 +23,7 @@ demo: $(READY)  ## make a day of visits, anonymize it, audit it, draw it
 	$(BIN)/shoal demo --out demo-out
 
 test: $(READY)  ## run all tests
+	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: $(READY)  ## lint, types, import rules
