@@ -1,4 +1,6 @@
-"""Compile the kernels before the tests, each once: two workers that meet one at the same time would both compile it.
+"""Compile most kernels before the tests, as a part of setting up: what the tests take is then what the tests take.
+
+It makes a first `make test` no shorter: on two cores it takes 2 min 20 s that the tests took before.
 
 python -m tests.compile_once
 """
@@ -9,7 +11,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 FIRST = ("fads", "fast", "castle", "fads-varied")
-"""Methods whose kernels take about as long to compile as those of all others."""
+"""Methods compiled in one process; all others in another beside it."""
 
 
 def compile_share(*, is_first: bool) -> int:
