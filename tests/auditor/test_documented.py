@@ -43,5 +43,6 @@ def test_metrics():
     text = "".join(path.read_text() for path in SOURCES)
     used = set(re.findall(r"metrics\[\"(\w+)\"\]", text))
     found = documented(PAGE.read_text().split("## Metrics")[1])
-    assert found - used == {"l", "entropy_l", "t", "original_sets_of_<size>", "released_sets_of_<size>"}
+    by_size = {f"{name}_sets_of_<size>" for name in ("risk_before", "risk_after", "released")}
+    assert found - used == {"l", "entropy_l", "t", *by_size}
     assert used <= found

@@ -121,7 +121,7 @@ def test_a_rare_pair_left():
     assert "ny" not in report.text()
     case.policy = policy(3, 2, sigma=0.5)
     assert case.audit().ok
-    assert case.audit().metrics["original_sets_of_2"]["below k"] == 1
+    assert case.audit().metrics["risk_after_sets_of_2"]["below k"] == 1
 
 
 def test_a_label_of_nothing():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal import uniqueness
 from shoal.auditor import audit, sets_counting
 from tests.auditor.sets_naive import ITEMS, image, itemset_share, itemsets, person_share, policy, support
 
@@ -17,6 +18,7 @@ REGIONS = {**WEST, "ny": "east", "boston": "east", "miami": "east"}
 ALL = dict.fromkeys(ITEMS, "all")
 
 records = st.lists(st.frozensets(st.sampled_from(ITEMS), max_size=5), min_size=1, max_size=25)
+nonempty = records.map(lambda drawn: [record for record in drawn if record]).filter(bool)
 cuts = st.sampled_from([SELF, WEST, REGIONS, ALL])
 
 
@@ -36,7 +38,7 @@ def test_a_release_is_convicted_exactly_when_brute_force_finds_a_set_below_k(tru
     alone = audit(shuffled(released), policy=policy(k, m))
     assert alone.ok == (not of_labels)
     for size, (known, below) in bad.items():
-        metric = report.metrics[f"original_sets_of_{size}"]
+        metric = report.metrics[f"risk_after_sets_of_{size}"]
         if not known:
             assert metric is None
             continue
@@ -68,6 +70,43 @@ def test_below_one_sigma_decides_by_the_counted_share(truth, label_of, k, m, sig
     )
     assert report.ok == (not broken)
     assert {found.code for found in report.violations} <= {"sigma-broken"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(truth=records, label_of=cuts, k=st.integers(1, 6), size=st.integers(1, 3))
+def test_risk_before_counts_originals_and_risk_after_their_images(truth, label_of, k, size):
+    released = image(truth, label_of)
+    metrics = audit(shuffled(released), [set(record) for record in truth], policy=policy(k, size)).metrics
+    for side, where, labels_of in (("before", truth, SELF), ("after", released, label_of)):
+        found = metrics[f"risk_{side}_sets_of_{size}"]
+        supports = [support(where, {labels_of[item] for item in chosen}) for chosen in itemsets(truth, size)]
+        if not supports:
+            assert found is None
+            continue
+        assert (found["sets"], found["below k"]) == (len(supports), sum(one < k for one in supports))
+        assert found["smallest support"] == min(supports)
+        assert found["unique"] == pytest.approx(supports.count(1) / len(supports))
+        by_person = person_share(truth, where, labels_of, size, k)
+        assert found["below k by person"] == pytest.approx(float(by_person))
+
+
+@settings(max_examples=30, deadline=None)
+@given(truth=nonempty, label_of=cuts, size=st.integers(1, 3))
+def test_risk_before_is_what_uniqueness_says(truth, label_of, size):
+    metrics = audit(shuffled(image(truth, label_of)), [set(record) for record in truth], policy=policy(2, size)).metrics
+    expected = uniqueness([set(record) for record in truth], size)
+    found = metrics[f"risk_before_sets_of_{size}"]
+    assert (0.0 if found is None else found["unique"]) == pytest.approx(expected.share)
+
+
+def test_risk_before_keeps_items_that_the_policy_does_not_know():
+    """They are not published, but they are in the input."""
+    truth = [{"la"}, {"la", "vilnius"}]
+    report = audit([{"la"}, {"la"}], truth, policy=policy(2, 1))
+    assert report.metrics["risk_before_sets_of_1"]["unique"] == 0.5
+    assert report.metrics["risk_after_sets_of_1"]["unique"] == 0.0
+    assert "risk before sets of 1: how counted, sets 2, below k 1" in report.text()
+    assert "risk after sets of 1: how counted, sets 1, below k 0" in report.text()
 
 
 @settings(max_examples=50, deadline=None)

@@ -15,7 +15,7 @@ from shoal.auditor.sets_counting import tally
 from shoal.auditor.sets_interval import interval
 from shoal.auditor.sets_records import collect
 from shoal.auditor.sets_sampling import Supports, draw_by_person, draw_itemsets, subsets
-from shoal.auditor.sets_shares import Book, measure_released
+from shoal.auditor.sets_shares import Book, measure_own
 from tests.auditor.sets_naive import Case, itemsets, policy, support, unchecked
 
 
@@ -132,9 +132,9 @@ def test_the_bounds_of_an_estimate_cover_the_counted_share(never_counts, monkeyp
     book = Book(as_sets(some_records(300, 25, seed=2), 25))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sets_counting, "SORTED_BUDGET", 10**9)
-        true = measure_released(Book(book.sets), 3, 4, np.random.default_rng(0)).shares[adversary].value
+        true = measure_own(Book(book.sets), 3, 4, np.random.default_rng(0)).shares[adversary].value
     monkeypatch.setattr("shoal.auditor.sets_shares.interval", lambda hits, trials: interval(hits, trials, 0.05))
-    runs = [measure_released(book, 3, 4, np.random.default_rng(seed)).shares[adversary] for seed in range(100)]
+    runs = [measure_own(book, 3, 4, np.random.default_rng(seed)).shares[adversary] for seed in range(100)]
     covered = sum(share.low <= true <= share.high for share in runs)
     assert 0 < true < 1
     assert (
@@ -149,7 +149,7 @@ def test_sampled_audits_convict_and_acquit(never_counts):
     case = Case()
     report = case.audit()
     assert report.ok
-    assert report.metrics["original_sets_of_2"]["how"] == "sampled"
+    assert report.metrics["risk_after_sets_of_2"]["how"] == "sampled"
     assert unchecked(report) == tuple(
         f"Not all sets of size {size} were looked at: too many, a sample was drawn." for size in (1, 2)
     )
@@ -159,7 +159,7 @@ def test_sampled_audits_convict_and_acquit(never_counts):
 
 def test_sigma_is_broken_only_beyond_doubt(never_counts):
     case = Case(k=12)
-    share = case.audit().metrics["original_sets_of_2"]["below k by itemset"]
+    share = case.audit().metrics["risk_after_sets_of_2"]["below k by itemset"]
     assert 0.1 < share["low"] < share["share"] < share["high"] < 0.9
     case.policy = policy(12, 2, sigma=[0.01, 1 - share["share"] + 0.01])  # the estimate is above, the bound is not
     assert case.audit().ok
@@ -177,7 +177,7 @@ def test_labels_counted_settle_what_was_sampled_of_items(monkeypatch):
     monkeypatch.setattr(sets_counting, "TABLE_BUDGET", 60)
     truth = [{"la", "sf", "seattle", "ny"}] * 20
     report = audit([{"west", "east"}] * 20, truth, policy=policy(5, 2))
-    assert report.metrics["original_sets_of_2"]["how"] == "sampled"
+    assert report.metrics["risk_after_sets_of_2"]["how"] == "sampled"
     assert report.metrics["released_sets_of_2"]["how"] == "counted"
     assert report.ok
     assert unchecked(report) == ()

@@ -22,7 +22,7 @@ from shoal.auditor.sets_promise import SetPromise, read_set_promise
 from shoal.auditor.sets_reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
 from shoal.auditor.sets_records import Sets, collect
 from shoal.auditor.sets_sampling import coins
-from shoal.auditor.sets_shares import Book, Measured, measure_original, measure_released
+from shoal.auditor.sets_shares import Book, Measured, measure_images, measure_own
 from shoal.auditor.sets_trace import from_trace, read_positions
 
 _ROUNDING = 1e-12
@@ -96,7 +96,7 @@ class _Judge:
             check_antichain(release, self.promise.ground.ladder, own, notes)
         for size in self._sizes():
             k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
-            found = measure_released(self.book, size, k, self.rng)
+            found = measure_own(self.book, size, k, self.rng)
             self._write("released", size, found)
             if found is not None and sigma == 1:
                 self._convict_labels(size, found)
@@ -144,6 +144,7 @@ class _Judge:
         notes.metrics["records"] = len(truth)
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)
+        before = self._measure_before(truth)
         names = self._names()
         if names is not None:
             truth = only_known(truth, names, notes)
@@ -157,7 +158,8 @@ class _Judge:
             rows = read(trace, name="trace", expected=Format(), part="trace")
             positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
             notes.metrics["dropped_records"] = int((positions < 0).sum())
-            truth, positions = truth.only(positions >= 0), positions[positions >= 0]
+            if (positions < 0).any():
+                truth, positions = truth.only(positions >= 0), positions[positions >= 0]
         partition = self._partition(truth, positions)
         if partition is None:
             notes.skip(
@@ -166,7 +168,7 @@ class _Judge:
             )
             return
         self._judge_image(truth, partition, positions, is_file=isinstance(release, str | Path))
-        self._judge_originals(truth, partition)
+        self._judge_originals(truth, partition, before)
         self._measure_loss(truth, partition)
 
     def _names(self) -> Collection[str] | None:
@@ -194,13 +196,24 @@ class _Judge:
         if is_file:
             check_order(image, self.notes)
 
-    def _judge_originals(self, truth: Sets, partition: Partition) -> None:
+    def _measure_before(self, truth: Sets) -> Book:
+        """Measure the risk of the input: original itemsets, counted in the original records."""
+        book = Book(truth)
+        for size in self._sizes():
+            self._write("risk_before", size, measure_own(book, size, self.promise.k[size - 1], self.rng))
+        return book
+
+    def _judge_originals(self, truth: Sets, partition: Partition, before: Book) -> None:
+        """Measure the risk of the release: original itemsets, counted by their images in the released records."""
         is_known = partition.label_of[truth.items] >= 0
-        known = Book(collect(truth.owners, truth.items, len(truth), truth.labels, is_known))
+        if truth is before.sets and is_known.all():
+            known = before
+        else:
+            known = Book(collect(truth.owners, truth.items, len(truth), truth.labels, is_known))
         for size in self._sizes():
             k = self.promise.k[size - 1]
-            found = measure_original(known, partition.label_of, self.book, size, k, self.rng)
-            self._write("original", size, found)
+            found = measure_images(known, partition.label_of, self.book, size, k, self.rng)
+            self._write("risk_after", size, found)
             if found is not None:
                 self._convict_itemsets(size, found)
 

@@ -94,15 +94,15 @@ class Measured:
         }
 
 
-def measure_released(book: Book, size: int, k: int, rng: np.random.Generator) -> Measured | None:
-    """Look at the sets of labels that stand together in a released record; None if no record is that large."""
+def measure_own(book: Book, size: int, k: int, rng: np.random.Generator) -> Measured | None:
+    """Count the sets of a size in the records that contain them; None if no record is that large."""
     if book.is_countable(size):
         found = book.tally(size)
         return _counted(book.sets, found, found.supports, k)
     return _sampled(book, None, size, k, rng)
 
 
-def measure_original(
+def measure_images(
     truth: Book, label_of: Ints, release: Book, size: int, k: int, rng: np.random.Generator
 ) -> Measured | None:
     """Look at the sets of original items: how many released records hold the labels that stand for them?"""
