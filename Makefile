@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test check fix cover bench clean
+.PHONY: help setup demo test check fix cover bench figures clean
 
 help:  ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,10 +44,11 @@ cover: $(READY)  ## the run without JIT: coverage of the kernels and everything 
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/anonymizers/*,src/shoal/auditor/*,src/shoal/vault/*' \
 		--show-missing --skip-covered --fail-under=97
 
-bench: $(READY)  ## speed and memory beside the peers, as ratios in one run
-	$(BIN)/python -m benchmarks.z_speed
-	$(BIN)/python -m benchmarks.tuples_speed
-	$(BIN)/python -m benchmarks.audit_tuples
+bench: $(READY)  ## measure all figures of README and docs and fill them in; DATA=folder for real data
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+figures: $(READY)  ## fill README and docs from benchmarks/results; say which figures are older than the code
+	$(BIN)/python -m benchmarks.fill
 
 clean:  ## remove what was made
 	rm -rf $(VENV) demo-out .coverage .coverage.* .hypothesis

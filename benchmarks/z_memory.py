@@ -1,16 +1,17 @@
-"""Speed and memory as the number of live (person, attribute) pairs grows. Run in a process of its own."""
+"""Speed and memory of z-anonymity as the number of live (person, attribute) pairs grows.
+
+python -m benchmarks.z_memory [--pairs 10000 ... 100000000]    # 10⁸ pairs need about 10 GB and ten minutes
+"""
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
-import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measure import Meter, Report, apart, parse, parser, peak_megabytes, resident_bytes, short
 from benchmarks.z_stream import names
 from shoal import ZAnonymity
 
@@ -27,49 +28,54 @@ def _batch(rng: np.random.Generator, first: int, people: int, attributes: int, r
     return pa.RecordBatch.from_arrays(columns, names=["ts", "user", "site"])
 
 
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def measure(pairs: int) -> dict[str, float]:
-    """Fill a window with about so many pairs, then measure speed over a while with the window full."""
+def measure(pairs: int, rows: int = 1_000_000) -> dict[str, Any]:
+    """Fill a window with about so many pairs, then measure speed over some rows with the window full."""
     people = max(1_000, pairs * 20)  # so that nearly every event is a new pair
     attributes = 10_000
     method = ZAnonymity(z=10, window=pairs, person="user", time="ts", attribute="site", key=bytes(16))
     rng = np.random.default_rng(3)
     method.push_batch(_batch(rng, 0, people, attributes, 1_000))
-    base, at = _resident_bytes(), 1_000
+    base, at = resident_bytes(), 1_000
     while at < 1.2 * pairs:
         method.push_batch(_batch(rng, at, people, attributes))
         at += _BATCH
-    peak, grown = _peak_bytes(), method.live_pairs
-    seconds, rows = 0.0, 0
-    while rows < max(1_000_000, 0.05 * pairs):
-        batch = _batch(rng, at, people, attributes)
-        begun = time.perf_counter()
-        method.push_batch(batch)
-        seconds += time.perf_counter() - begun
-        at, rows = at + _BATCH, rows + _BATCH
+    peak, grown = peak_megabytes() * 2**20, method.live_pairs
+    batches = [_batch(rng, at + start, people, attributes) for start in range(0, max(rows, pairs // 20), _BATCH)]
+    with Meter() as meter:
+        for batch in batches:
+            method.push_batch(batch)
+    done = sum(batch.num_rows for batch in batches)
+    del batches, batch
     return {
         "live_pairs": method.live_pairs,
-        "events_per_second": rows / seconds,
+        "per_processor_second": done / meter.cost.processor,
+        "per_wall_second": done / meter.cost.wall,
+        "threads": meter.cost.threads,
         "table_bytes_per_pair": method.state_bytes / method.live_pairs,
-        "resident_bytes_per_pair": (_resident_bytes() - base) / method.live_pairs,
+        "resident_bytes_per_pair": (resident_bytes() - base) / method.live_pairs,
         "peak_bytes_per_pair": (peak - base) / grown,
     }
 
 
-def measure_apart(pairs: int) -> dict[str, float]:
-    """Measure in a fresh process, so that one size does not stand on another's memory."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.z_memory", str(pairs)], capture_output=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure every size in a fresh process."""
+    asked = parser(__doc__)
+    asked.add_argument("--pairs", type=int, nargs="+", default=[10**power for power in range(4, 8)])
+    given = parse(asked, arguments)
+    report = Report(__file__, given)
+    sizes = {"rows": 1000} if given.tiny else {}
+    found = [apart(measure, here=given.tiny, pairs=pairs, **sizes) for pairs in ([1000] if given.tiny else given.pairs)]
+    rows = [["events per processor second", *(short(one["per_processor_second"]) for one in found)]]
+    rows += [["events per second of wall clock", *(short(one["per_wall_second"]) for one in found)]]
+    rows += [["threads", *(one["threads"] for one in found)]]
+    rows += [["tables, bytes a pair", *(f"{one['table_bytes_per_pair']:.0f}" for one in found)]]
+    # In small windows the process's fixed base (Arrow, compiled code) outweighs the pairs.
+    peaks = [f"{one['peak_bytes_per_pair']:.0f}" if one["live_pairs"] > 5e6 else "–" for one in found]
+    rows += [["whole process at its peak while growing, bytes a pair", *peaks]]
+    report.table("growth", ["live (person, value) pairs", *(f"{one['live_pairs']:,}" for one in found)], rows)
+    report.figures = {"runs": found}
+    report.write()
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]))))
+    main()

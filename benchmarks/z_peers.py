@@ -5,53 +5,54 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-import time
 from collections import OrderedDict
 
 import numpy as np
 
+from benchmarks.measure import Cost, Meter
 from benchmarks.z_stream import Stream
 from shoal.anonymizers.exposures import Texts
 from shoal.kernels.compiling import kernel
 from shoal.kernels.siphash import siphash128
 
 
-def zanon_rate(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_000) -> float:
-    """Events a second of the package zanon, its z fixed by hand, once its window is full."""
+def zanon_cost(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_000) -> tuple[Cost, int]:
+    """What the package zanon needs, its z fixed by hand, once its window is full; and for how many events."""
     from zanonymity import utils, zanon
 
     times, people, sites = stream.lists(warm + timed)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         peer = zanon.zanon(stream.window, 0.8, 2)
+        changes = zanon.z_change, utils.z_change
         zanon.z_change = utils.z_change = lambda *_: None  # it has no option for a fixed z
         peer.z = z
         for event in zip(times[:warm], people, sites, strict=False):
             peer.anonymize(event)
-        begun = time.perf_counter()
-        for event in zip(times[warm:], people[warm:], sites[warm:], strict=True):
-            peer.anonymize(event)
-        seconds = time.perf_counter() - begun
+        with Meter() as meter:
+            for event in zip(times[warm:], people[warm:], sites[warm:], strict=True):
+                peer.anonymize(event)
+        zanon.z_change, utils.z_change = changes
         peer.endFiles()
-    return timed / seconds
+    return meter.cost, len(times) - warm
 
 
-def naive_rate(stream: Stream, z: int) -> tuple[float, int]:
-    """Events a second of Algorithm 1 in plain Python, and how many it releases."""
+def naive_cost(stream: Stream, z: int) -> tuple[Cost, int]:
+    """What Algorithm 1 needs in plain Python, and how many events it releases."""
     times, people, sites = stream.lists(stream.batch.num_rows)
     window, seen = stream.window, {}
     released = []
-    begun = time.perf_counter()
-    for t, u, a in zip(times, people, sites, strict=True):
-        exposed = seen.get(a)
-        if exposed is None:
-            exposed = seen[a] = OrderedDict()
-        exposed[u] = t
-        exposed.move_to_end(u)
-        while exposed[oldest := next(iter(exposed))] < t - window:
-            del exposed[oldest]
-        if len(exposed) >= z:
-            released.append((t, u, a))
-    return len(times) / (time.perf_counter() - begun), len(released)
+    with Meter() as meter:
+        for t, u, a in zip(times, people, sites, strict=True):
+            exposed = seen.get(a)
+            if exposed is None:
+                exposed = seen[a] = OrderedDict()
+            exposed[u] = t
+            exposed.move_to_end(u)
+            while exposed[oldest := next(iter(exposed))] < t - window:
+                del exposed[oldest]
+            if len(exposed) >= z:
+                released.append((t, u, a))
+    return meter.cost, len(released)
 
 
 @kernel
@@ -92,16 +93,18 @@ def look_up(key, table, people, people_bytes, sites, sites_bytes):
     return found
 
 
-def bare_rate(stream: Stream, live_pairs: int, *, tries: int = 5) -> float:
-    """Events a second of a compiled loop that hashes both texts and looks the pair up among the live ones."""
-    people, sites = Texts.of(stream.batch.column("user")), Texts.of(stream.batch.column("site"))
-    columns = (people.offsets, people.data, sites.offsets, sites.data)
-    table = np.zeros(2 * live_pairs, dtype=np.int64)
-    key = np.array([1, 2], dtype=np.uint64)
-    fill(key, table, *columns, len(people) - live_pairs)
-    best = 0.0
-    for _ in range(tries + 1):  # the first compiles
-        begun = time.perf_counter()
-        look_up(key, table, *columns)
-        best = max(best, len(people) / (time.perf_counter() - begun))
-    return best
+class BareLoop:
+    """A compiled loop that hashes both texts and looks the pair up among the live ones: the least there is to do."""
+
+    def __init__(self, stream: Stream, live_pairs: int) -> None:
+        people, sites = Texts.of(stream.batch.column("user")), Texts.of(stream.batch.column("site"))
+        self._columns = (people.offsets, people.data, sites.offsets, sites.data)
+        self._table = np.zeros(2 * live_pairs, dtype=np.int64)
+        self._key = np.array([1, 2], dtype=np.uint64)
+        fill(self._key, self._table, *self._columns, len(people) - live_pairs)
+        self.run()  # compiles
+
+    def run(self) -> int:
+        """Once over the stream; how many pairs were found."""
+        found: int = look_up(self._key, self._table, *self._columns)
+        return found

@@ -1,23 +1,23 @@
-"""Speed and memory of z-anonymity beside its peers, in one run: python -m benchmarks.z_speed"""
+"""Speed of z-anonymity compared with its peers, in one run: python -m benchmarks.z_speed"""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import tempfile
-import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.z_memory import measure_apart
-from benchmarks.z_peers import bare_rate, naive_rate, zanon_rate
+from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns
+from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
+from shoal.anonymizers.helper_thread import SMALLEST_PIECE
 
+TRIES = 5
 _POLICY = """
 [stream]
 person = "user"
@@ -41,91 +41,87 @@ def method_for(stream: Stream, z: int) -> ZAnonymity:
     return ZAnonymity(z=z, window=stream.window, person="user", time="ts", attribute="site", key=bytes(16))
 
 
-def shoal_rate(stream: Stream, z: int, *, tries: int = 5) -> tuple[float, int, int]:
-    """Events a second from Arrow to Arrow, rows released, pairs live at the end."""
-    best, released, live = 0.0, 0, 0
-    for _ in range(tries):
-        method, batches = method_for(stream, z), stream.batches()
-        begun = time.perf_counter()
+def push_all(stream: Stream, z: int, rows: int) -> tuple[Cost, int, int]:
+    """What it takes from Arrow to Arrow, rows released, pairs live at the end."""
+    method, batches = method_for(stream, z), stream.batches(rows)
+    with Meter() as meter:
         released = sum(method.push_batch(batch).rows.num_rows for batch in batches)
-        best = max(best, stream.batch.num_rows / (time.perf_counter() - begun))
-        live = method.live_pairs
-    return best, released, live
+    return meter.cost, released, method.live_pairs
 
 
-def push_microseconds(stream: Stream, z: int, *, records: int = 50_000) -> float:
-    """Microseconds for one record pushed alone, the best of five."""
-    events = stream.batch.slice(0, records).to_pylist()
-    best = float("inf")
-    for _ in range(5):
+def push_cost(stream: Stream, z: int) -> tuple[Cost, int]:
+    """What records pushed one by one take, and how many they are."""
+    events = stream.batch.slice(0, 50_000).to_pylist()
+
+    def push() -> None:
         method = method_for(stream, z)
-        begun = time.perf_counter()
         for event in events:
             method.push(event)
-        best = min(best, (time.perf_counter() - begun) / records * 1e6)
-    return best
+
+    return measured(push, tries=TRIES)[0], len(events)
 
 
-def file_rate(stream: Stream, z: int, *, tries: int = 3) -> float:
-    """Events a second from Parquet to Parquet through the whole pipeline."""
-    best = 0.0
+@contextmanager
+def pipeline(stream: Stream, z: int) -> Iterator[Callable[[], Any]]:
+    """The whole pipeline from Parquet to Parquet, ready to run."""
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(pa.Table.from_batches([stream.batch]), Path(folder, "in.parquet"))
         policy = Path(folder, "policy.toml")
         policy.write_text(_POLICY.format(z=z, window=stream.window))
-        for _ in range(tries):
-            summary = Pipeline.from_policy(policy).run()
-            best = max(best, summary.rows_per_second)
-    return best
+        yield lambda: Pipeline.from_policy(policy).run()
 
 
-def compare(stream: Stream, z: int) -> dict[str, float]:
-    """All rates for one z."""
-    arrow, released, live = shoal_rate(stream, z)
-    naive, naive_released = naive_rate(stream, z)
+def ours_and_bare(stream: Stream, z: int) -> tuple[dict[str, Cost], int, int]:
+    """The least costs of shoal with two threads and one and of the bare loop, in turns; rows released, live pairs."""
+    _, released, live = push_all(stream, z, 65_536)
+    bare, best = BareLoop(stream, live), {}
+    for _ in range(TRIES):
+        costs = {
+            "shoal, batches of 65,536": push_all(stream, z, 65_536)[0],
+            "shoal, batches of 16,384": push_all(stream, z, SMALLEST_PIECE)[0],
+            "a bare compiled loop: hash both texts, look the pair up": measured(bare.run)[0],
+        }
+        best = {name: least(cost, best.get(name, cost)) for name, cost in costs.items()}
+    return best, released, live
+
+
+def compare(stream: Stream, z: int, *, peers: Any) -> tuple[list[list[str]], dict[str, Any]]:
+    """Rows of the table for one z, and raw figures."""
+    events = stream.batch.num_rows
+    best, released, live = ours_and_bare(stream, z)
+    rates = {name: (cost, events) for name, cost in best.items()}
+    rates["package zanon 0.3.4 (its z fixed by hand)"] = zanon_cost(stream, z, **peers)
+    naive, naive_released = naive_cost(stream, z)
     if released != naive_released:
         raise SystemExit(f"shoal released {released} rows, Algorithm 1 {naive_released}: the comparison means nothing")
-    rates = {
-        "shoal": arrow,
-        "zanon": zanon_rate(stream, z),
-        "naive": naive,
-        "bare": bare_rate(stream, live),
-        "parquet": file_rate(stream, z),
-    }
-    print(f"\nz = {z}: {released / stream.batch.num_rows:.1%} of events released, {live:,} live pairs")
-    print(f"  shoal, Arrow to Arrow         {arrow:>12,.0f} events/s")
-    beside = (
-        ("package zanon", "zanon", arrow / rates["zanon"], "times as fast as it (goal 60)"),
-        ("Algorithm 1, plain Python", "naive", arrow / naive, "times as fast as it (goal 8)"),
-        ("bare loop: hash, look up", "bare", rates["bare"] / arrow, "times as long as it (goal 3)"),
-        ("shoal, Parquet to Parquet", "parquet", rates["parquet"] / arrow, "of Arrow to Arrow (goal 0.33)"),
-    )
-    for name, key, ratio, meaning in beside:
-        print(f"  {name:<29} {rates[key]:>12,.0f}   {ratio:6.2f} {meaning}")
-    return rates
+    rates["Algorithm 1 in plain Python (OrderedDict)"] = naive, events
+    with pipeline(stream, z) as run:
+        rates["shoal, Parquet to Parquet"] = measured(run, tries=3)[0], events
+    ours = next(iter(best.values())).processor / events
+    rows = [
+        [str(z), name, *cost.rates(count), f"{cost.processor / count / ours:.2g}"]
+        for name, (cost, count) in rates.items()
+    ]
+    figures = {name: vars(cost) | {"events": count} for name, (cost, count) in rates.items()}
+    return rows, {"released": released, "live_pairs": live, "costs": figures}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print; keep the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", type=float, default=1e7, help="most live pairs to grow to (1e8 needs about 10 GB)")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/z_speed.json"))
-    given = parser.parse_args()
-    stream = make_stream()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    found: dict[str, object] = {f"z{z}": compare(stream, z) for z in (10, 150)}
-    found["push_us"] = push = push_microseconds(stream, 10)
-    print(f"\none record pushed alone: {push:.1f} µs (goal 15)")
-    print("\n  live pairs    events/s   table B/pair   resident B/pair   peak while growing B/pair")
-    sizes = [int(10**power) for power in range(4, 9) if 10**power <= given.largest]
-    found["growth"] = growth = [measure_apart(size) for size in sizes]
-    for row in growth:
-        print(
-            f"{row['live_pairs']:>12,.0f} {row['events_per_second']:>11,.0f} {row['table_bytes_per_pair']:>14.0f} "
-            f"{row['resident_bytes_per_pair']:>17.0f} {row['peak_bytes_per_pair']:>27.0f}"
-        )
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1))
+    given = parse(parser(__doc__), arguments)
+    report = Report(__file__, given)
+    stream = make_stream(5_000, 200, 50) if given.tiny else make_stream()
+    peers = {"warm": 500, "timed": 500} if given.tiny else {}
+    rows = []
+    for z in (10, 150):
+        more, report.figures[f"z{z}"] = compare(stream, z, peers=peers)
+        rows += more
+    columns = ["z", "", *rate_columns("events"), "processor time, shoal = 1"]
+    report.table("rates", columns, rows)
+    cost, count = push_cost(stream, 10)
+    report.figures["push"] = vars(cost) | {"events": count}
+    report.text("push", f"One record pushed alone takes {cost.processor / count * 1e6:.1f} µs of the processor.")
+    report.write()
 
 
 if __name__ == "__main__":

@@ -11,11 +11,6 @@ from pathlib import Path
 import pytest
 
 import shoal.kernels
-from shoal.kernels.clock import admit
-from shoal.kernels.compiling import source_stamp
-from shoal.kernels.crowd import decide_values, fold
-from shoal.kernels.events import decide_text
-from shoal.kernels.siphash import siphash128
 
 KERNELS = sorted(Path(shoal.kernels.__file__).parent.glob("*.py"))
 TESTS = Path(__file__).resolve().parents[1]
@@ -24,7 +19,7 @@ DECORATORS = {"kernel", "inlined", "piece"}
 FORBIDDEN_SETTINGS = {"fastmath", "parallel", "forceobj", "object_mode"}
 
 COMPILING = Path(shoal.kernels.__file__).parent / "compiling.py"
-TOOLS = (COMPILING, COMPILING.with_name("prefetching.py"))
+TOOLS = (COMPILING, COMPILING.with_name("prefetching.py"), COMPILING.with_name("source_stamp.py"))
 """What kernels are made with; not kernels themselves."""
 
 functions = [
@@ -114,38 +109,6 @@ def test_no_test_sleeps():
     pattern = re.compile(r"\b(?:time\.)?sleep\(")
     here = Path(__file__).resolve()
     assert [path.name for path in TESTS.rglob("*.py") if path != here and pattern.search(path.read_text())] == []
-
-
-def all_used(stem):
-    """A kernel file and those it builds on, read off by the parser of Python."""
-    found, waiting = set(), [stem]
-    while waiting:
-        found.add(name := waiting.pop())
-        nodes = ast.walk(ast.parse((COMPILING.parent / f"{name}.py").read_text()))
-        used = [node.module.rpartition(".") for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-        waiting += {last for first, _, last in used if first == "shoal.kernels"} - found
-    return found
-
-
-@pytest.mark.parametrize("stem", [path.stem for path in KERNELS if path not in TOOLS and path.stem != "__init__"])
-def test_what_is_compiled_holds_only_while_no_file_it_is_made_of_changes(stem, tmp_path):
-    """Kernels are built into one another across files; Numba by itself looks at one file only."""
-    for path in KERNELS:
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    stamp = source_stamp(tmp_path, stem)
-    assert stamp == source_stamp(COMPILING.parent, stem)
-    made_of = all_used(stem) | {tool.stem for tool in TOOLS}
-    for path in KERNELS:
-        (tmp_path / path.name).write_bytes(path.read_bytes() + b"# changed")
-        assert (source_stamp(tmp_path, stem) != stamp) == (path.stem in made_of)
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-
-
-@pytest.mark.compiled
-def test_every_cache_carries_the_stamp_of_the_files_it_is_made_of():
-    for made in (decide_text, decide_values, admit, siphash128, fold):
-        stamp = source_stamp(COMPILING.parent, made.py_func.__module__.rpartition(".")[2])
-        assert made._cache._cache_file._source_stamp == stamp
 
 
 def test_names_of_tests_do_not_hang_on_the_clock():

@@ -1,0 +1,34 @@
+"""Measure all figures of README and docs, one benchmark after the other, and fill them in.
+
+python -m benchmarks [--data FOLDER] [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SUITE = ("z_speed", "z_memory", "tuples_speed", "audit_tuples")
+WITH_DATA = {"tuples_speed"}
+
+
+def main() -> None:
+    """Run each in a process of its own: compiled code, memory and the files it loads are its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of real data; benchmarks that have no use for it ignore it")
+    parser.add_argument("--only", nargs="+", choices=SUITE, default=SUITE)
+    given = parser.parse_args()
+    for name in given.only:
+        begun = time.perf_counter()
+        data = ["--data", str(given.data)] if given.data and name in WITH_DATA else []
+        print(f"\n== {name}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *data], check=True)
+        print(f"{time.perf_counter() - begun:.0f} s", flush=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.fill"], check=True)
+
+
+if __name__ == "__main__":
+    main()

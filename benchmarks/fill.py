@@ -1,0 +1,91 @@
+"""Fill the figures in README and docs from benchmarks/results, or check them.
+
+python -m benchmarks.fill           # write the blocks anew
+python -m benchmarks.fill --check   # change nothing; fail if a block differs, list blocks whose code has changed since
+
+A block stands between <!-- figures: BENCHMARK.TABLE --> and <!-- end -->. Nobody edits what is between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import RESULTS, markdown
+from benchmarks.sources import ROOT, digest
+
+BLOCK = re.compile(r"(<!-- figures: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Pages that may have figures."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def read_result(name: str) -> dict[str, Any]:
+    """What a benchmark wrote."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def rendered(name: str, block: str) -> str:
+    """One block, with where its figures come from."""
+    result = read_result(name)
+    about = result["machine"]
+    where = f"{about['cores']} cores of {about['processor']}, Python {about['python']}, Numba {about['numba']}"
+    origin = (
+        f"`{result['command']}` on {result['date']}, {where}, source `{result['stamp'][:8]}`; data: {result['data']}"
+    )
+    return f"{markdown(result['blocks'][block])}\n\n<sub>{origin}</sub>\n"
+
+
+def filled(text: str) -> str:
+    """A page with all its blocks as the results have them."""
+    return BLOCK.sub(lambda found: found[1] + rendered(found[2], found[3]) + found[4], text)
+
+
+def used() -> Iterator[tuple[Path, str]]:
+    """Every page and benchmark that a block of it names."""
+    for page in pages():
+        for name in sorted({found[2] for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}):
+            yield page, name
+
+
+def stale() -> list[str]:
+    """Figures measured on code that has changed since."""
+    found = []
+    for page, name in used():
+        result = read_result(name)
+        if digest(result["sources"]) != result["stamp"]:
+            found.append(
+                f"{page.relative_to(ROOT)}: the code measured by benchmarks/{name}.py changed since {result['date']}"
+            )
+    return found
+
+
+def main() -> None:
+    """Fill or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    different = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if filled(text) != text:
+            different.append(str(page.relative_to(ROOT)))
+            if not given.check:
+                page.write_text(filled(text), encoding="utf-8")
+    for line in stale():
+        print(f"warning: {line}; `make bench` measures again")
+    if different:
+        print(("figures differ from benchmarks/results: " if given.check else "filled: ") + ", ".join(different))
+    sys.exit(bool(given.check and different))
+
+
+if __name__ == "__main__":
+    main()
