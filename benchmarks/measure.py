@@ -209,10 +209,16 @@ class Report:
             return
         sources = loaded_sources()
         result = {
-            "command": " ".join([f"python -m benchmarks.{self._name}", *self._given.words]), "date": datetime.now(UTC).date().isoformat(), "machine": machine(),
-            "data": self.data, "tiny": self._given.tiny, "minutes": round((time.perf_counter() - self._begun) / 60, 1),
-            "stamp": digest(sources), "blocks": self._blocks, "figures": self.figures, "sources": sources,
-        }  # fmt: skip
+            "command": " ".join([f"python -m benchmarks.{self._name}", *self._given.words]),
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": machine(),
+            "data": self.data,
+            "minutes": round((time.perf_counter() - self._begun) / 60, 1),
+            "stamp": digest(sources),
+            "blocks": self._blocks,
+            "figures": self.figures,
+            "sources": sources,
+        }
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(result, indent=1, ensure_ascii=False)
         (folder / f"{self._name}.json").write_text(text + "\n", encoding="utf-8")

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from benchmarks.z_peers import look_up
+
 from shoal.kernels.clock import admit
 from shoal.kernels.crowd import decide_values, fold
 from shoal.kernels.events import decide_text
