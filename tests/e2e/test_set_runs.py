@@ -288,7 +288,7 @@ def test_bad_rows_are_letters_and_the_rest_is_used(stage: Scene) -> None:
         (f"{CANARY},\n", "site", "there is no item"),
         (f"p0,{CANARY}\n", "site", "not in the hierarchy"),
         ("p0,ab\n", "site", "not in the hierarchy"),
-        (f"{CANARY}\n", None, "1 fields where the header has 2"),
+        (f"{CANARY}\n", None, "1 field where the header has 2"),
     ]
     assert stage.run("--quiet").code == 0
     expected = (stage.folder / "out.jsonl").read_bytes()
@@ -396,7 +396,7 @@ def test_blank_items_are_letters(stage: Scene, generalize: dict[str, Any], blank
 
 def test_a_blank_between_separators(stage: Scene) -> None:
     del stage.sections["stream"]
-    stage.sections["source"]["separator"] = "|"
+    stage.sections["source"] |= {"separator": "|", "trim": False}
     stage.write("in.csv", "site\n" + "a| |b\n" + "".join("|".join(items) + "\n" for items in SETS.values()))
     ended = stage.run("--quiet", "--json")
     assert (ended.code, ended.summary["released"]) == (0, 13)

@@ -126,7 +126,12 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
 @pytest.mark.parametrize(
     ("text", "row", "column", "reason"),
     [
-        (b"a,b\n1\n2,3\n", 0, None, "1 fields where the header has 2; quote what holds the delimiter"),
+        (
+            b"a,b\n1\n2,3\n",
+            0,
+            None,
+            "1 field where the header has 2; complete the record, or set [source] delimiter if another character stands between fields",
+        ),
         (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2; quote what holds the delimiter"),
         (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record; remove it"),
         (b"a,b\n1,\xff\n2,3\n", 0, "b", "not valid UTF-8; convert the file to UTF-8"),
@@ -234,7 +239,8 @@ def test_missing_column_never_shows_what_the_first_line_holds() -> None:
         list(CsvDecoder(Memory(b"Alice,1990,secret\n"), columns=["user"]).batches())
     assert str(error.value) == (
         "visits.csv: there is no column 'user' among its 3 columns; "
-        "correct the policy, or give the header if the file has no header line"
+        "correct the policy; if the first line is a record and no header, name the columns in [source], such as "
+        'header = ["first", "second"]'
     )
 
 

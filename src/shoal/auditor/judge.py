@@ -62,7 +62,7 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     judge = FAMILIES.get(method)
     if judge is None:
         raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
-    source, sink = Format.of(written.section("source")), Format.of(written.section("sink"))
+    source, sink = Format.of_source(written.section("source")), Format.of(written.section("sink"))
     sink = replace(sink, names_once=True)
     return judge(
         Evidence(

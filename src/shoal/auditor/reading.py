@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,12 +37,22 @@ class Format:
     """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
     nulls: tuple[str, ...] = ()
     """Words of a CSV file that stand for a missing value."""
+    trims: bool = False
+    """Whether blanks around the values and header names of a CSV file do not count; so where it is a source."""
     names_once: bool = False
     """Whether a JSON object that says a name twice cannot be read; what is released must have but one meaning."""
 
     @classmethod
+    def of_source(cls, section: Mapping[str, Any]) -> Format:
+        """Take it from ``[source]``: blanks around values do not count unless ``trim = false``."""
+        trim = section.get("trim", True)
+        if not isinstance(trim, bool):
+            raise PolicyError("[source] trim: must be true or false")
+        return replace(cls.of(section), trims=trim)
+
+    @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
-        """Take it from ``[source]`` or ``[sink]``."""
+        """Take it from ``[source]`` or ``[sink]``, as a release is read: to the letter."""
         delimiter, header = section.get("delimiter"), section.get("header")
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise PolicyError("delimiter: give one character")
@@ -201,7 +211,21 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
         raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
     delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
     columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+    if expected.trims:
+        columns = _trimmed(columns, str(path), is_named=expected.header is not None)
     return {name: _without_words(column, expected.nulls) for name, column in columns.items()}, broken
+
+
+def _trimmed(columns: dict[str, Any], where: str, *, is_named: bool) -> dict[str, Any]:
+    """Remove blanks around values, and around names where the file gives them; what was nothing but blanks is null."""
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        bare = name if is_named else name.strip()
+        if bare in found:
+            raise InputError(f"{where}: the header names a column twice; give header = [names]")
+        values = pc.utf8_trim_whitespace(column)
+        found[bare] = pc.if_else(pc.equal(values, ""), pa.scalar(None, TEXT), values)
+    return found
 
 
 def _without_words(column: Any, words: tuple[str, ...]) -> Any:

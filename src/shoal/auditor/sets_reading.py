@@ -44,7 +44,9 @@ class Truth:
 def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
     """Read from wherever it is; sets in memory become rows too."""
     table = _in_memory(what, column, person)
-    expected = replace(Format.of(policy.section(section)), line_column=column, names_once=section == "sink")
+    written = policy.section(section)
+    expected = Format.of_source(written) if section == "source" else replace(Format.of(written), names_once=True)
+    expected = replace(expected, line_column=column)
     return read(what if table is None else table, name=name, expected=expected)
 
 
@@ -84,11 +86,18 @@ def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
     is_by_person = promise.person in rows.columns
     if promise.person and not is_by_person and len(rows) and not _speaks_for_itself(rows, promise.item):
         rows.require(promise.person)
-    entries = read_entries(rows, promise.item, separator, one_item=is_by_person and separator is None)
+    one_item = is_by_person and separator is None
+    entries = read_entries(rows, promise.item, separator, one_item=one_item, trims=_trims_items(policy))
     if promise.person and is_by_person:
         return _by_person(rows, promise.person, entries, ~unfit_rows(rows, promise.item))
     has_label, unusable = entries.label >= 0, rows.broken | unfit_rows(rows, promise.item)
     return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(unusable.sum()))
+
+
+def _trims_items(policy: Policy) -> bool:
+    """Tell whether blanks around the items of a joined text do not count: so in a CSV file, unless ``trim = false``."""
+    source = policy.section("source")
+    return source.get("kind") == "csv" and Format.of_source(source).trims
 
 
 def _speaks_for_itself(rows: Rows, item: str) -> bool:
@@ -143,14 +152,16 @@ def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
     return Truth(collect(owner, entries.label[keep], int(present.sum()), entries.labels), int((~usable).sum()))
 
 
-def read_entries(rows: Rows, column: str, separator: str | None, *, one_item: bool = False) -> Entries:
+def read_entries(
+    rows: Rows, column: str, separator: str | None, *, one_item: bool = False, trims: bool = False
+) -> Entries:
     """Take a column apart: a list of labels a row, a text to split, or (``one_item``) a single label.
 
     Null is an empty record: CSV cannot tell them apart.
     """
     owners, values, start = [], [], 0
     for piece in rows.pieces(column):
-        lists = _as_lists(piece, separator, one_item=one_item)
+        lists = _as_lists(piece, separator, one_item=one_item, trims=trims)
         owners.append(np.asarray(pc.list_parent_indices(lists).to_numpy(), np.int64) + start)
         values.append(pa.chunked_array([pc.list_flatten(lists)], TEXT))
         start += len(lists)
@@ -165,7 +176,7 @@ def read_entries(rows: Rows, column: str, separator: str | None, *, one_item: bo
     return Entries(np.concatenate(owners), label, labels)
 
 
-def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
+def _as_lists(piece: Any, separator: str | None, *, one_item: bool, trims: bool) -> Any:
     if isinstance(piece, list):
         if any(isinstance(value, list) for value in piece):
             return _from_python(piece)
@@ -178,7 +189,7 @@ def _as_lists(piece: Any, separator: str | None, *, one_item: bool) -> Any:
     texts = as_text(whole)
     if one_item:
         return pa.LargeListArray.from_arrays(np.arange(len(texts) + 1), texts)
-    return _split(texts, separator)
+    return _split(texts, separator, trims=trims)
 
 
 def _from_python(records: Iterable[Any]) -> Any:
@@ -205,14 +216,15 @@ def _texts_in_lists(lists: Any) -> Any:
     return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(lists.flatten()), mask=mask)
 
 
-def _split(texts: Any, separator: str | None) -> Any:
+def _split(texts: Any, separator: str | None, *, trims: bool) -> Any:
     if separator is None and pc.any(pc.match_substring(texts, "\t")).as_py():
         separator = "\t"
     parts = pc.utf8_split_whitespace(texts) if separator is None else pc.split_pattern(texts, separator)
     lists = parts.cast(_LISTS)
+    labels = pc.utf8_trim_whitespace(pc.list_flatten(lists)) if trims else pc.list_flatten(lists)
     # Nothing between two separators is no label.
-    filled = pc.not_equal(pc.list_flatten(lists), "")
+    filled = pc.not_equal(labels, "")
     kept = np.asarray(pc.list_parent_indices(lists).filter(filled).to_numpy(), np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(kept, minlength=len(lists)))])
     mask = lists.is_null() if lists.null_count else None
-    return pa.LargeListArray.from_arrays(pa.array(offsets), pc.list_flatten(lists).filter(filled), mask=mask)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), labels.filter(filled), mask=mask)

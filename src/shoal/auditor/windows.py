@@ -61,7 +61,7 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     shown = _read_shown(promise, read(release, name="release", expected=sink))
     known = None
     if truth is not None:
-        known = _read_known(promise, read(truth, name="truth", expected=Format.of(written.section("source"))))
+        known = _read_known(promise, read(truth, name="truth", expected=Format.of_source(written.section("source"))))
     return _report(promise, level, shown, known)
 
 

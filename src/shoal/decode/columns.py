@@ -43,6 +43,14 @@ def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
         return without(column, bad).cast(pa.string()), bad
 
 
+def trimmed(text: Any) -> Any:
+    """The text without blanks around it; null where nothing else is left."""
+    bare = pc.utf8_trim_whitespace(text)
+    if bare.equals(text):
+        return text
+    return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
+
+
 def without_spellings(text: Any, spellings: Sequence[str]) -> Any:
     """The text with null where, but for spaces around it, one of these words stands for a missing value."""
     if not spellings:

@@ -20,6 +20,7 @@ from shoal.decode.columns import (
     fit,
     misfit_problems,
     null_rows,
+    trimmed,
     without_spellings,
 )
 from shoal.errors import InputError, PolicyError
@@ -28,7 +29,11 @@ from shoal.kernels.csv_records import AT, BREAKS, LINE, OPEN_UNTIL
 
 _BATCH_ROWS: Final = 65_536
 _MAX_COLUMNS: Final = 65_536
-_REMEDY: Final = "correct the policy, or give the header if the file has no header line"
+_DELIMITERS: Final = ",;\t|"
+_REMEDY: Final = (
+    "correct the policy; if the first line is a record and no header, name the columns in [source], such as "
+    'header = ["first", "second"]'
+)
 _REASONS: Final = {
     csv_records.HAS_NUL: "a NUL byte in the record; remove it",
     csv_records.TOO_LONG: "longer than the longest record allowed; raise max_record_bytes",
@@ -59,6 +64,9 @@ class CsvDecoder(Decoder):
     ----------
     header
         Names of the columns of a file without a header line; None: the first line has them.
+    trim
+        Remove blanks (Unicode white space) around every value and every name of the header line, quoted or not. A value
+        of nothing but blanks is null.
     nulls
         Words that stand for a missing value, in every column.
     max_record_bytes
@@ -76,14 +84,16 @@ class CsvDecoder(Decoder):
         quote: str = '"',
         header: Sequence[str] | None = None,
         nulls: Sequence[str] = (),
+        trim: bool = False,
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         super().__init__(file, columns=columns, types=types)
         self._table = _byte_table(delimiter, quote)
-        self._quote = ord(quote)
+        self._delimiter, self._quote = delimiter, ord(quote)
         self._header = None if header is None else tuple(header)
         self._nulls = tuple(nulls)
+        self._trim = trim
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
         self._schema = pa.schema([(name, self._type_of(name)) for name in self._columns])
@@ -129,13 +139,34 @@ class CsvDecoder(Decoder):
         blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
         try:
             window = _Window(blocks, self._table, self._longest)
-            names = window.header(self._quote) if self._header is None else self._header
+            names = self._names(window)
             self._slots = np.full(len(names), -1, dtype=np.int64)
-            self._slots[self._indices(names, remedy=_REMEDY)] = np.arange(len(self._columns))
+            self._slots[self._indices(names, remedy=self._remedy(names))] = np.arange(len(self._columns))
         except BaseException:
             blocks.close()
             raise
         return window
+
+    def _names(self, window: _Window) -> tuple[str, ...]:
+        if self._header is not None:
+            return self._header
+        names = window.header(self._quote)
+        return tuple(name.strip() for name in names) if self._trim else names
+
+    def _remedy(self, names: Sequence[str]) -> str:
+        """What to do where a column is missing; names of the file's columns are not shown, they may be a record."""
+        if self._header is not None:
+            return "correct [source] header or the name of the column"
+        line = self._delimiter.join(names)
+        for sign in _DELIMITERS.replace(self._delimiter, ""):
+            found = {name.strip().strip('"') for name in line.split(sign)}
+            if found.issuperset(self._columns):
+                written = sign.replace("\t", "\\t")
+                return f'its header line is separated by "{written}": set delimiter = "{written}" in [source]'
+        known = {"".join(name.split()).casefold() for name in names}
+        if all("".join(name.split()).casefold() in known for name in self._columns):
+            return "names are compared exactly and differ here in case or spaces; write them as the file does"
+        return _REMEDY
 
     def _decode(self, found: _Found, position: Position) -> Decoded:
         problems = self._record_problems(found)
@@ -143,7 +174,7 @@ class CsvDecoder(Decoder):
         for slot, field in enumerate(self._schema):
             text, bad = as_text(_field_column(found, slot, self._quote))
             problems += [Problem(int(row), field.name, NOT_UTF8) for row in bad]
-            text = without_spellings(text, self._nulls)
+            text = without_spellings(trimmed(text) if self._trim else text, self._nulls)
             if field.type != pa.string():
                 text, bad = fit(pc.utf8_trim_whitespace(text), field.type)
                 problems += misfit_problems(bad, field.name, field.type)
@@ -157,11 +188,18 @@ class CsvDecoder(Decoder):
         assert self._slots is not None
         for row in np.flatnonzero(found.codes):
             reason = _REASONS.get(int(found.codes[row]))
-            wrong_count = (
-                f"{found.counts[row]} fields where the header has {len(self._slots)}; quote what holds the delimiter"
-            )
-            problems.append(Problem(int(row), None, reason or wrong_count))
+            problems.append(Problem(int(row), None, reason or self._wrong_count(int(found.counts[row]))))
         return problems
+
+    def _wrong_count(self, fields: int) -> str:
+        assert self._slots is not None
+        header = "the header has" if self._header is None else "[source] header names"
+        remedy = "quote what holds the delimiter"
+        if fields == 1:
+            remedy = "complete the record, or set [source] delimiter if another character stands between fields"
+        elif self._header is not None:
+            remedy += ", or name every column of the file"
+        return f"{fields} field{'s' * (fields != 1)} where {header} {len(self._slots)}; {remedy}"
 
 
 class _Window:

@@ -49,7 +49,9 @@ def make_decoder(
     declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
     assumed = {name: _TYPES[kind] for name, kind in policy.anonymize.column_types().items() if name in columns}
     if source.kind == "csv":
-        options = {"delimiter": source.delimiter, "header": source.header, "nulls": source.nulls}
+        options = {
+            "delimiter": source.delimiter, "header": source.header, "nulls": source.nulls, "trim": source.trims,
+        }  # fmt: skip
         declared = {**assumed, **declared}
     if source.kind == "jsonl":
         options = {"assumed": assumed, "lists": policy.anonymize.list_columns()}

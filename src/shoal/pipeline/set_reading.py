@@ -176,6 +176,8 @@ class SetReader:
             return rows, column.take(pa.array(rows)).cast(pa.string())
         owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         texts = pc.list_flatten(lists)
+        if self.policy.source.trims:
+            texts = pc.utf8_trim_whitespace(texts)
         keep = usable[owners]
         if not _is_list(column.type):  # nothing between two separators is no item
             keep &= pc.not_equal(texts, "").to_numpy(zero_copy_only=False)

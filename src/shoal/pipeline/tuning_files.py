@@ -22,7 +22,7 @@ CURVE: Final = "curve.csv"
 POLICY: Final = "policy.toml"
 PICTURE: Final = "curve.png"
 _DAY: Final = 86_400 * 10**9
-_KEPT: Final = ("compression", "delimiter", "header", "nulls", "max_record_bytes", "types")
+_KEPT: Final = ("compression", "delimiter", "header", "nulls", "trim", "max_record_bytes", "types")
 
 
 def require_room(folder: Path) -> None:

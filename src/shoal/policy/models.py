@@ -36,6 +36,7 @@ _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
     "nulls": ("csv",),
+    "trim": ("csv",),
     "max_record_bytes": ("csv", "jsonl"),
 }
 
@@ -49,9 +50,15 @@ class FileSource(Section):
     delimiter: Delimiter = ","
     header: Names | None = None
     nulls: Words = ()
+    trim: bool = True
     max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     types: dict[str, ColumnType] = Field(default_factory=dict)
     separator: Separator | None = None
+
+    @property
+    def trims(self) -> bool:
+        """Whether blanks around values are removed."""
+        return self.kind == "csv" and self.trim
 
     @classmethod
     def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
