@@ -93,14 +93,16 @@ def records(count: int, *, seed: int = 1, people: int = 60, missing: float = 0.0
     ]
 
 
-def refusal(record: Row) -> str | None:
+def refusal(record: Row, unknown: str = "accept") -> str | None:
     if not record["maid"]:
         return "null-person"
     if record["hour"] is not None and not 0 <= record["hour"] <= HOURS:
         return "outside:hour"
-    unknown = [name for name, known in (("device", DEVICES), ("place", PATHS))
+    if unknown == "accept":
+        return None
+    strange = [name for name, known in (("device", DEVICES), ("place", PATHS))
                if record[name] is not None and record[name] not in known]  # fmt: skip
-    return f"unknown:{unknown[0]}" if unknown else None
+    return f"unknown:{strange[0]}" if strange else None
 
 
 def asked_k(record: Row, k: int, density: dict[str, int]) -> int:
@@ -120,7 +122,7 @@ def k_sparse(p: float, k: int) -> int:
 
 
 def normal(record: Row, level: int) -> tuple[Any, ...]:
-    place = None if record["place"] is None else PATHS[record["place"]][min(level, 2)]
+    place = None if record["place"] is None else PATHS.get(record["place"], ("unknown",) * 3)[min(level, 2)]
     if record["hour"] is None:
         return place, None
     width = 4 * 2 ** (1 + level)
@@ -144,7 +146,8 @@ class Run:
         self.truth = records(400) if truth is None else truth
         self.k, self.density = k, density or {}
         self.promised = policy(folder, k=k, **({"density": {"place": density}} if density else {}), **rules)
-        usable = [record for record in self.truth if not refusal(record)]
+        self.unknown = rules.get("unknown", "accept")
+        usable = [record for record in self.truth if not refusal(record, self.unknown)]
         found = share(usable[: self.promised["anonymize"]["window"]], k, self.density) if usable else 0.0
         self.p = rules.get("p_sparse", found)
         self.k_s = k_sparse(self.p, k)
@@ -157,7 +160,7 @@ class Run:
     def _publish(self) -> None:
         left = []
         for number, record in enumerate(self.truth):
-            reason = refusal(record)
+            reason = refusal(record, self.unknown)
             if reason:
                 self.trace.append({"row": number, "verdict": "dead", "reason": reason})
             else:
@@ -184,6 +187,8 @@ class Run:
             covered = defaultdict(set)
             for number in left:
                 device = self.truth[number]["device"]
+                if device is not None and device not in DEVICES:
+                    device = "unknown"
                 for label in {device, *DEVICES.get(device, ())}:
                     covered[label].add(number)
             fitting = [(len(DEVICES) if label not in DEVICES else 0, -len(rows), str(label), label)
@@ -283,6 +288,9 @@ def covers(shown: Row, record: Row, names: tuple[str, ...]) -> bool:
                 return False
         elif name == "hour":
             if not label["lo"] <= value <= label["hi"]:
+                return False
+        elif value not in (DEVICES if name == "device" else PATHS):
+            if label != "unknown":
                 return False
         elif label not in {value, *(DEVICES[value] if name == "device" else (*PATHS[value], "*"))}:
             return False

@@ -72,11 +72,33 @@ def test_records_that_cannot_be_used(tmp_path):
         3: ("maid", None), 5: ("maid", ""), 7: ("hour", 65), 20: ("device", "G 9"), 21: ("place", "centre"),
     }.items():  # fmt: skip
         truth[place][name] = value
-    run = Run(tmp_path, truth)
+    for unknown, dead in (("refuse", 5), ("accept", 3)):
+        run = Run(tmp_path, truth, unknown=unknown)
+        report = run.audit()
+        assert report.violations == (), report.text()
+        assert report.metrics["verdicts"]["dead"] == dead
+        assert run.k_s == report.metrics["k_s"]  # dead records do not count in the window
+
+
+@pytest.mark.parametrize("how", [{}, {"density": DENSITY}, {"p_sparse": 0.5}, {"root": True}])
+def test_values_that_are_not_listed(tmp_path, how):
+    """They are published as `unknown`, and each counts for itself where rare values are counted."""
+    truth = records(400, seed=4)
+    for number, record in enumerate(truth):
+        if number % 5 == 0:
+            record["device"] = f"device {number % 3}"
+        if number % 7 == 0:
+            record["place"] = "nowhere"
+    run = Run(tmp_path, truth, **how)
+    labels = {row["device"] for row in run.release}
+    assert "unknown" in labels
+    assert not any(label.startswith("device ") for label in labels)
+    assert {row["place"] for row in run.release} >= {"unknown"}
     report = run.audit()
-    assert report.violations == (), report.text()
-    assert report.metrics["verdicts"]["dead"] == 5
-    assert run.k_s == report.metrics["k_s"]  # dead records do not count in the window
+    assert (report.violations, report.warnings) == ((), ()), report.text()
+    assert report.metrics["k_s"] == run.k_s
+    for name, columns in (("all", ("device", "place", "hour")), ("normal", ("place", "hour"))):
+        assert report.metrics[f"candidates_knowing_{name}"]["least"] == min(candidates(run, columns))
 
 
 def test_nothing_at_all(tmp_path):

@@ -208,7 +208,7 @@ def test_a_record_that_had_to_be_refused(run):
 
 
 def test_a_record_that_cannot_be_used_and_got_lost(run):
-    run.truth.append({**run.truth[0], "device": "unheard of"})
+    run.truth.append({**run.truth[0], "hour": 70})
     assert run.codes() == {"lost": ()}
 
 

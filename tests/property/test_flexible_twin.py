@@ -45,8 +45,10 @@ def ontology(tag):
 records = st.fixed_dictionaries(
     {
         "maid": st.one_of(st.sampled_from([f"u{n}" for n in range(9)]), st.none()),
-        "device": st.one_of(st.sampled_from(MODELS), st.sampled_from(["S3", "P8", None, "unknown"])),
-        "place": st.one_of(st.sampled_from(["a", "b", "c", "d", "e", "west"]), st.none()),
+        "device": st.one_of(
+            st.sampled_from(MODELS), st.sampled_from(["S3", "P8", None, "unknown", "x1", "x2", "Samsung"])
+        ),
+        "place": st.one_of(st.sampled_from(["a", "b", "c", "d", "e", "west", "nowhere"]), st.none()),
         "network": st.sampled_from(["2G", "3G", "4G", "5G"]),
         "speed": st.one_of(st.sampled_from([0.0, 9.0, 10.0, 19.999, 55.5, 100.0]), st.none()),
     }
@@ -103,6 +105,7 @@ options = st.fixed_dictionaries(
     optional={
         "k_s": st.just(2), "criteria": st.integers(1, 3), "density": st.just({"place": {"north": 3, "a": 5}}),
         "sparse": st.sampled_from([["device"], ["device", "network"], ["network", "place"]]),
+        "unknown": st.just("refuse"),
     },
 )  # fmt: skip
 COLUMNS = st.sampled_from(
@@ -137,7 +140,7 @@ def test_every_group_has_its_people(stream, columns, chosen):
         shown = {name: str(value) for name, value in shown.items()}
         block = tuple(shown[role.name] for role in schema.quasi if role.name not in sparse)
         whole = tuple(shown.values())
-        path = PLACES.path(stream[row]["place"]) if stream[row]["place"] else ()
+        path = PLACES.path(stream[row]["place"]) if stream[row]["place"] in PLACES else ()
         k = next((place[label] for label in path if label in place), chosen["k"])
         asked[block] = max(asked.get(block, 0), k)
         blocks.setdefault(block, set()).add(stream[row]["maid"])
@@ -155,6 +158,7 @@ def crowded(seed):
     people = int(random.integers(8, 40))
     shares = random.dirichlet(np.full(len(MODELS), 0.5))
     own = random.choice(MODELS, size=people, p=shares)
+    own[: people // 6] = [f"x{number % 3}" for number in range(people // 6)]  # not in the ontology
     rows = []
     for person in random.integers(0, people, size).tolist():
         rows.append({

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.hierarchies.unknown import concepts_with_unknown, tree_with_unknown
 from shoal.schema import Numeric
 
 SCALE = 2**30
@@ -23,8 +24,14 @@ class NaiveFlexible:
     """One stream; call push for each record, then flush. Both return (row, labels) of what leaves."""
 
     def __init__(self, schema, concepts, *, k=6, sparse="auto", threshold=0.1, p_sparse=None, k_s=None, floor=0.05,
-                 window=10_000, density=None, root=False, criteria=1):  # fmt: skip
-        self.schema, self.concepts, self.k, self.window = schema, concepts, k, window
+                 window=10_000, density=None, root=False, criteria=1, unknown="accept"):  # fmt: skip
+        self.schema, self.k, self.window, self.unknown = schema, k, window, unknown
+        self.listed = {role.name: concepts[role.name].values if role.name in concepts else leaves_of(role.hierarchy)
+                       for role in schema.quasi if not isinstance(role, Numeric)}  # fmt: skip
+        is_open = unknown == "accept"
+        self.concepts = {name: concepts_with_unknown(own) if is_open else own for name, own in concepts.items()}
+        trees = {role.name: role.hierarchy for role in schema.quasi if role.name in set(self.listed) - set(concepts)}
+        self.hierarchies = {name: tree_with_unknown(tree) if is_open else tree for name, tree in trees.items()}
         self.sparse_asked, self.threshold, self.p_sparse, self.k_s_asked = sparse, threshold, p_sparse, k_s
         self.floor, self.density, self.root, self.criteria = floor, density or {}, root, criteria
         weights = [role.weight for role in schema.quasi]
@@ -37,8 +44,7 @@ class NaiveFlexible:
     # ---- reading
 
     def trees(self, name):
-        role = next(role for role in self.schema.quasi if role.name == name)
-        return self.concepts[name].tree() if name in self.concepts else role.hierarchy
+        return self.concepts[name].tree() if name in self.concepts else self.hierarchies[name]
 
     def is_usable(self, record):
         if record[self.schema.person] in (None, ""):
@@ -50,12 +56,14 @@ class NaiveFlexible:
             if isinstance(role, Numeric):
                 if not role.low <= value <= role.high:
                     return False
-            elif role.name in self.concepts:
-                if value not in self.concepts[role.name].values:
-                    return False
-            elif value not in leaves_of(role.hierarchy):
+            elif value not in self.listed[role.name] and self.unknown == "refuse":
                 return False
         return True
+
+    def read(self, record):
+        """The record with one text for all values that are not listed."""
+        return record | {name: "unknown" for name, listed in self.listed.items()
+                         if record.get(name) is not None and record[name] not in listed}  # fmt: skip
 
     def crowd(self, record):
         return max([self.crowd_by(name, record[name]) for name in self.density], default=self.k)
@@ -88,12 +96,17 @@ class NaiveFlexible:
         else:
             tree = self.trees(role.name)
             counts = dict(zip(tree.labels, tree.leaf_counts.tolist(), strict=True))
+            counts[tree.root] = len(self.listed[role.name])
             most = max(counts[tree.root] - 1, 1)
-            steps = [(label, (counts[label] - 1) / most) for label in reversed(tree.path(value))]
+            steps = [(label, self.label_loss(label, counts[label], most)) for label in reversed(tree.path(value))]
             if not self.root and len(tree.labels) > 1:
                 steps = steps[1:]
         weight = self.weight[role.name]
         return [(label, round(round(loss * SCALE) * weight)) for label, loss in steps]
+
+    @staticmethod
+    def label_loss(label, leaves, most):
+        return 1.0 if label == "unknown" else (leaves - 1) / most
 
     # ---- labels of sparse attributes
 
@@ -112,8 +125,8 @@ class NaiveFlexible:
         return [(value, -1, 1), *upper]
 
     def sparse_loss(self, name, label, leaves):
-        total = len(self.concepts[name].values) if name in self.concepts else len(leaves_of(self.trees(name)))
-        loss = 0 if label == MISSING else (leaves - 1) / max(total - 1, 1)
+        total = len(self.listed[name])
+        loss = 0 if label == MISSING else self.label_loss(label, min(leaves, total), max(total - 1, 1))
         return round(round(loss * SCALE) * self.weight[name])
 
     @staticmethod
@@ -129,7 +142,7 @@ class NaiveFlexible:
         for name in categorical:
             rare = 0
             for row in self.waiting:
-                people = {other["person"] for other in self.waiting if other["record"][name] == row["record"][name]}
+                people = {other["person"] for other in self.waiting if other["came"][name] == row["came"][name]}
                 rare += len(people) < row["crowd"]
             shares[name] = Fraction(rare, len(self.waiting))
         if self.sparse_asked == "auto":
@@ -164,7 +177,9 @@ class NaiveFlexible:
         if not self.is_usable(record):
             return []
         self.came += 1
-        entry = {"row": row, "person": record[self.schema.person], "record": record, "crowd": self.crowd(record)}
+        read = self.read(record)
+        entry = {"row": row, "person": record[self.schema.person], "record": read, "crowd": self.crowd(read),
+                 "came": record}  # fmt: skip
         left = []
         labels = self.join(entry) if self.sparse is not None else None
         if labels is None:

@@ -92,8 +92,23 @@ def test_nothing_but_sparse_columns(scene):
     assert len(scene.internal().is_real) == 300
 
 
-def test_an_unknown_device_is_a_dead_letter(scene, tmp_path):
+def test_unknown_devices_are_published_as_unknown(scene, tmp_path):
+    """Every fifth record: nothing is refused, all are published or pending, and the process's own audit passes."""
     scene = type(scene)(tmp_path, flexible=True)
+    rows = [line.replace("model", "toaster") if number % 5 == 0 else line for number, line in enumerate(FIRST[:200])]
+    scene.write("in-1.csv", rows)
+    summary = scene.run()
+    assert (summary.dead, summary.published + summary.status["pending"]) == (0, 200)
+    assert summary.status["audit"] == "passed"
+    labels = scene.published().column("device").to_pylist()
+    assert "unknown" in labels
+    assert not any(label is not None and "toaster" in label for label in labels)
+
+
+def test_an_unknown_device_is_a_dead_letter_where_the_policy_refuses_it(scene, tmp_path):
+    scene = type(scene)(tmp_path, flexible=True)
+    text = scene.policy.read_text()
+    scene.policy.write_text(text.replace('method = "flexible-k"\n', 'method = "flexible-k"\nunknown = "refuse"\n'))
     scene.write(
         "in-1.csv", [*FIRST[:100], FIRST[100].replace("model", "toaster"), FIRST[101].replace(",hill,", ",moon,")]
     )

@@ -245,12 +245,84 @@ def test_decimals_are_read_alike_in_batches_and_alone():
 
 def test_what_cannot_be_used_is_dead_with_a_reason():
     rows = [("u1", "c1", "typewriter"), (None, "c1", "LG G2"), ("u2", "nowhere", "LG G2"), ("u3", "c1", "Samsung")]
-    _, made = run(rows)
+    _, made = run(rows, unknown="refuse")
     assert made.counts["dead"] == 4
     reasons = {name: count for name, count in made.counts.items() if ":" in name or "-" in name}
     assert reasons == {"unknown:device": 2, "unknown:place": 1, "null-person": 1}
     assert "ontology check" in made.explain("unknown:device").sentence
     assert "hierarchy" in made.explain("unknown:place").sentence
+
+
+def test_unlisted_values_are_published_as_unknown():
+    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "Samsung"), ("u3", "c1", ""), ("u4", "c1", "LG G2")]
+    left, made = run(rows, k=3, k_s=3)
+    assert left == [{"place": "c1", "device": "unknown"}] * 3
+    assert made.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "held": 1}
+    assert made.metrics["unknown_device"] == 3
+    assert made.metrics["loss"] == 0.5  # nothing is left of the device, all of the place
+
+
+def test_too_few_people_with_unlisted_values_wait():
+    """One of K_s = 2 waits: no label but the root covers both a listed value and one that is not listed."""
+    rows = [("u1", "c1", "typewriter"), *((f"u{n}", "c1", "LG G2") for n in range(2, 6))]
+    left, made = run(rows, k=3, k_s=2)
+    assert [row["device"] for row in left] == ["LG G2"] * 4
+    assert made.held == 1
+    more = made.push_batch(pa.table({"maid": ["u9"], "place": ["c1"], "device": ["telegraph"]}))
+    assert more.rows.num_rows == 0
+    assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "unknown"}] * 2
+    joins = made.push({"maid": "u7", "place": "c1", "device": "a third one"})
+    assert joins == [{"place": "c1", "device": "unknown"}]
+
+
+def test_listed_and_unlisted_values_meet_at_the_root_alone():
+    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")]
+    assert run(rows, k=3, k_s=3)[0] == []
+    assert run(rows, k=3, k_s=3, root=True)[0] == [{"place": "c1", "device": "any device"}] * 3
+    places = [("u1", "nowhere", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "v1", "LG G2")]
+    assert run(places, k=3, k_s=2)[0] == []
+    assert run(places, k=3, k_s=2, root=True)[0] == [{"place": "land", "device": "LG G2"}] * 3
+
+
+@pytest.mark.parametrize(("density", "needed"), [({"village": 4}, 2), ({"land": 4}, 4), ({"unknown": 3, "land": 5}, 3)])
+def test_density_of_an_unlisted_value(density, needed):
+    """The nearest label above it counts, which is its own or the root's."""
+    if "unknown" in density:
+        with pytest.raises(PolicyError, match="no label"):
+            run([], k=2, k_s=2, density={"place": density}, unknown="refuse")
+    for people in (needed - 1, needed):
+        rows = [(f"u{n}", f"nowhere {n}", "LG G2") for n in range(people)]
+        left, _ = run(rows, k=2, k_s=2, density={"place": density})
+        assert [row["place"] for row in left] == ["unknown"] * (people if people == needed else 0)
+
+
+def test_a_tree_of_one_label_has_no_room_for_others():
+    schema = Schema(person="maid", quasi=[Categorical("place", Hierarchy.from_nested({"here": None})),
+                                          Categorical("device")])  # fmt: skip
+    rows = [(f"u{n}", "here", "LG G2") for n in range(3)]
+    left, made = run([*rows, ("u9", "there", "LG G2")], schema=schema, k=3)
+    assert [row["place"] for row in left] == ["here"] * 3
+    assert made.counts["unknown:place"] == 1
+
+
+def test_unlisted_values_are_read_alike_in_all_types():
+    whole = Ontology.from_table([{"model": str(n), "os": "A"} for n in range(3)], value="model", properties=["os"],
+                                attribute="device", tag="sparse")  # fmt: skip
+    values = [0, 0, 7, 8, 7, None]
+    columns = [pa.array(values), pa.array([None if v is None else str(v) for v in values])]
+    columns += [columns[1].dictionary_encode(), columns[1].cast(pa.large_string())]
+    found = []
+    for column in columns:
+        made = FlexibleK(SCHEMA, whole, key=KEY, k=2)
+        made.push_batch(pa.table({"maid": list("abcdef"), "place": ["c1"] * 6, "device": column}))
+        found.append((made.flush().rows.to_pylist(), made.frozen, made.metrics))
+    made = FlexibleK(SCHEMA, whole, key=KEY, k=2)
+    for maid, value in zip("abcdef", values, strict=True):
+        made.push({"maid": maid, "place": "c1", "device": value})
+    found.append((made.flush().rows.to_pylist(), made.frozen, made.metrics))
+    assert all(one == found[0] for one in found)
+    assert found[0][1].shares["device"] == pytest.approx(2 / 6)  # the 8 and the missing value have one person each
+    assert [row["device"] for row in found[0][0]].count("unknown") == 3
 
 
 def test_without_a_sparse_column_it_is_plain_k_anonymity():
@@ -358,6 +430,40 @@ quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { la
 """)
     assert app(["run", "p.toml"], result_action="return_value") == 0
     assert "average loss" in capsys.readouterr().out
+
+
+def test_the_doctor_and_a_run_count_unlisted_values(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.csv").write_text("model,os\nS3,Android\nP8,Android\n")
+    lines = [f"u{n},{'c1' if n % 4 else 'nowhere'},{'S3' if n % 5 else f'secret model {n}'}" for n in range(40)]
+    (tmp_path / "in.csv").write_text("\n".join(["maid,place,device", *lines, ""]))
+    (tmp_path / "p.toml").write_text(
+        """
+source = { kind = "csv", path = "in.csv" }
+sink = { kind = "csv", path = "out.csv" }
+stream = { person = "maid" }
+[anonymize]
+method = "flexible-k"
+k = 4
+compare = false
+quasi.place = { kind = "categorical", hierarchy = { kind = "flat", values = ["c1", "c2"] } }
+quasi.device = { kind = "ontology", ontology = { kind = "table", path = "models.csv", value = "model", properties = \
+["os"], tag = "sparse" } }
+""".replace("\\\n", "")
+    )
+    app(["doctor", "p.toml"], result_action="return_value")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "column 'place': 10 rows (25.0%) have a value that the hierarchy does not list" in told
+    assert "column 'device': 8 rows (20.0%) have a value that the ontology does not list" in told
+    assert "shoal ontology check` with --values and --column device" in told
+    assert "secret model" not in told
+    assert app(["run", "p.toml"], result_action="return_value") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "unlisted 8 values of column 'device', published as \"unknown\" or pending" in told
+    published = (tmp_path / "out.csv").read_text()
+    assert "secret model" not in published
+    assert "unknown" in published
+    assert not (tmp_path / "dead.jsonl").exists()
 
 
 @pytest.mark.parametrize("sparse", ["5", '["place", "place"]', "[1]"])

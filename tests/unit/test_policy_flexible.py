@@ -76,6 +76,8 @@ def test_the_fingerprint_tells_ontologies_apart_by_what_they_hold(tmp_path):
     ("own", "words"),
     [
         ({"k": 1}, "[anonymize] k:"),
+        ({"unknown": "drop"}, "[anonymize] unknown:"),
+        ({"unknown": True}, "[anonymize] unknown:"),
         ({"k_s": 5}, "[anonymize] k_s: must be at most k, which is 4"),
         ({"k_s": 2, "p_sparse": 0.3}, "[anonymize] p_sparse: k_s is given"),
         ({"p_sparse": 2}, "[anonymize] p_sparse:"),

@@ -64,15 +64,18 @@ class TreeAxis(Axis):
     """Values that are leaves of a tree; a code is the number of a leaf.
 
     `crowds` says how many people each leaf asks for, and last no value; a label asks for as many as any leaf under it.
+    `unknown` is the label of values that are not listed.
     """
 
-    def __init__(self, tree: Hierarchy, *, with_root: bool, crowds: Ints | None = None) -> None:
+    def __init__(
+        self, tree: Hierarchy, *, with_root: bool, crowds: Ints | None = None, unknown: str | None = None
+    ) -> None:
         leaves = Leaves(tree)
         depths = tree.depths.astype(np.int64)
         self.lines = int(depths.max()) + 1
         self.floor = 0 if with_root else min(1, self.lines - 1)
         self._paths = _tree_paths(tree, leaves.node, self.lines)
-        self._losses = np.rint(leaves.loss * SCALE).astype(np.int64)
+        self._losses = np.rint(_tree_losses(tree, unknown) * SCALE).astype(np.int64)
         self._labels = pa.array(tree.labels, type=pa.string())
         self._crowds = np.zeros(len(tree) + 1, dtype=np.int64)
         if crowds is not None:
@@ -100,6 +103,16 @@ class TreeAxis(Axis):
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
         is_missing = labels == MISSING
         return self._labels.take(pa.array(np.where(is_missing, 0, labels), mask=is_missing))
+
+
+def _tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
+    """What each label loses: its share of the listed values; all for the label of those that are not listed."""
+    counts = tree.leaf_counts.astype(np.int64)
+    counts[0] -= unknown is not None
+    losses: Floats = (counts - 1) / max(int(counts[0]) - 1, 1)
+    if unknown is not None:
+        losses[tree.node_of(unknown)] = 1.0
+    return losses
 
 
 def _tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.anonymizers.base import RELEASED, VERDICTS, Release
-from shoal.anonymizers.flexible_reading import as_codes
+from shoal.anonymizers.flexible_reading import are_unknown, as_codes
 from shoal.anonymizers.flexible_rounds import Leaving
 from shoal.anonymizers.flexible_stream import FlexibleStream
 from shoal.anonymizers.intake import fitted, record_batches, select
@@ -78,6 +78,7 @@ class FlexibleBatches(FlexibleStream):
             self._kept.add(rows, piece.batch.select(self._kept.schema.names).filter(pa.array(usable)))
         piece.keep_only(usable)
         codes = self._codes_of(piece.raws)
+        self._count_unknown(codes)
         keys = np.ascontiguousarray(piece.persons.T)
         decided = list(self._take(Arrivals(rows, keys, codes, self._crowds_of(codes))))
         dead = np.flatnonzero(~usable)
@@ -114,7 +115,8 @@ class FlexibleBatches(FlexibleStream):
         """The k each row asks for: the largest of its columns' density classes."""
         crowds = np.zeros(codes.shape[1], dtype=np.int64)
         for a, table in self._crowd_tables.items():
-            crowds = np.maximum(crowds, table[codes[a]])
+            own = np.where(are_unknown(codes[a]), self._unknown_codes.get(a, 0), codes[a])
+            crowds = np.maximum(crowds, table[own])
         return crowds if self._crowd_tables else np.full_like(crowds, self._settings.k)
 
     # ---- deciding

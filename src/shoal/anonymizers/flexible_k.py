@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from shoal.anonymizers.flexible_settings import Density, check_flexible_settings
+from shoal.anonymizers.flexible_settings import Density, Unknown, check_flexible_settings
 from shoal.anonymizers.flexible_singles import FlexibleSingles
 from shoal.hierarchies.ontology import Concepts, Ontology
 from shoal.schema import Schema
@@ -60,6 +60,10 @@ class FlexibleK(FlexibleSingles):
         Measure beside it what plain k-anonymity with suppression would have lost; takes about as long again.
     remember
         How many published groups are remembered, so that rows may join them.
+    unknown
+        What happens to a value that the column's hierarchy or ontology does not list. "accept": it is published as the
+        label ``unknown``, which lies directly below the root and needs as many people as any other label. "refuse":
+        the record goes to the dead letters.
     key
         At least 16 secret bytes for snapshots and table keys; see :class:`shoal.ZAnonymity`.
 
@@ -101,10 +105,12 @@ class FlexibleK(FlexibleSingles):
         root: bool = False,
         compare: bool = False,
         remember: int = 1_000_000,
+        unknown: Unknown = "accept",
         key: Secret | bytes | None = None,
     ) -> None:
         settings = check_flexible_settings(
             schema, ontology, k=k, sparse=sparse, threshold=threshold, p_sparse=p_sparse, k_s=k_s, floor=floor,
             window=window, criteria=criteria, density=density, root=root, compare=compare, remember=remember,
+            unknown=unknown,
         )  # fmt: skip
         self._begin(settings, as_secret(key))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.flexible_axes import Axis, GridAxis, TreeAxis, is_moment_type, stacked
 from shoal.anonymizers.flexible_calibration import Frozen
+from shoal.anonymizers.flexible_reading import are_unknown
 from shoal.anonymizers.flexible_settings import FlexibleSettings
 from shoal.anonymizers.flexible_sparse import LabelSet, SparseLabels
 from shoal.anonymizers.flexible_tables import GroupTable
@@ -65,6 +66,7 @@ class Grouping:
         weights = np.array([role.weight for role in quasi], dtype=np.float64)
         weights /= weights.sum()
         self._weights = weights[self._wide]
+        self._unknown = settings.unknown_codes()
         self._reorder = {
             a: _tree_order(settings, quasi[a].name) for a in self._wide if quasi[a].name in settings.concepts
         }
@@ -90,7 +92,8 @@ class Grouping:
             by_leaf = np.empty_like(crowds)
             by_leaf[self._reorder[a]] = crowds  # the last place, of no value, stays the last
             crowds = by_leaf
-        return TreeAxis(settings.tree_of(role.name), with_root=settings.root, crowds=crowds)
+        unknown = settings.unknown_label(role.name)
+        return TreeAxis(settings.tree_of(role.name), with_root=settings.root, crowds=crowds, unknown=unknown)
 
     # ---- rows that may leave at once
 
@@ -98,6 +101,7 @@ class Grouping:
         """Rows whose cell and own values are published already, as they are."""
         if not len(self.table):
             return Leaving.nothing(len(self._wide), len(self._deep))
+        codes = self._leaf_codes(codes)
         normal, values = self._normal_codes(codes), self.labels.values_of(codes[self._deep])
         finest = np.empty_like(normal)
         crowds = np.full(codes.shape[1], self._least, dtype=np.int64)
@@ -116,6 +120,13 @@ class Grouping:
         numbers = groups.numbers[joined[places]]
         return Leaving(places, finest[:, places], values[:, places], numbers, losses, crowds[places])
 
+    def _leaf_codes(self, codes: Ints) -> Ints:
+        """The same codes, with that of one leaf for all values that are not listed."""
+        found = codes.copy()
+        for a, leaf in self._unknown.items():
+            found[a, are_unknown(codes[a])] = leaf
+        return found
+
     def _normal_codes(self, codes: Ints) -> Ints:
         """Codes of the normal attributes; values of an ontology become leaves of its tree."""
         found = codes[self._wide]
@@ -131,7 +142,7 @@ class Grouping:
         count = codes.shape[1]
         if not count:
             return Leaving.nothing(len(self._wide), len(self._deep))
-        waiting = self._waiting(codes, persons)
+        waiting = self._waiting(self._leaf_codes(codes), persons)
         order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
         self.table.reserve((1 + len(self._deep)) * count)
         desk, room, capacity = (
@@ -203,14 +214,16 @@ class Grouping:
 
 def _tree_order(settings: FlexibleSettings, column: str) -> Ints:
     """The leaf of each value of an ontology in its tree; the last one is for no value."""
-    ranks = Leaves(settings.concepts[column].tree()).ranks
-    return np.array([*(ranks[value] for value in settings.concepts[column].values), -1], dtype=np.int64)
+    concepts = settings.concepts_of(column)
+    ranks = Leaves(concepts.tree()).ranks
+    return np.array([*(ranks[value] for value in concepts.values), -1], dtype=np.int64)
 
 
 def _label_set(settings: FlexibleSettings, column: str) -> LabelSet:
+    unknown = settings.unknown_label(column)
     if column in settings.concepts:
-        return LabelSet.of_concepts(settings.concepts[column])
-    return LabelSet.of_tree(settings.tree_of(column))
+        return LabelSet.of_concepts(settings.concepts_of(column), unknown=unknown)
+    return LabelSet.of_tree(settings.tree_of(column), unknown=unknown)
 
 
 def _tops(coarsest: Ints) -> tuple[Ints, Ints]:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from shoal.anonymizers.tuple_shape import Leaves
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology import Concepts, Ontology
+from shoal.hierarchies.unknown import concepts_with_unknown, tree_with_unknown, unknown_label
 from shoal.schema import Categorical, Numeric, Schema
 
 LEAST: Final = 2
@@ -17,6 +19,8 @@ _MANY: Final = 100
 _LARGEST_K: Final = 1_000_000
 """There is a table of K_s by k."""
 Density = Mapping[str, Mapping[str, int]]
+Unknown = Literal["accept", "refuse"]
+"""What happens to a record with a value that its tree or ontology does not list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class FlexibleSettings:
     root: bool
     compare: bool
     remember: int
+    unknown: Unknown = "accept"
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain values."""
@@ -47,7 +52,7 @@ class FlexibleSettings:
             "threshold": self.threshold, "floor": self.floor, "p_sparse": self.p_sparse, "k_s": self.k_s,
             "window": self.window, "criteria": self.criteria,
             "density": {name: dict(table) for name, table in self.density.items()},
-            "root": self.root, "compare": self.compare, "remember": self.remember,
+            "root": self.root, "compare": self.compare, "remember": self.remember, "unknown": self.unknown,
         }  # fmt: skip
 
     @property
@@ -55,14 +60,49 @@ class FlexibleSettings:
         """Every k that a record may ask for."""
         return sorted({self.k, *(k for table in self.density.values() for k in table.values())})
 
-    def tree_of(self, column: str) -> Hierarchy:
-        """The tree a column is generalized along where it is a normal one."""
-        if column in self.concepts:
-            return self.concepts[column].tree()
+    def listed_tree(self, column: str) -> Hierarchy:
+        """The hierarchy of a column as it was given."""
         role = next(role for role in self.schema.quasi if role.name == column)
         assert isinstance(role, Categorical)
         assert isinstance(role.hierarchy, Hierarchy)
         return role.hierarchy
+
+    def accepts_unknown(self, column: str) -> bool:
+        """Whether values that are not listed are accepted; below a tree of a single label there is no room for them."""
+        if self.unknown == "refuse":
+            return False
+        return column in self.concepts or len(self.listed_tree(column)) > 1
+
+    def unknown_label(self, column: str) -> str | None:
+        """The label of values that are not listed; None where they are refused."""
+        if not self.accepts_unknown(column):
+            return None
+        return unknown_label(self.concepts[column] if column in self.concepts else self.listed_tree(column))
+
+    def values_of(self, column: str) -> Sequence[str]:
+        """The values of a column in the order of their codes, the label of unlisted values among them."""
+        if column in self.concepts:
+            return self.concepts_of(column).values
+        return list(Leaves(self.tree_of(column)).ranks)
+
+    def unknown_codes(self) -> dict[int, int]:
+        """The code of the label of unlisted values, by the number of the quasi-identifier."""
+        labels = {a: self.unknown_label(role.name) for a, role in enumerate(self.schema.quasi)
+                  if isinstance(role, Categorical)}  # fmt: skip
+        return {a: self.values_of(self.schema.quasi[a].name).index(label) for a, label in labels.items()
+                if label is not None}  # fmt: skip
+
+    def concepts_of(self, column: str) -> Concepts:
+        """The attribute of a column that an ontology describes; its last value stands for those that are not listed."""
+        listed = self.concepts[column]
+        return concepts_with_unknown(listed) if self.accepts_unknown(column) else listed
+
+    def tree_of(self, column: str) -> Hierarchy:
+        """The tree a column is generalized along where it is a normal one."""
+        if column in self.concepts:
+            return self.concepts_of(column).tree()
+        listed = self.listed_tree(column)
+        return tree_with_unknown(listed) if self.accepts_unknown(column) else listed
 
 
 def settings_of(content: Mapping[str, Any]) -> FlexibleSettings:
@@ -91,7 +131,7 @@ def check_flexible_settings(schema: Schema, ontology: Any, **given: Any) -> Flex
     concepts = _concepts(schema, ontology, problems)
     problems += _number_problems(given)
     sparse = _sparse(schema, given["sparse"], problems)
-    density = _density(schema, concepts, given["density"], problems)
+    density = _density(schema, concepts, given, problems)
     if problems:
         raise PolicyError(problems)
     return FlexibleSettings(schema, concepts, **{**given, "sparse": sparse, "density": density})
@@ -147,6 +187,8 @@ def _number_problems(given: Mapping[str, Any]) -> list[str]:
             found.append(f"{name}: must be a number from 0 to 1")
     if given["p_sparse"] is not None and given["k_s"] is not None:
         found.append("p_sparse: k_s is given, so this is not needed; leave one of them out")
+    if given["unknown"] not in ("accept", "refuse"):
+        found.append('unknown: must be "accept" or "refuse"')
     found += [f"{name}: must be true or false" for name in ("root", "compare") if not isinstance(given[name], bool)]
     return found
 
@@ -174,7 +216,10 @@ def _sparse(schema: Schema, given: Any, problems: list[str]) -> tuple[str, ...] 
     return in_order
 
 
-def _density(schema: Schema, concepts: Mapping[str, Concepts], given: Any, problems: list[str]) -> Density:
+def _density(
+    schema: Schema, concepts: Mapping[str, Concepts], settings: Mapping[str, Any], problems: list[str]
+) -> Density:
+    given = settings["density"]
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -185,6 +230,8 @@ def _density(schema: Schema, concepts: Mapping[str, Concepts], given: Any, probl
         role.name: role.hierarchy for role in schema.quasi
         if isinstance(role, Categorical) and isinstance(role.hierarchy, Hierarchy)
     }  # fmt: skip
+    if settings["unknown"] == "accept":
+        trees = {name: tree_with_unknown(tree) for name, tree in trees.items()}
     for column, table in given.items():
         if column not in trees or not isinstance(table, Mapping):
             problems.append(f"density: {column!r} must be a categorical quasi-identifier with a table of labels")

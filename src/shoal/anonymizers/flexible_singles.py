@@ -31,6 +31,7 @@ class FlexibleSingles(FlexibleBatches):
         self._count_clamped(record)
         self._kept.add_one(row, tuple(record.get(name) for name in self._kept.schema.names))
         codes = self._codes_of(np.array(raws, dtype=np.float64).reshape(-1, 1))
+        self._count_unknown(codes)
         keys = np.ascontiguousarray(key_of(self._person_key, person).T)
         arrivals = Arrivals(np.array([row], dtype=np.int64), keys, codes, self._crowds_of(codes))
         decided = list(self._take(arrivals))

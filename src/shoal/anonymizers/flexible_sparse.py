@@ -30,18 +30,20 @@ class LabelSet:
     leaf_counts: Ints
     starts: Ints
     above: Ints
+    unknown: str | None = None
+    """The value that stands for all that are not listed."""
 
     @classmethod
-    def of_concepts(cls, concepts: Concepts) -> LabelSet:
+    def of_concepts(cls, concepts: Concepts, *, unknown: str | None = None) -> LabelSet:
         """Labels of an ontology's attribute; codes number its values."""
         return cls(
             names=concepts.labels, values=len(concepts.values), kinds=concepts.property_of.astype(np.int64),
             leaf_counts=concepts.leaf_counts.astype(np.int64), starts=concepts.above_starts.astype(np.int64),
-            above=concepts.above.astype(np.int64),
+            above=concepts.above.astype(np.int64), unknown=unknown,
         )  # fmt: skip
 
     @classmethod
-    def of_tree(cls, tree: Hierarchy) -> LabelSet:
+    def of_tree(cls, tree: Hierarchy, *, unknown: str | None = None) -> LabelSet:
         """Labels of a hierarchy; codes number its leaves."""
         leaves = Leaves(tree)
         number = {int(node): rank for rank, node in enumerate(leaves.node)}
@@ -54,12 +56,17 @@ class LabelSet:
             kinds=np.array([VALUE] * len(leaves) + [IS_A] * (len(inner) + 1), dtype=np.int64),
             leaf_counts=tree.leaf_counts.astype(np.int64)[order],
             starts=np.concatenate(([0], np.cumsum([len(nodes) for nodes in above]))).astype(np.int64),
-            above=np.array([node for nodes in above for node in nodes], dtype=np.int64),
+            above=np.array([node for nodes in above for node in nodes], dtype=np.int64), unknown=unknown,
         )  # fmt: skip
 
     def losses(self) -> Ints:
-        """What each label loses, in parts of SCALE."""
-        return np.rint((self.leaf_counts - 1) / max(self.values - 1, 1) * SCALE).astype(np.int64)
+        """What each label loses, in parts of SCALE: shares of the listed values; all for what is not listed."""
+        leaves, listed = self.leaf_counts.copy(), self.values - (self.unknown is not None)
+        leaves[-1] = listed
+        losses = (leaves - 1) / max(listed - 1, 1)
+        if self.unknown is not None:
+            losses[self.names.index(self.unknown)] = 1.0
+        return np.rint(losses * SCALE).astype(np.int64)
 
     def preferred(self) -> Ints:
         """Labels in the order of preference: values, then fewest leaves, then the property, then the name."""

@@ -14,7 +14,7 @@ from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Guara
 from shoal.anonymizers.exposures import is_text_like, key_words
 from shoal.anonymizers.flexible_axes import GridAxis, is_moment_type
 from shoal.anonymizers.flexible_calibration import Frozen, freeze
-from shoal.anonymizers.flexible_reading import flexible_reader
+from shoal.anonymizers.flexible_reading import ValueReader, are_unknown
 from shoal.anonymizers.flexible_rival import Rival
 from shoal.anonymizers.flexible_rounds import Grouping, as_share
 from shoal.anonymizers.flexible_settings import FlexibleSettings, settings_of
@@ -27,7 +27,7 @@ from shoal.anonymizers.tuple_shape import Leaves
 from shoal.errors import CheckpointError, InputError
 from shoal.hierarchies.ontology import Concepts
 from shoal.kernels.flexible_rounds import form_groups
-from shoal.schema import Numeric
+from shoal.schema import Numeric, Quasi
 from shoal.vault.keys import Secret
 from shoal.vault.snapshots import State, open_state, seal_state
 
@@ -55,10 +55,14 @@ class FlexibleStream(Anonymizer):
         self._seed = key_words(secret.subkey("table of groups"))
         self._order_key = key_words(secret.subkey("order of rows"))
         quasi = settings.schema.quasi
-        self._readers: list[Reader] = [flexible_reader(role, settings.concepts.get(role.name)) for role in quasi]
+        self._unknown_key = key_words(secret.subkey("unknown values"))
+        self._readers: list[Reader] = [self._reader(role) for role in quasi]
         self._reasons = tuple_reasons(settings.schema)
         self._reason_names = pa.array(self._reasons, type=pa.string())
         self._counts = dict.fromkeys((*self._reasons, "clamped", RELEASED), 0)
+        self._unknown_codes = settings.unknown_codes()
+        self._unknown = {quasi[a].name: 0 for a in self._unknown_codes}
+        """By column: accepted records whose value is not listed."""
         self._lost = 0
         self._seen = 0
         self._came = 0
@@ -70,17 +74,27 @@ class FlexibleStream(Anonymizer):
         self._input_schema: pa.Schema | None = None
         self._take_types(self._assumed_schema())
 
+    def _reader(self, role: Quasi) -> Reader:
+        if isinstance(role, Numeric):
+            return NumericReader(role)
+        key = self._unknown_key if self._settings.accepts_unknown(role.name) else None
+        return ValueReader(role.name, self._settings.values_of(role.name), key)
+
     def _crowd_table(self, column: str) -> Ints:
         """The k of each value of a column by the nearest label above it; the last one is for no value."""
         table, k = self._settings.density[column], self._settings.k
         if column in self._settings.concepts:
-            concepts = self._settings.concepts[column]
+            concepts = self._settings.concepts_of(column)
             found = [_nearest_crowd(concepts, value, table, k) for value in concepts.values]
         else:
             tree = self._settings.tree_of(column)
             found = [next((table[label] for label in tree.path(value) if label in table), k)
                      for value in Leaves(tree).ranks]  # fmt: skip
         return np.array([*found, k], dtype=np.int64)
+
+    def _count_unknown(self, codes: Ints) -> None:
+        for a, code in self._unknown_codes.items():
+            self._unknown[self._readers[a].name] += int(np.count_nonzero(are_unknown(codes[a]) | (codes[a] == code)))
 
     # ---- what it is
 
@@ -146,12 +160,14 @@ class FlexibleStream(Anonymizer):
         """How the stream went so far.
 
         ``loss`` is the average over released rows of the share of the leaves (or of the domain) a label covers
-        besides the value itself, weighted over the attributes; ``pending`` rows wait. Where a rival was asked for,
+        besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` rows
+        wait, ``unknown_<column>`` accepted records had a value that is not listed. Where a rival was asked for,
         ``plain_loss`` and ``plain_suppressed`` say what plain k-anonymity with suppression would have lost of all
         rows so far that were decided by it.
         """
         found = {"loss": as_share(self._lost, self._counts[RELEASED]), "pending": float(self.held),
                  "clamped": float(self._counts["clamped"])}  # fmt: skip
+        found |= {f"unknown_{name}": float(count) for name, count in self._unknown.items() if count}
         if self.frozen is not None:
             found["k_s"] = float(self.frozen.k_s[self._settings.k])
             found |= {f"sparse_share_{name}": self.frozen.shares[name] for name in self.frozen.sparse}
@@ -227,7 +243,8 @@ class FlexibleStream(Anonymizer):
     def snapshot(self) -> bytes:
         header = {
             "method": self.method, "settings": self._settings.describe(), "seen": self._seen, "came": self._came,
-            "lost": self._lost, "counts": self._counts, "is_bound": self._input_schema is not None,
+            "lost": self._lost, "counts": self._counts, "unknown": self._unknown,
+            "is_bound": self._input_schema is not None,
             "frozen": self.frozen.describe() if self.frozen else None,
             "rival": self._rival.describe() if self._rival else None,
         }  # fmt: skip
@@ -264,7 +281,7 @@ class FlexibleStream(Anonymizer):
         schema = pa.ipc.read_schema(pa.py_buffer(state.arrays["schema"]))
         self._input_schema = schema if header["is_bound"] else None
         self._seen, self._came, self._lost = header["seen"], header["came"], header["lost"]
-        self._counts = dict(header["counts"])
+        self._counts, self._unknown = dict(header["counts"]), dict(header["unknown"])
         for reader in self._readers:
             reader.check_type(schema.field(reader.name).type)
         self._take_types(schema)

@@ -8,6 +8,7 @@ import numpy as np
 
 from shoal.auditor.columns import Ints
 from shoal.auditor.flexible_promise import FlexiblePromise
+from shoal.auditor.flexible_unknown import listed
 from shoal.auditor.hierarchy import Taxonomy
 from shoal.auditor.ontology import Concepts
 from shoal.auditor.tuples_promise import LabelRule
@@ -38,7 +39,7 @@ def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: i
     if not path:
         return otherwise
     near = path[:1]
-    if isinstance(tree, Concepts) and near[0] not in (text, tree.root):
+    if isinstance(listed(tree), Concepts) and near[0] not in (text, tree.root):
         leaves = tree.leaf_counts()
         near = [label for label in path if label != tree.root and leaves[label] == leaves[near[0]]]
     return max(classes[label] for label in near)

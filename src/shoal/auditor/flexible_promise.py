@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from shoal.auditor.flexible_unknown import accepting, listed
 from shoal.auditor.ontology import Concepts
 from shoal.auditor.ontology_reading import read_ontology
 from shoal.auditor.promise import Policy
@@ -61,13 +62,16 @@ class FlexiblePromise:
     def tag(self, name: str) -> str | None:
         """What the ontology of a column calls it; a column without one is normal unless the policy says otherwise."""
         rule = next(rule for rule in self.quasi if rule.name == name)
-        return rule.tree.tag if isinstance(rule, LabelRule) and isinstance(rule.tree, Concepts) else "normal"
+        tree = listed(rule.tree) if isinstance(rule, LabelRule) else None
+        return tree.tag if isinstance(tree, Concepts) else "normal"
 
 
 def read_flexible_promise(policy: Policy) -> FlexiblePromise:
     """Read what ``method = "flexible-k"`` promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
     quasi = _quasi(rules.get("quasi"), policy.folder)
+    if _accepts_unknown(rules):
+        quasi = tuple(_accepting(rule) for rule in quasi)
     return FlexiblePromise(
         person=person_of(stream),
         carry=names_of(stream.get("carry", ())),
@@ -95,6 +99,17 @@ def _rule(name: str, table: Any, folder: Path) -> Rule:
     if isinstance(table, Mapping) and table.get("kind") == "ontology":
         return LabelRule(name, read_ontology(table.get("ontology"), folder=folder, name=name), weight_of(name, table))
     return read_rule(name, table, folder)
+
+
+def _accepts_unknown(rules: Mapping[str, Any]) -> bool:
+    given = rules.get("unknown", "accept")
+    if given not in ("accept", "refuse"):
+        raise PolicyError('[anonymize] unknown: "accept" or "refuse"')
+    return bool(given == "accept")
+
+
+def _accepting(rule: Rule) -> Rule:
+    return replace(rule, tree=accepting(rule.tree)) if isinstance(rule, LabelRule) else rule
 
 
 def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.flexible_unknown import read_unknown
 from shoal.auditor.reading import Rows
 from shoal.auditor.tuples_numbers import Floats
-from shoal.auditor.tuples_promise import NumberRule, Rule
+from shoal.auditor.tuples_promise import LabelRule, NumberRule, Rule
 from shoal.auditor.tuples_values import Attribute, Labels, Spans, numbered, read_attribute
 
 _MICROSECONDS: Final = 1e6
@@ -27,6 +28,8 @@ def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute
     attribute = read_attribute(rule, release, truth)
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
         attribute = _on_cells(attribute, rule)
+    if isinstance(rule, LabelRule):
+        attribute = read_unknown(attribute, rule.tree)
     return replace(attribute, loss=np.where(attribute.code < 0, 0.0, attribute.loss))
 
 

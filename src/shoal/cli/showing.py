@@ -201,7 +201,14 @@ def _flexible_lines(found: dict[str, Any]) -> list[str]:
         plain = (
             f" (plain k-anonymity: {found['plain_loss']:.3f}, with {int(found['plain_suppressed']):,} rows suppressed)"
         )
-    return [f"average loss   {found['loss']:>12.3f}  of 1{plain}"]
+    lines = [f"average loss   {found['loss']:>12.3f}  of 1{plain}"]
+    unknown = {
+        name.removeprefix("unknown_"): int(count) for name, count in found.items() if name.startswith("unknown_")
+    }
+    return lines + [
+        f'unlisted       {count:>12,}  values of column {name!r}, published as "unknown" or pending'
+        for name, count in unknown.items()
+    ]
 
 
 def _share(part: int, whole: int) -> str:

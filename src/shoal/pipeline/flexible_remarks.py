@@ -30,6 +30,7 @@ def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection) -> Iterato
     """What the method found out and cost on the sample."""
     assert isinstance(anonymizer, FlexibleK)
     frozen, metrics = anonymizer.frozen, anonymizer.metrics
+    yield from _unknown_remarks(method, metrics, anonymizer.counts["pushed"])
     if frozen is None:
         return
     for name in frozen.sparse:
@@ -42,6 +43,22 @@ def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection) -> Iterato
     if not frozen.sparse:
         yield Remark("look", "sparse", "no column is sparse: this is plain k-anonymity")
     yield Remark("good", "outcome", loss_words(metrics))
+
+
+def _unknown_remarks(method: FlexibleSection, metrics: dict[str, float], rows: int) -> Iterator[Remark]:
+    for name, own in method.quasi.items():
+        count = int(metrics.get(f"unknown_{name}", 0))
+        if not count:
+            continue
+        place, check = "hierarchy", ""
+        if own.kind == "ontology":
+            place, check = "ontology", f" (`shoal ontology check` with --values and --column {name} finds them)"
+        yield Remark(
+            "look", "values",
+            f"column {name!r}: {count:,} rows ({count / rows:.1%}) have a value that the {place} does not list; they "
+            f'are published as "unknown", or wait until enough people have that label; add their values to the '
+            f"{place}{check}",
+        )  # fmt: skip
 
 
 def loss_words(metrics: dict[str, Any]) -> str:

@@ -82,6 +82,7 @@ class FlexibleSection(MethodSection):
     root: bool = False
     compare: bool = True
     remember: Count = 1_000_000
+    unknown: Literal["accept", "refuse"] = "accept"
 
     @property
     def runs_on_time(self) -> bool:
