@@ -16,6 +16,7 @@ from shoal.errors import InputError
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_Convert = Callable[[pa.Array, int], tuple[Ints, Bools]]
 
 EARLIEST: Final = -(2**62)
 LATEST: Final = 2**62 - 1
@@ -24,6 +25,9 @@ LATEST: Final = 2**62 - 1
 _FIRST_FLOAT: Final = float(EARLIEST)
 _END_FLOAT: Final = 2.0**62
 _SECOND: Final = 1_000_000_000
+UNITS: Final = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""Nanoseconds in the units that numbers may count."""
+UNIT_NAMES: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _FEW: Final = 32
 _WHOLE: Final = r"^[+-]?[0-9]{1,30}$"
 _DECIMAL: Final = r"^[+-]?[0-9]+([.][0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)$"
@@ -52,8 +56,11 @@ def is_time_type(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def column_ns(column: pa.Array) -> tuple[Ints, Bools]:
-    """Times of a column in nanoseconds, and which of them are usable (the others are 0)."""
+def column_ns(column: pa.Array, unit: int = _SECOND) -> tuple[Ints, Bools]:
+    """Times of a column in nanoseconds, and which of them are usable (the others are 0).
+
+    `unit` is what numbers count, in nanoseconds; timestamps, dates and ISO 8601 text do not depend on it.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
@@ -61,31 +68,31 @@ def column_ns(column: pa.Array) -> tuple[Ints, Bools]:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _instants_ns(column)
     if pa.types.is_integer(kind):
-        return _whole_seconds_ns(column)
+        return _whole_ns(column, unit)
     if pa.types.is_floating(kind):
-        return _float_seconds_ns(_filled(column.cast(pa.float64()), np.nan))
-    return _texts_ns(column.cast(pa.string()))
+        return _float_ns(_filled(column.cast(pa.float64()), np.nan), unit)
+    return _texts_ns(column.cast(pa.string()), unit)
 
 
-def value_ns(value: Any) -> int | None:
-    """Time of one Python value in nanoseconds; None where it is no usable time.
+def value_ns(value: Any, unit: int = _SECOND) -> int | None:
+    """Time of one Python value in nanoseconds; None where it is no usable time. `unit` is what numbers count.
 
     >>> value_ns("1970-01-01T00:00:01.5Z") == value_ns(1.5) == value_ns("1.5") == 1_500_000_000
     True
     """
     if isinstance(value, float | np.floating):
-        scaled = float(value) * _SECOND
+        scaled = float(value) * unit
         return round(scaled) if _FIRST_FLOAT <= scaled < _END_FLOAT else None  # NaN fails too
     if isinstance(value, bool | np.bool_):
         return None
-    return _within(_exact_ns(value))
+    return _within(_exact_ns(value, unit))
 
 
-def _exact_ns(value: Any) -> int | None:
+def _exact_ns(value: Any, unit: int) -> int | None:
     if isinstance(value, int | np.integer):
-        return int(value) * _SECOND
+        return int(value) * unit
     if isinstance(value, str):
-        return _text_ns(value)
+        return _text_ns(value, unit)
     if isinstance(value, datetime):
         return _datetime_ns(value)
     if isinstance(value, date):
@@ -115,11 +122,11 @@ def _datetime64_ns(value: np.datetime64) -> int | None:
     return int(nanoseconds.astype(np.int64))
 
 
-def _text_ns(text: str) -> int | None:
+def _text_ns(text: str, unit: int) -> int | None:
     if _WHOLE_RE.match(text):
-        return int(text) * _SECOND
+        return int(text) * unit
     if _DECIMAL_RE.match(text):
-        return value_ns(float(text))
+        return value_ns(float(text), unit)
     match = _ISO_RE.match(text)
     if match is None:
         return None
@@ -148,27 +155,27 @@ def _filled(column: pa.Array, value: float) -> npt.NDArray[np.float64]:
     return np.asarray(pc.fill_null(column, value).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _float_seconds_ns(seconds: npt.NDArray[np.float64]) -> tuple[Ints, Bools]:
+def _float_ns(numbers: npt.NDArray[np.float64], unit: int) -> tuple[Ints, Bools]:
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = np.rint(seconds * _SECOND)
+        scaled = np.rint(numbers * unit)
         usable = (scaled >= EARLIEST) & (scaled < LATEST + 1)  # LATEST itself is no float; NaN fails too
     return np.where(usable, scaled, 0).astype(np.int64), usable
 
 
-def _whole_seconds_ns(column: pa.Array) -> tuple[Ints, Bools]:
+def _whole_ns(column: pa.Array, unit: int) -> tuple[Ints, Bools]:
     present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-    seconds = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
-    usable = present & (seconds <= LATEST // _SECOND)
-    if seconds.dtype.kind == "i":
-        usable &= seconds >= -(-EARLIEST // _SECOND)
-    return np.where(usable, seconds, 0).astype(np.int64) * _SECOND, usable
+    numbers = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+    usable = present & (numbers <= LATEST // unit)
+    if numbers.dtype.kind == "i":
+        usable &= numbers >= -(-EARLIEST // unit)
+    return np.where(usable, numbers, 0).astype(np.int64) * unit, usable
 
 
 def _instants_ns(column: pa.Array) -> tuple[Ints, Bools]:
     kind = column.type
     if pa.types.is_date(kind):
         column, kind = column.cast(pa.timestamp("s")), pa.timestamp("s")
-    per_unit = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}[kind.unit]
+    per_unit = UNITS[kind.unit]
     present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
     units = np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False))
     usable = present & (units <= LATEST // per_unit) & (units >= -(-EARLIEST // per_unit))
@@ -177,7 +184,7 @@ def _instants_ns(column: pa.Array) -> tuple[Ints, Bools]:
     return np.where(usable, units, 0) * per_unit, usable
 
 
-def _texts_ns(column: pa.StringArray) -> tuple[Ints, Bools]:
+def _texts_ns(column: pa.StringArray, unit: int) -> tuple[Ints, Bools]:
     """Convert whole groups of texts of one form."""
     times = np.zeros(len(column), dtype=np.int64)
     usable = np.zeros(len(column), dtype=np.bool_)
@@ -185,33 +192,33 @@ def _texts_ns(column: pa.StringArray) -> tuple[Ints, Bools]:
         matches = pc.fill_null(pc.match_substring_regex(column, pattern), fill_value=False)
         chosen = np.flatnonzero(matches.to_numpy(zero_copy_only=False))
         if len(chosen):
-            times[chosen], usable[chosen] = _group_ns(column.take(pa.array(chosen)), convert)
+            times[chosen], usable[chosen] = _group_ns(column.take(pa.array(chosen)), convert, unit)
     return times, usable
 
 
-def _group_ns(texts: pa.StringArray, convert: Callable[[pa.Array], tuple[Ints, Bools]]) -> tuple[Ints, Bools]:
+def _group_ns(texts: pa.StringArray, convert: _Convert, unit: int) -> tuple[Ints, Bools]:
     """Convert a group at once; where Arrow refuses one of its texts, halve it until the bad ones stand alone."""
     try:
-        return convert(texts)
+        return convert(texts, unit)
     except pa.ArrowInvalid:
         half = len(texts) // 2
     if half < _FEW:
-        return _singly_ns(texts)
-    parts = [_group_ns(part, convert) for part in (texts.slice(0, half), texts.slice(half))]
+        return _singly_ns(texts, unit)
+    parts = [_group_ns(part, convert, unit) for part in (texts.slice(0, half), texts.slice(half))]
     return np.concatenate([times for times, _ in parts]), np.concatenate([usable for _, usable in parts])
 
 
-def _singly_ns(texts: pa.StringArray) -> tuple[Ints, Bools]:
-    values = [_within(_text_ns(text)) for text in texts.to_pylist()]
+def _singly_ns(texts: pa.StringArray, unit: int) -> tuple[Ints, Bools]:
+    values = [_within(_text_ns(text, unit)) for text in texts.to_pylist()]
     usable = np.array([value is not None for value in values], dtype=np.bool_)
     return np.array([value or 0 for value in values], dtype=np.int64), usable
 
 
-_FORMS: Final[tuple[tuple[str, Callable[[pa.Array], tuple[Ints, Bools]]], ...]] = (
-    (_ZONED, lambda texts: _instants_ns(texts.cast(pa.timestamp("ns", tz="UTC")))),
-    (_UNZONED, lambda texts: _instants_ns(texts.cast(pa.timestamp("ns")))),
-    (_WHOLE, lambda texts: _whole_seconds_ns(texts.cast(pa.int64()))),
-    (_DECIMAL, lambda texts: _float_seconds_ns(_filled(texts.cast(pa.float64()), np.nan))),
+_FORMS: Final[tuple[tuple[str, _Convert], ...]] = (
+    (_ZONED, lambda texts, _: _instants_ns(texts.cast(pa.timestamp("ns", tz="UTC")))),
+    (_UNZONED, lambda texts, _: _instants_ns(texts.cast(pa.timestamp("ns")))),
+    (_WHOLE, lambda texts, unit: _whole_ns(texts.cast(pa.int64()), unit)),
+    (_DECIMAL, lambda texts, unit: _float_ns(_filled(texts.cast(pa.float64()), np.nan), unit)),
 )
 
 

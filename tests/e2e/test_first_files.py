@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from shoal.observe.counts import RunSummary
+from shoal.observe.observer import Observer
+from shoal.pipeline import Pipeline
 from tests.e2e.scene import Scene, shoal
 
 PEOPLE = 40
@@ -133,3 +136,181 @@ def test_names_that_differ_in_case(scene: Scene) -> None:
     text = (scene.folder / "in.csv").read_text()
     scene.write("in.csv", text.replace("user", "User"))
     assert "differ here in case or spaces; write them as the file does" in scene.run().err
+
+
+# ---- each row is a person
+
+
+def test_each_row_is_a_person(census: Scene) -> None:
+    census.sections["stream"]["person"] = "row"
+    ended = census.run("--json", "--quiet")
+    assert ended.code == 0, ended.err
+    assert ended.summary["dead"] == 0
+    assert ended.summary["released"] > 0.9 * PEOPLE
+    assert "row" not in census.released().column_names
+    assert audit(census) == 0
+    looked = shoal("doctor", census.policy)
+    assert looked.code == 0
+    assert b"every row counts as one person" in looked.out
+
+
+@pytest.mark.usefixtures("key")
+def test_rows_keep_their_numbers_over_files_and_stops(scene: Scene) -> None:
+    """Persons are rows of the stream, wherever a file or a run ended: pseudonyms are those of one long file."""
+    scene.sections["stream"]["person"] = "row"
+    rows = [f"{10 + n},s{n % 2}\n" for n in range(20)]
+    scene.write("in.csv", "ts,site\n" + "".join(rows))
+    assert scene.run("--quiet").code == 0
+    whole = (scene.folder / "out.csv").read_bytes()
+    assert len(whole.splitlines()) == 1 + 18
+    scene.write("in.csv", "ts,site\n" + "".join(rows[:7]))
+    scene.write("in2.csv", "ts,site\n" + "".join(rows[7:]))
+    scene.sections["source"]["path"] = ["in.csv", "in2.csv"]
+    scene.sections["checkpoint"] = {"path": "state", "every": 1}
+    scene.write_policy()
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline.from_policy(scene.policy).run(StopsAt(20))
+    resumed = Pipeline.from_policy(scene.policy).run()
+    assert resumed.resumed
+    assert (scene.folder / "out.csv").read_bytes() == whole
+
+
+class StopsAt(Observer):
+    """Stops a run before it notes that it has read so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def progress(self, summary: RunSummary) -> None:
+        if summary.rows_in >= self._rows:
+            raise KeyboardInterrupt
+
+
+def test_a_real_column_named_row_is_used(census: Scene) -> None:
+    census.sections["stream"]["person"] = "row"
+    census.sections["source"]["header"] = ["row", *HEADER[1:]]
+    lines = (census.folder / "in.csv").read_text().splitlines()
+    same = [f"p{n % 3}," + line.partition(",")[2] for n, line in enumerate(lines)]
+    census.write("in.csv", "\n".join(same) + "\n")
+    ended = census.run("--json", "--quiet")
+    assert ended.summary["released"] == 0  # three people are fewer than k
+    assert b"the input has a column 'row', which says who" in shoal("doctor", census.policy).out
+    assert audit(census) == 0
+
+
+def test_each_row_is_a_person_for_z_anonymity(scene: Scene) -> None:
+    """Two rows with a value are two people, also where they are of one."""
+    scene.sections["stream"]["person"] = "row"
+    scene.sections["trace"] = {"path": "trace.parquet"}
+    ended = scene.run("--json", "--quiet")
+    assert ended.summary["released"] == 3
+    assert audit(scene) == 0
+    scene.sections["stream"]["person"] = "user"
+    scene.write_policy()
+    assert audit(scene) == 1  # the release has no column user
+
+
+def test_each_row_is_a_set(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write("in.csv", "items\n" + "a|b\nb|a\n" * 5)
+    scene.sections = {
+        "stream": {"person": "row"},
+        "source": {"kind": "csv", "path": "in.csv", "separator": "|"},
+        "anonymize": {"method": "k^m", "item": "items", "k": 5, "m": 2},
+        "anonymize.generalize": {"balanced": 2},
+        "sink": {"kind": "csv", "path": "out.csv"},
+        "trace": {"path": "trace.parquet"},
+    }
+    ended = scene.run("--json", "--quiet")
+    assert ended.summary["records"] == 10
+    assert audit(scene) == 0
+    named = (scene.folder / "out.csv").read_bytes()
+    del scene.sections["stream"]
+    assert scene.run("--quiet").code == 0
+    assert (scene.folder / "out.csv").read_bytes() == named
+
+
+# ---- units of time
+
+
+def timed(scene: Scene, factor: int) -> None:
+    """Four people an hour at two sites, in a recent year."""
+    lines = [f"{(1_700_000_000 + n) * factor},u{n % 4},s{n % 2}" for n in range(40)]
+    scene.write("in.csv", "ts,user,site\n" + "\n".join(lines) + "\n")
+    scene.sections["trace"] = {"path": "trace.parquet"}
+
+
+UNITS = [("ms", 10**3), ("us", 10**6), ("ns", 10**9)]
+
+
+@pytest.mark.parametrize(("unit", "factor"), UNITS)
+def test_numbers_of_another_unit(scene: Scene, unit: str, factor: int) -> None:
+    timed(scene, 1)
+    assert scene.run("--quiet").code == 0
+    expected = scene.released().column("site").to_pylist()
+    timed(scene, factor)
+    scene.sections["stream"]["time_unit"] = unit
+    ended = scene.run("--quiet", "--json")
+    assert ended.code == 0
+    assert ended.err == ""
+    released = scene.released()
+    assert released.column("site").to_pylist() == expected
+    assert str(released.column("ts")[0]).startswith("2023-11-14")
+    assert audit(scene) == 0
+    assert shoal("doctor", scene.policy).code == 0
+    scene.sections["stream"]["time_unit"] = "s"
+    scene.write_policy()
+    assert audit(scene) == 1
+
+
+@pytest.mark.parametrize(("unit", "factor"), UNITS)
+def test_numbers_taken_for_seconds(scene: Scene, unit: str, factor: int) -> None:
+    """They lie far in the future: the run refuses them, the doctor says what they count."""
+    timed(scene, factor)
+    ended = scene.run("--quiet", "--json")
+    assert ended.summary["dead"] == 40
+    assert 'time_unit = "ms" in [stream]' in scene.letters()[0]["reason"]
+    looked = shoal("doctor", scene.policy)
+    assert looked.code == 1
+    assert f'set time_unit = "{unit}" in [stream]' in looked.out.decode()
+
+
+def test_seconds_taken_for_milliseconds(scene: Scene) -> None:
+    """All time shrinks to a thousandth and windows reach a thousand times too far: that is said in time."""
+    timed(scene, 1)
+    scene.sections["stream"]["time_unit"] = "ms"
+    ended = scene.run()
+    assert "warning: column 'ts': in milliseconds (time_unit = \"ms\") its times lie in 1970" in ended.err
+    looked = shoal("doctor", scene.policy)
+    assert looked.code == 1
+    assert 'set time_unit = "s" in [stream]' in looked.out.decode()
+
+
+def test_a_time_that_is_none_in_its_unit(scene: Scene) -> None:
+    timed(scene, 1000)
+    scene.write("in.csv", (scene.folder / "in.csv").read_text() + "99999999999999999,u1,s1\nsoon,u1,s1\n")
+    scene.sections["stream"]["time_unit"] = "ms"
+    ended = scene.run("--json", "--quiet")
+    assert ended.summary["dead"] == 2
+    assert [letter["row"] for letter in scene.letters()] == [41, 42]
+    assert scene.letters()[0]["reason"].startswith(
+        'not a time between 1824 and 2116 in milliseconds (time_unit = "ms")'
+    )
+    assert audit(scene) == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        (
+            {"person": "user", "time": "ts", "time_unit": "h"},
+            '[stream] time_unit: must be one of "s", "ms", "us", "ns"',
+        ),
+        ({"person": "user", "time_unit": "ms"}, "[stream] time_unit: is what numbers in [stream] time count"),
+    ],
+)
+def test_units_that_cannot_be(scene: Scene, stream: dict[str, str], words: str) -> None:
+    scene.sections["stream"] = stream
+    ended = scene.run()
+    assert ended.code == 2
+    assert words in ended.err

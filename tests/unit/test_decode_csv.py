@@ -130,8 +130,8 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
             b"a,b\n1\n2,3\n",
             0,
             None,
-            "1 field where the header has 2; complete the record, or set [source] delimiter if another character stands "
-            "between fields",
+            "1 field where the header has 2; complete the record, or set [source] delimiter if another character "
+            "stands between fields",
         ),
         (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2; quote what holds the delimiter"),
         (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record; remove it"),

@@ -16,7 +16,8 @@ _UNKNOWN: Final = "unknown:"
 _SENTENCES: Final = {
     "null-person": "there is no person; fill the column",
     "null-time": "there is no time; fill the column",
-    "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text",
+    "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text; "
+    'numbers of milliseconds in a policy need time_unit = "ms" in [stream]',
     "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
     _OUTSIDE: 'outside the domain; widen low and high, or set outside = "clamp"',
     _UNKNOWN: "not a leaf of the hierarchy; add it to the hierarchy",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -108,30 +107,30 @@ def as_whole(column: Any) -> Ints:
     return np.fromiter(numbers, np.int64, len(texts))
 
 
-def as_ns(column: Any) -> tuple[Ints, Bools]:
-    """Return a time column as nanoseconds since 1970 and which rows hold a time."""
+def as_ns(column: Any, unit: int = _SECOND) -> tuple[Ints, Bools]:
+    """Return a time column as nanoseconds since 1970 and which rows hold a time; numbers count ``unit`` nanoseconds."""
     if isinstance(column, list):
-        return _each_ns(column, _value_ns)
+        return _each_ns(column, unit)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return as_ns(column.cast(kind.value_type))
+        return as_ns(column.cast(kind.value_type), unit)
     if pa.types.is_timestamp(kind):
         return _scaled(column.cast(pa.int64()), _UNITS[kind.unit])
     if pa.types.is_date(kind):
         return _scaled(column.cast(pa.date32()).cast(pa.int32()), 86_400 * _SECOND)
     if pa.types.is_integer(kind):
-        return _integers(column)
+        return _integers(column, unit)
     if pa.types.is_floating(kind):
-        return _floats(column)
+        return _floats(column, unit)
     if _is_bytes(kind):
-        return _texts(_checked_text(column))
-    return _each_ns(column.to_pylist(), _value_ns)
+        return _texts(_checked_text(column), unit)
+    return _each_ns(column.to_pylist(), unit)
 
 
-def _integers(column: Any) -> tuple[Ints, Bools]:
+def _integers(column: Any, unit: int) -> tuple[Ints, Bools]:
     if column.type == pa.uint64():
-        return _each_ns(column.to_pylist(), _value_ns)
-    return _scaled(column, _SECOND)
+        return _each_ns(column.to_pylist(), unit)
+    return _scaled(column, unit)
 
 
 def _scaled(column: Any, unit: int) -> tuple[Ints, Bools]:
@@ -143,54 +142,54 @@ def _scaled(column: Any, unit: int) -> tuple[Ints, Bools]:
     return np.where(valid, whole, 0) * np.int64(unit), valid
 
 
-def _floats(column: Any) -> tuple[Ints, Bools]:
-    seconds = np.asarray(pc.fill_null(column.cast(pa.float64()), math.nan).to_numpy(), np.float64)
+def _floats(column: Any, unit: int) -> tuple[Ints, Bools]:
+    numbers = np.asarray(pc.fill_null(column.cast(pa.float64()), math.nan).to_numpy(), np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        nanoseconds = np.rint(seconds * 1e9)
+        nanoseconds = np.rint(numbers * unit)
     valid = np.abs(nanoseconds) < 2.0**63  # NaN fails
     return np.where(valid, nanoseconds, 0.0).astype(np.int64), valid
 
 
-def _texts(column: Any) -> tuple[Ints, Bools]:
+def _texts(column: Any, unit: int) -> tuple[Ints, Bools]:
     for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
         try:
             return as_ns(column.cast(kind))
         except pa.ArrowInvalid:  # some row is written another way
             continue
-    return _each_ns(column.to_pylist(), _text_ns)
+    return _each_ns(column.to_pylist(), unit)
 
 
-def _each_ns(values: list[Any], convert: Callable[[Any], int | None]) -> tuple[Ints, Bools]:
-    moments = [None if value is None else convert(value) for value in values]
+def _each_ns(values: list[Any], unit: int) -> tuple[Ints, Bools]:
+    moments = [None if value is None else _value_ns(value, unit) for value in values]
     fits = [moment if moment is not None and -(2**63) < moment < 2**63 else None for moment in moments]
     valid = np.fromiter((moment is not None for moment in fits), np.bool_, len(fits))
     return np.fromiter((moment or 0 for moment in fits), np.int64, len(fits)), valid
 
 
-def _value_ns(value: Any) -> int | None:
+def _value_ns(value: Any, unit: int) -> int | None:
     if isinstance(value, str):
-        return _text_ns(value)
+        return _text_ns(value, unit)
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value * _SECOND
+        return value * unit
     if isinstance(value, Decimal):
-        return round(value * _SECOND) if value.is_finite() else None
+        return round(value * unit) if value.is_finite() else None
     if isinstance(value, float):
-        return _float_ns(value)
+        return _float_ns(value, unit)
     return None
 
 
-def _float_ns(value: float) -> int | None:
-    nanoseconds = value * 1e9
+def _float_ns(value: float, unit: int) -> int | None:
+    nanoseconds = value * unit
     return round(nanoseconds) if math.isfinite(nanoseconds) else None
 
 
-def _text_ns(text: str) -> int | None:
+def _text_ns(text: str, unit: int) -> int | None:
     if _WHOLE.fullmatch(text):
-        return int(text) * _SECOND if len(text) < 20 else None
+        return int(text) * unit if len(text) < 20 else None
     if _NUMBER.fullmatch(text):
-        return _float_ns(float(text))
+        return _float_ns(float(text), unit)
     return _iso_ns(text)
 
 

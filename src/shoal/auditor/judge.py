@@ -14,6 +14,7 @@ from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
 from shoal.auditor.sets import audit_sets
 from shoal.auditor.sets_promise import METHODS as SET_METHODS
+from shoal.auditor.source_rules import by_stream
 from shoal.auditor.tuples import audit_tuples
 from shoal.auditor.tuples_promise import METHODS as TUPLE_METHODS
 from shoal.auditor.z import audit_z
@@ -68,7 +69,7 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
         Evidence(
             policy=written,
             release=read(release, name="release", expected=sink),
-            truth=None if truth is None else read(truth, name="truth", expected=source),
+            truth=None if truth is None else by_stream(read(truth, name="truth", expected=source), written),
             trace=None if trace is None else read(trace, name="trace", expected=Format(), part="trace"),
         )
     )

@@ -18,6 +18,7 @@ from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.sets_promise import SetPromise
 from shoal.auditor.sets_records import Sets, collect
+from shoal.auditor.source_rules import by_stream
 from shoal.errors import PolicyError
 
 _LISTS = pa.large_list(TEXT)
@@ -80,6 +81,7 @@ def _is_csv(policy: Policy) -> bool:
 def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
     """Read the original records; all rows of one person are one record."""
     rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
+    rows = by_stream(rows, policy)
     if len(rows):
         rows.require(promise.item)
     separator = separator_of(policy, "source")

@@ -12,6 +12,7 @@ from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.facts import is_someone
 from shoal.auditor.promise import ZPromise, read_policy, read_z_promise
 from shoal.auditor.reading import Format, Rows, read
+from shoal.auditor.source_rules import by_stream
 from shoal.auditor.windows_costs import rank_costs
 from shoal.auditor.windows_report import Target, Window, WindowReport
 from shoal.auditor.windows_sets import Groups, count_savings, group_sets
@@ -61,7 +62,8 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     shown = _read_shown(promise, read(release, name="release", expected=sink))
     known = None
     if truth is not None:
-        known = _read_known(promise, read(truth, name="truth", expected=Format.of_source(written.section("source"))))
+        rows = read(truth, name="truth", expected=Format.of_source(written.section("source")))
+        known = _read_known(promise, by_stream(rows, written))
     return _report(promise, level, shown, known)
 
 

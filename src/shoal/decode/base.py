@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, Self
@@ -59,13 +59,20 @@ class Decoder(ABC):
 
     Nothing depends on where a batch ends. Errors and problems name the file, the column and the reason, never
     a value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
+    Columns that are `optional` are left out where the file does not have them.
     Types are plain ones: text is `string` also where large, viewed or dictionary-encoded text was declared.
     """
 
     def __init__(
-        self, file: Readable, *, columns: Sequence[str], types: Mapping[str, pa.DataType] | None = None
+        self,
+        file: Readable,
+        *,
+        columns: Sequence[str],
+        types: Mapping[str, pa.DataType] | None = None,
+        optional: Collection[str] = (),
     ) -> None:
         self._file = file
+        self._optional = frozenset(optional)
         self._columns = tuple(dict.fromkeys(columns))
         self._declared = {name: plain_type(kind) for name, kind in (types or {}).items()}
 
@@ -101,6 +108,7 @@ class Decoder(ABC):
         The first line of a file without a header is a person's record.
         """
         found = []
+        self._columns = tuple(name for name in self._columns if name in names or name not in self._optional)
         for column in self._columns:
             count = names.count(column)
             if count != 1:

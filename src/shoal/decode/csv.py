@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -74,7 +74,7 @@ class CsvDecoder(Decoder):
         bytes, or at the end of the file, is a problem of its first line alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for every setting
         self,
         file: Readable,
         *,
@@ -87,8 +87,9 @@ class CsvDecoder(Decoder):
         trim: bool = False,
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
+        optional: Collection[str] = (),
     ) -> None:
-        super().__init__(file, columns=columns, types=types)
+        super().__init__(file, columns=columns, types=types, optional=optional)
         self._table = _byte_table(delimiter, quote)
         self._delimiter, self._quote = delimiter, ord(quote)
         self._header = None if header is None else tuple(header)
@@ -141,7 +142,9 @@ class CsvDecoder(Decoder):
             window = _Window(blocks, self._table, self._longest)
             names = self._names(window)
             self._slots = np.full(len(names), -1, dtype=np.int64)
-            self._slots[self._indices(names, remedy=self._remedy(names))] = np.arange(len(self._columns))
+            indices = self._indices(names, remedy=self._remedy(names))
+            self._slots[indices] = np.arange(len(indices))
+            self._schema = pa.schema([self._schema.field(name) for name in self._columns])
         except BaseException:
             blocks.close()
             raise
@@ -160,13 +163,17 @@ class CsvDecoder(Decoder):
         line = self._delimiter.join(names)
         for sign in _DELIMITERS.replace(self._delimiter, ""):
             found = {name.strip().strip('"') for name in line.split(sign)}
-            if found.issuperset(self._columns):
+            if found.issuperset(self._needed):
                 written = sign.replace("\t", "\\t")
                 return f'its header line is separated by "{written}": set delimiter = "{written}" in [source]'
         known = {"".join(name.split()).casefold() for name in names}
-        if all("".join(name.split()).casefold() in known for name in self._columns):
+        if all("".join(name.split()).casefold() in known for name in self._needed):
             return "names are compared exactly and differ here in case or spaces; write them as the file does"
         return _REMEDY
+
+    @property
+    def _needed(self) -> frozenset[str]:
+        return frozenset(self._columns) - self._optional
 
     def _decode(self, found: _Found, position: Position) -> Decoded:
         problems = self._record_problems(found)

@@ -59,8 +59,9 @@ class JsonlDecoder(Decoder):
         lists: Collection[str] = (),
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
+        optional: Collection[str] = (),
     ) -> None:
-        super().__init__(file, columns=columns, types=types)
+        super().__init__(file, columns=columns, types=types, optional=optional)
         self._assumed = dict(assumed or {})
         self._lists = frozenset(lists)
         self._longest = max_record_bytes
@@ -109,6 +110,9 @@ class JsonlDecoder(Decoder):
     def _infer(self, window: _Window) -> pa.Schema:
         missing = [name for name in self._columns if name not in self._declared]
         records, _ = self._parse(window.sample()) if missing else ([], [])
+        absent = {name for name in missing if not any(name in record for record in records)}
+        self._columns = tuple(name for name in self._columns if name not in absent & self._optional)
+        missing = [name for name in missing if name in self._columns]
         self._require_keys(missing, [record for record in records if record])
         found = {name: self._assumed.get(name) or self._guess(name, records) for name in missing}
         return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])

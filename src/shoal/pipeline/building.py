@@ -14,7 +14,9 @@ from shoal.decode.base import Decoder
 from shoal.encode import encoder_for
 from shoal.encode.base import Encoder
 from shoal.pipeline.outlets import AssembledOutlet, FileOutlet, FolderOutlet, Outlet, SealedEncoder
+from shoal.pipeline.preparing import PreparedDecoder
 from shoal.policy import Policy
+from shoal.policy.stream import ROW
 from shoal.sinks.files import FileSink, PartsSink, StandardOutput
 from shoal.sources.files import FileSource, InputFile
 from shoal.vault.keys import Secret
@@ -41,9 +43,40 @@ def make_anonymizer(policy: Policy, secret: Secret) -> Anonymizer:
 
 
 def make_decoder(
-    policy: Policy, file: InputFile, columns: tuple[str, ...], types: dict[str, pa.DataType] | None = None
+    policy: Policy,
+    file: InputFile,
+    columns: tuple[str, ...],
+    types: dict[str, pa.DataType] | None = None,
+    *,
+    first_row: int = 0,
 ) -> Decoder:
-    """The decoder of one file; `types` are those of the first file."""
+    """The decoder of one file; `types` are those of the first file, `first_row` is where it begins in the stream."""
+    stream = policy.stream
+    # The sanitization process knows people for longer than one stream has rows.
+    row = ROW if stream.person == ROW and ROW in columns and policy.sanitize is None else None
+    time = stream.time if stream.time_unit != "s" and stream.time in columns else None
+    inner = _file_decoder(policy, file, columns, types, optional=() if row is None else (row,))
+    if row is None and time is None:
+        return inner
+    known = None if types is None else frozenset(types)
+    return PreparedDecoder(
+        inner, name=file.name, columns=columns, row=row, first=first_row, time=time, unit=stream.time_unit, known=known
+    )
+
+
+def raw_decoder(policy: Policy, file: InputFile, column: str) -> Decoder:
+    """A decoder of one column as it stands in the file."""
+    return _file_decoder(policy, file, (column,), None, optional=())
+
+
+def _file_decoder(
+    policy: Policy,
+    file: InputFile,
+    columns: tuple[str, ...],
+    types: dict[str, pa.DataType] | None,
+    *,
+    optional: tuple[str, ...],
+) -> Decoder:
     source = policy.source
     options: dict[str, Any] = {}
     declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
@@ -57,7 +90,7 @@ def make_decoder(
         options = {"assumed": assumed, "lists": policy.anonymize.list_columns()}
     if source.max_record_bytes is not None:
         options["max_record_bytes"] = source.max_record_bytes
-    return decoder_for(source.kind)(file, columns=columns, types=types or declared, **options)
+    return decoder_for(source.kind)(file, columns=columns, types=types or declared, optional=optional, **options)
 
 
 def make_outlet(policy: Policy, *, resumable: bool) -> Outlet:

@@ -8,18 +8,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.anonymizers.base import Anonymizer
-from shoal.decode.base import Decoded
+from shoal.decode.base import Decoded, Decoder
 from shoal.errors import InputError, OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
+from shoal.pipeline.preparing import PreparedDecoder
 from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
+from shoal.pipeline.time_remarks import time_remarks
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
@@ -27,10 +28,10 @@ from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
+from shoal.policy.stream import ROW
 from shoal.policy.tuples import TupleSection
 from shoal.sinks.files import check_target
 from shoal.sources.files import InputFile
-from shoal.times import column_ns
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
 
 SAMPLE_ROWS: Final = 100_000
@@ -166,6 +167,7 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)
+        remarks += _person_remarks(policy, decoder)
         try:
             for part in _until(decoder.batches(), rows):
                 decoded.append(part)
@@ -181,6 +183,18 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
         problems += (Unreadable(first + problem.row, problem.column, problem.reason) for problem in part.problems)
         first += part.batch.num_rows
     return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), tuple(problems), is_all)
+
+
+def _person_remarks(policy: Policy, decoder: Decoder) -> Iterator[Remark]:
+    """What ``person = "row"`` means for this input."""
+    if not isinstance(decoder, PreparedDecoder) or policy.stream.person != ROW:
+        return
+    if decoder.numbers_rows:
+        words = "every row counts as one person; if a person can have several rows, name the column that says who"
+        yield Remark("good", "person", f'person = "{ROW}": {words}')
+    else:
+        words = "which says who; rename it if every row is meant to be one person"
+        yield Remark("look", "person", f"the input has a column {ROW!r}, {words}")
 
 
 def _other_files(
@@ -220,47 +234,13 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
             f"the first: {where}{worst.reason}",
         )  # fmt: skip
     if policy.stream.time is not None and policy.anonymize.runs_on_time:
-        yield from _time_remarks(policy, policy.stream.time, batch)
+        yield from time_remarks(policy, policy.stream.time, batch)
     yield from _unchanged_remarks(policy, batch)
     if isinstance(policy.anonymize, TupleSection):
         yield from tuple_remarks(policy, policy.anonymize, sample)
     if isinstance(policy.anonymize, FlexibleSection):
         yield from flexible_remarks(policy, policy.anonymize, sample)
     yield from _outcome_remarks(policy, anonymizer, sample)
-
-
-def _time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator[Remark]:
-    times, usable = column_ns(batch.column(column))
-    known = times[usable]
-    if not len(known):
-        yield Remark("wrong", "time", f"column {column!r}: no row has a usable time; name the right column")
-        return
-    newest = np.maximum.accumulate(known)
-    behind = newest - known
-    longest = int(behind.max())
-    if longest:
-        share = np.count_nonzero(behind) / len(known)
-        yield Remark(
-            "look", "time",
-            f"{share:.2%} of rows come after a newer one, up to {longest / 1e9:,.0f} s late; "
-            + _late_words(policy, behind[behind > 0]),
-        )  # fmt: skip
-    gaps = np.diff(newest)
-    max_gap = getattr(policy.anonymize, "max_gap", None)
-    if max_gap is not None and np.count_nonzero(gaps > max_gap.ns):
-        yield Remark(
-            "look", "time",
-            f"{np.count_nonzero(gaps > max_gap.ns):,} gaps are longer than max_gap; until a second person confirms the "
-            f"new time, rows after such a gap go to the dead letters; if such gaps are normal, raise max_gap "
-            f"above {int(gaps.max() / 1e9):,} s",
-        )  # fmt: skip
-
-
-def _late_words(policy: Policy, behind: Any) -> str:
-    if isinstance(policy.anonymize, TupleSection):
-        return "their time in the stream is that of the newest row before them"
-    needed = float(np.quantile(behind, 0.99)) / 1e9
-    return f'lateness = "{int(np.ceil(needed))}s" would take in 99% of them'
 
 
 def _unchanged_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:

@@ -23,9 +23,11 @@ from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Prog
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.outlets import Outlet
+from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
 from shoal.policy import Policy, load_policy
 from shoal.policy.fields import Duration
 from shoal.sources.files import InputFile
+from shoal.times import column_ns
 from shoal.vault.keys import as_secret, secret_from_environment
 
 _RUN_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
@@ -74,6 +76,8 @@ class _Run:
         self.outlets: dict[str, Any] = {}
         self.last_checkpoint = (self.started, 0)
         self.is_resumed = False
+        self.warnings = list(policy.warnings)
+        self.has_checked_unit = policy.stream.time_unit == "s"
         self.rows_before = 0
 
     def execute(self) -> RunSummary:
@@ -154,7 +158,8 @@ class _Run:
         self.types = self.first.types
 
     def _decoder(self, file: InputFile) -> Decoder:
-        return make_decoder(self.policy, file, self.anonymizer.columns, self.types)
+        first = self.anonymizer.counts["pushed"]
+        return make_decoder(self.policy, file, self.anonymizer.columns, self.types, first_row=first)
 
     def _decoder_of(self, number: int) -> Decoder:
         first, self.first = self.first, None
@@ -206,6 +211,7 @@ class _Run:
         with self._decoder_of(number) as decoder:
             for decoded in decoder.batches(self.progress.position):
                 first = self.anonymizer.counts["pushed"]
+                self._check_unit(decoded.batch)
                 self._hand_over(self.anonymizer.push_batch(decoded.batch), decoded, first)
                 self._tell_changes()
                 self.progress = replace(self.progress, position=decoded.position)
@@ -213,6 +219,20 @@ class _Run:
                 if self._is_checkpoint_due():
                     self._commit("reading")
         self.progress = replace(self.progress, file=number + 1, position=None)
+
+    def _check_unit(self, batch: pa.RecordBatch) -> None:
+        """Warn where the first times lie in 1970: in a wrong unit, windows are a thousand times too long."""
+        stream = self.policy.stream
+        if self.has_checked_unit or stream.time is None or stream.time not in batch.schema.names:
+            return
+        self.has_checked_unit = batch.num_rows > 0
+        times, usable = column_ns(batch.column(stream.time))
+        if is_in_1970(times[usable]):
+            self._warn(in_1970_words(stream.time, stream.time_unit))
+
+    def _warn(self, sentence: str) -> None:
+        self.warnings.append(sentence)
+        self.observer.warn(sentence)
 
     def _hand_over(self, release: Release, decoded: Decoded | None, first: int) -> None:
         """Send what was decided where it belongs."""
@@ -310,7 +330,7 @@ class _Run:
             dead_letters=str(policy.dead_letters.path.path),
             trace=str(policy.trace.path.path) if policy.trace else None,
             failure=self.progress.failure,
-            warnings=list(policy.warnings),
+            warnings=list(self.warnings),
         )
 
     def _dead_by_reason(self) -> dict[str, int]:

@@ -99,7 +99,7 @@ class SetReader:
         """For every file what reads it, a batch a step, giving the rows read so far."""
         types: dict[str, pa.DataType] | None = None
         for file in files:
-            with make_decoder(self.policy, file, self.columns, types) as decoder:
+            with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
                 self._check_types(decoder.schema, file.name)
                 types = decoder.types
                 yield self._batches(decoder, file)

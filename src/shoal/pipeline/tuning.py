@@ -108,9 +108,10 @@ def _read(policy: Policy, columns: Columns) -> Events:
     batches: list[pa.RecordBatch] = []
     types: dict[str, pa.DataType] | None = None
     for file in make_files(policy):
-        with make_decoder(policy, file, needed, types) as decoder:
+        first = sum(batch.num_rows for batch in batches)
+        with make_decoder(policy, file, needed, types, first_row=first) as decoder:
             batches += [decoded.batch for decoded in decoder.batches()]
-            types = types or decoder.types
+            types = decoder.types if types is None else types
     if not batches:
         raise InputError("the input holds no rows; nothing can be estimated")
     table = pa.Table.from_batches(batches)

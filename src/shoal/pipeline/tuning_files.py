@@ -88,13 +88,18 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
         f"on its own in {candidate.later.held} of the {candidate.later.with_shown} that show anybody.",
         "# That is a measurement, not a guarantee for other data.",
         "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
-        *_carried(tuned),
+        *_time_unit(tuned), *_carried(tuned),
         "", "[source]", *_source(tuned, folder),
         "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {_toml(tuned.columns.attribute)}",
         f"z = {candidate.z}", f"window = {_toml(window.window)}", *_kept_rules(tuned), *_clock(tuned),
         "", "[sink]", 'kind = "parquet"', 'path = "released.parquet"', "", "[trace]", 'path = "trace.parquet"',
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _time_unit(tuned: Tuned) -> Iterator[str]:
+    if tuned.policy.stream.time_unit != "s":
+        yield f"time_unit = {_toml(tuned.policy.stream.time_unit)}"
 
 
 def _carried(tuned: Tuned) -> Iterator[str]:

@@ -13,12 +13,14 @@ from shoal.policy.methods import METHODS
 from shoal.policy.overlaps import Use, overlap_problems
 from shoal.policy.sanitize import sanitize_places
 from shoal.policy.sentences import key_path
+from shoal.policy.stream import ROW
 
 Table = Mapping[str, Any]
 _SECRET_WORDS: Final = (
     r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
 )
 _TIME: Final = "[stream] time"
+_PERSON: Final = "[stream] person"
 _NO_PERSON: Final = "is missing; name the column that says who"
 _OR_MAID: Final = ", or several in [sanitize] maid"
 _KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
@@ -69,7 +71,8 @@ def column_problems(table: Table) -> list[str]:
     for key, name in _named_columns(table):
         if name in first:
             found.append(f'{key}: the column "{name}" is already {first[name]}; a column has one role')
-        if known is not None and name not in known:
+        is_row = key == _PERSON and name == ROW
+        if known is not None and name not in known and not is_row:
             found.append(f'{key}: the column "{name}" is not in [source] header; add it there')
         # Where time does not leave by itself, it may also be a quasi-identifier or carried.
         if key != _TIME or method is None or method.PUBLISHES_TIME:
@@ -83,6 +86,8 @@ def stream_problems(table: Table) -> list[str]:
     found: list[tuple[str, KeyPath, str]] = []
     if isinstance(stream, Mapping) and "person" not in stream and (method is None or method.NEEDS_PERSON):
         found.append(("stream", ("person",), _NO_PERSON + _OR_MAID * ("sanitize" in table)))
+    if isinstance(stream, Mapping) and "time_unit" in stream and "time" not in stream:
+        found.append(("stream", ("time_unit",), "is what numbers in [stream] time count; name that column too"))
     if method is not None and isinstance(stream, Mapping):
         found += method.stream_problems(part(table, "anonymize"), stream)
         found += method.file_problems(part(table, "source"), part(table, "sink"), has_person="person" in stream)
