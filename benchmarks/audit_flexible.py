@@ -36,7 +36,7 @@ def policy(folder: Path) -> dict[str, Any]:
     ontology = {"kind": "table", "path": str(folder / "devices.csv"), "value": "model", "is_a": ["brand"],
                 "properties": ["os"], "tag": "sparse", "root": "any"}  # fmt: skip
     return {
-        "stream": {"person": "maid", "carry": ["mbps"]},
+        "stream": {"person": "maid", "carry": ["mbps"], "carry_identifying": True},
         "anonymize": {
             "method": "flexible-k", "k": K, "k_s": K_S,
             "quasi": {

@@ -57,6 +57,7 @@ def policy(folder: Path, method: str, *, k: int, blend: bool) -> Path:
 [stream]
 time = "time"
 carry = ["mbps", "signal"{"" if is_flexible else ', "device"'}]
+carry_identifying = true
 [source]
 kind = "parquet"
 path = "in.parquet"

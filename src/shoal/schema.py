@@ -179,7 +179,8 @@ class Schema:
     """Which column of a tuple stream is what.
 
     Quasi-identifiers leave generalized, sensitive and carried columns unchanged, and no other column leaves.
-    A value may be missing in any quasi-identifier.
+    A value may be missing in any quasi-identifier. Carried columns are not measured here: a value that few people have
+    singles them out, whatever k is. :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
 
     Examples
     --------

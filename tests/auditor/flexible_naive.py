@@ -87,7 +87,7 @@ def records(count: int, *, seed: int = 1, people: int = 60, missing: float = 0.0
             "place": value(draw.choice(sorted(PATHS))),
             "hour": value(draw.randrange(HOURS)),
             "net": draw.choice(["lte", "5g"]),
-            "mbps": round(draw.random() * 100, 6),
+            "mbps": 10.0 * int(draw.random() * 4),
         }
         for _ in range(count)
     ]

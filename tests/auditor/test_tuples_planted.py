@@ -228,7 +228,7 @@ def test_a_carried_column_that_names_the_person(run):
         row["shop"] = owner["shop"] = owner["id"]
     report = run.audit()
     assert report.ok
-    assert [found.code for found in report.warnings] == ["identifier-in-column"]
+    assert [found.code for found in report.warnings] == ["identifier-in-column", "identifying-carry"]
     assert [found.code for found in run.audit(trace=False).warnings] == ["identifier-in-column"]
 
 

@@ -203,7 +203,9 @@ def test_more_held_back_than_needed_is_a_warning(case):
     del case.release[7]
     report = case.audit()
     assert report.ok
-    assert [(found.code, found.count) for found in report.warnings] == [("held-back", 1)]
+    assert [(found.code, found.count) for found in report.warnings if found.code != "identifying-carry"] == [
+        ("held-back", 1)
+    ]
 
 
 def test_a_report_holds_no_value_and_becomes_json(case):

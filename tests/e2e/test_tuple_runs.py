@@ -396,16 +396,6 @@ def test_the_doctor(stage: Scene) -> None:
         assert words not in out
 
 
-def test_the_doctor_on_columns_that_single_out(stage: Scene) -> None:
-    rows = [{**row, "work": f"w{number}", "note": f"n{number}"} for number, row in enumerate(people(60))]
-    stage.write("in.csv", encode("csv", rows))
-    stage.write_policy()
-    out = shoal("doctor", stage.policy).out.decode()
-    assert "column 'work': 100% of its values are different; published unchanged" in out
-    assert "column 'note': 100% of its values are different; carried unchanged" in out
-    assert "link their pseudonyms" not in out
-
-
 def test_the_doctor_on_deadlines_in_time(stage: Scene) -> None:
     timed(stage)
     stage.write_policy()

@@ -60,6 +60,7 @@ def policy_text(internal: str, external: str, *, k: int = 3, more: str = "", fle
 [stream]
 time = "time"
 carry = ["mbps", "serial"{"" if flexible else ', "device"'}]
+carry_identifying = true
 [source]
 kind = "csv"
 path = "in-*.csv"

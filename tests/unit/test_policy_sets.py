@@ -128,6 +128,7 @@ ONE_PROBLEM = [
     ("anonymize/generalize", {"hierarchy": {"kind": "csv", "path": "no"}}, ".generalize] hierarchy: no: cannot"),
     ("stream/time", "ts", "[stream] time: nothing leaves but the sets"),
     ("stream/carry", ["x"], "[stream] carry: nothing leaves but the sets"),
+    ("stream/carry_identifying", True, "[stream] carry_identifying: nothing leaves but the sets"),
     ("stream", None, "[source] separator: is missing; say what stands between the items"),
     ("source/separator", "", "[source] separator: must be text of at least one character"),
     ("sink/separator", "|", "[sink] separator: is only for csv"),

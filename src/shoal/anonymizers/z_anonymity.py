@@ -45,7 +45,8 @@ class ZAnonymity(ZCombining):
     rotation
         How long a pseudonym lasts; by default the (shortest) window.
     carry
-        Columns that leave unchanged.
+        Columns that leave unchanged. They are not measured here: a value that few people have singles them out.
+        :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
     target
         Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
         share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and

@@ -33,6 +33,7 @@ from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.tuples_columns import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples_cover import check_values
 from shoal.auditor.tuples_values import Attribute
+from shoal.auditor.unchanged import Published, check_identifying
 
 
 def audit_flexible(evidence: Evidence) -> AuditReport:
@@ -47,7 +48,7 @@ class _Judge:
     """One audit: what lies on the table, read once."""
 
     def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
-        self.promise, self.notes = promise, notes
+        self.promise, self.notes, self.policy = promise, notes, evidence.policy
         self.release, self.trace = evidence.release, evidence.trace
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
@@ -118,6 +119,9 @@ class _Judge:
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)
+        published = Published(self.release, judged, person, every.classes.of_row)
+        carry, sensitive = self.promise.carry, self.promise.sensitive
+        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
         if person is not None:
             metrics = self.notes.metrics
             metrics["candidates_knowing_all"] = self._candidates(self.attributes, every, row, person)

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 _ROWS_NAMED: Final = 10
+_TABLES: Final = ("epochs", "unchanged_columns")
+"""Metrics that are printed as tables."""
 
 
 class Severity(StrEnum):
@@ -103,8 +105,23 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name != "epochs"]
-    return plain + _epoch_table(metrics.get("epochs"))
+    plain = [f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name not in _TABLES]
+    return plain + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+
+
+def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:
+    if not columns:
+        return []
+    lines = [
+        "  published unchanged; share of rows whose value too few people have, alone and with the class",
+        "    values  of one person    too few  with class    one person  with class   column",
+    ]
+    return lines + [
+        f"    {found['values']:>6} {found['values_of_one_person']:>14} {found['share_below']:>10.4f} "
+        f"{found['share_below_with_class']:>11.4f} {found['share_of_one_person']:>13.4f} "
+        f"{found['share_of_one_person_with_class']:>11.4f}   {name} ({found['role']})"
+        for name, found in columns.items()
+    ]
 
 
 def _number(value: Any) -> str:

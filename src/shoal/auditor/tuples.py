@@ -47,6 +47,7 @@ from shoal.auditor.tuples_reference import (
 from shoal.auditor.tuples_together import check_together
 from shoal.auditor.tuples_trace import Decisions, Recorded, read_decisions, read_recorded
 from shoal.auditor.tuples_values import numbered, read_attribute
+from shoal.auditor.unchanged import Published, check_identifying
 
 _SECOND = 1_000_000_000
 
@@ -63,7 +64,7 @@ class _Judge:
     """One audit: what lies on the table, read once."""
 
     def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
-        self.promise, self.notes = promise, notes
+        self.promise, self.notes, self.policy = promise, notes, evidence.policy
         self.release, self.trace = evidence.release, evidence.trace
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
@@ -192,6 +193,9 @@ class _Judge:
         self.notes.metrics["root_rows"] = int(is_root.sum())
         measure_classes(classes, self.promise, person, self.notes)
         measure_nulls(self.attributes, judged, self.notes)
+        published = Published(self.release, ~self.release.broken, person, classes.of_row)
+        carry, sensitive = self.promise.carry, self.promise.sensitive
+        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
         return classes
 
     def _judge_diversity(

@@ -9,7 +9,7 @@ import numpy as np
 from shoal.auditor.aims import check_following, measure_aim
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.combined_sets import check_sets
-from shoal.auditor.counting import crowds, lone_links, pair_codes, surplus
+from shoal.auditor.counting import crowds, dense, lone_links, pair_codes, surplus
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.exposure import describe_epochs
 from shoal.auditor.facts import Facts, read_facts
@@ -18,6 +18,7 @@ from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Attribute, ZPromise, read_z_promise
 from shoal.auditor.pseudonyms import check_linked_pseudonyms, check_other_columns, check_pseudonyms
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.unchanged import Published, check_identifying
 
 METHOD: Final = "z-anonymity"
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
@@ -34,12 +35,13 @@ def audit_z(evidence: Evidence) -> AuditReport:
     if check_columns(promise.columns, evidence.release, notes):
         facts = read_facts(promise, evidence.release, evidence.truth)
         _check_alone(facts, promise, notes)
-        counted = facts.usable
+        counted, link = facts.usable, None
         if evidence.truth is None:
             _say_without_truth(evidence, notes)
         else:
             check_other_columns(promise, evidence.release, evidence.truth, notes)
-            counted = _check_against_truth(evidence, facts, promise, notes)
+            counted, link = _check_against_truth(evidence, facts, promise, notes)
+        _check_carried(evidence, facts, promise, link, notes)
         _measure(facts, promise, counted, notes)
         if promise.aim is not None:
             measure_aim(facts, promise, promise.aim, notes)
@@ -68,8 +70,18 @@ def _say_without_truth(evidence: Evidence, notes: Notes) -> None:
         notes.skip("The trace was not checked: it needs the truth.")
 
 
-def _check_against_truth(evidence: Evidence, facts: Facts, promise: ZPromise, notes: Notes) -> Bools:
-    """Recount; return which truth rows counted."""
+def _check_carried(evidence: Evidence, facts: Facts, promise: ZPromise, link: Ints | None, notes: Notes) -> None:
+    """Measure how identifying carried columns are; without the truth a pseudonym counts as a person."""
+    is_linked = link is not None and bool((link >= 0).all())
+    person = facts.person[link] if is_linked and len(facts.person) else facts.shown_person
+    of_class = dense(*(values.shown for values in facts.values.values()))
+    published = Published(evidence.release, facts.shown_readable, person, of_class)
+    z = min(attribute.z for attribute in promise.attributes)
+    check_identifying(evidence.policy, promise.carry, (), published, ("z", z), notes)
+
+
+def _check_against_truth(evidence: Evidence, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Bools, Ints]:
+    """Recount; return which truth rows counted, and the truth row of every released row (-1: not known)."""
     if evidence.trace is None:
         _say_without_trace(promise, notes)
         link = _check_membership(facts, promise, notes)
@@ -82,7 +94,7 @@ def _check_against_truth(evidence: Evidence, facts: Facts, promise: ZPromise, no
         link = _check_with_ledger(facts, promise, ledger, counted, notes)
         _measure_people(facts, counted, ledger, notes)
     check_linked_pseudonyms(facts, promise, link, notes)
-    return counted
+    return counted, link
 
 
 def _check_with_ledger(facts: Facts, promise: ZPromise, ledger: Ledger, counted: Bools, notes: Notes) -> Ints:

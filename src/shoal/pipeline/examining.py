@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import InputError, OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.pipeline.carry_remarks import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
 from shoal.pipeline.preparing import PreparedDecoder
@@ -35,7 +35,6 @@ from shoal.sources.files import InputFile
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
 
 SAMPLE_ROWS: Final = 100_000
-_NEARLY_UNIQUE: Final = 0.5
 _MANY_REFUSED: Final = 0.05
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
@@ -55,7 +54,7 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
         if policy.sanitize is not None:
             lacking = [*_naming_remarks(policy, policy.sanitize, anonymizer)]
             if lacking or policy.sanitize.maid:
-                return [*remarks, *lacking]
+                return [*remarks, *lacking, *([] if lacking else file_remarks(policy))]
         sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
@@ -235,7 +234,7 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
         )  # fmt: skip
     if policy.stream.time is not None and policy.anonymize.runs_on_time:
         yield from time_remarks(policy, policy.stream.time, batch)
-    yield from _unchanged_remarks(policy, batch)
+    yield from unchanged_remarks(policy, batch)
     if isinstance(policy.anonymize, TupleSection):
         yield from tuple_remarks(policy, policy.anonymize, sample)
     if isinstance(policy.anonymize, FlexibleSection):
@@ -243,30 +242,11 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
     yield from _outcome_remarks(policy, anonymizer, sample)
 
 
-def _unchanged_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Columns that leave as they are must not be names in disguise."""
-    links = " and link their pseudonyms" if policy.anonymize.PUBLISHES_PSEUDONYMS else ""
-    columns = dict.fromkeys(policy.stream.carry, "carry")
-    columns |= dict.fromkeys(getattr(policy.anonymize, "sensitive", ()), "sensitive")
-    for name, topic in columns.items():
-        column = batch.column(name)
-        present = len(column) - column.null_count
-        distinct = pc.count_distinct(column).as_py()
-        if present and distinct > _NEARLY_UNIQUE * present and present > 20:
-            how = "carried unchanged" if topic == "carry" else "published unchanged"
-            yield Remark(
-                "look", topic,
-                f"column {name!r}: {distinct / present:.0%} of its values are different; {how}, it can single people "
-                f"out{links}",
-            )  # fmt: skip
-
-
 def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
     """Try the method on the sample: what would leave, and what would be refused."""
     method = policy.anonymize
     batch = sample.batch.slice(0, _rows_to_try(method))
-    anonymizer.push_batch(batch)
-    anonymizer.flush()
+    releases = anonymizer.push_batch(batch), anonymizer.flush()
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
@@ -282,6 +262,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
         level, "outcome",
         f"of {which} {released:.1%} would leave, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
+    yield from released_remarks(policy, batch, releases)
     metrics = getattr(anonymizer, "metrics", None)
     if isinstance(method, FlexibleSection):
         yield from flexible_outcome(anonymizer, method)

@@ -22,6 +22,7 @@ from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, m
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
 from shoal.policy import Policy, load_policy
@@ -79,8 +80,11 @@ class _Run:
         self.warnings = list(policy.warnings)
         self.has_checked_unit = policy.stream.time_unit == "s"
         self.rows_before = 0
+        self.carry_check = CarryCheck(policy)
 
     def execute(self) -> RunSummary:
+        for sentence in self.carry_check.on_files(self.files):
+            self._warn(sentence)
         with ExitStack() as stack:
             checkpoint = self.policy.checkpoint
             if checkpoint is not None:
@@ -212,6 +216,8 @@ class _Run:
             for decoded in decoder.batches(self.progress.position):
                 first = self.anonymizer.counts["pushed"]
                 self._check_unit(decoded.batch)
+                if first == 0:
+                    self._check_first_block(decoded.batch)
                 self._hand_over(self.anonymizer.push_batch(decoded.batch), decoded, first)
                 self._tell_changes()
                 self.progress = replace(self.progress, position=decoded.position)
@@ -233,6 +239,10 @@ class _Run:
     def _warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
         self.observer.warn(sentence)
+
+    def _check_first_block(self, batch: pa.RecordBatch) -> None:
+        for sentence in self.carry_check.on_first_block(batch):
+            self._warn(sentence)
 
     def _hand_over(self, release: Release, decoded: Decoded | None, first: int) -> None:
         """Send what was decided where it belongs."""

@@ -16,6 +16,7 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.sanitize_audit import audit_stores
 from shoal.pipeline.sanitize_clearing import clear
 from shoal.pipeline.sanitize_house import RUNS, TEMPORARY, House, master_key
@@ -82,6 +83,8 @@ class Sanitizer:
         with self._open() as house, self._working(house) as (intake, publisher):
             if must_compile(self.policy.anonymize.METHOD):
                 observer.compiling()
+            if not intake.progress.arrived:
+                self._check_carried(intake, observer, whole_lines=whole_lines)
             before = (publisher.state.published, publisher.state.dead + intake.progress.dead)
             read = intake.read(
                 lambda rows: observer.progress(_progress(rows, publisher, started)), whole_lines=whole_lines
@@ -150,6 +153,11 @@ class Sanitizer:
             yield intake, publisher
         finally:
             letters.close()
+
+    def _check_carried(self, intake: Intake, observer: Observer, *, whole_lines: bool) -> None:
+        """Refuse carried columns that single people out, before the first record is read."""
+        for sentence in CarryCheck(self.policy).on_files(intake.files(whole_lines=whole_lines)):
+            observer.warn(sentence)
 
     def _audit(self, house: House, publisher: Publisher) -> None:
         publisher.state.audit = audit_stores(house, publisher.state.consumed)

@@ -85,15 +85,15 @@ class Intake:
 
     def read(self, tell: Callable[[int], None], *, whole_lines: bool = False) -> int:
         """Read everything that is new; give the number of records."""
-        self._whole_lines = whole_lines
         before = self.progress.arrived
         kind = self._policy.source.kind
-        for file, seen in self._sources.unread(self._files(), kind):
+        for file, seen in self._sources.unread(self.files(whole_lines=whole_lines), kind):
             self._read_file(file, seen, tell)
         return self.progress.arrived - before
 
-    def _files(self) -> list[InputFile]:
+    def files(self, *, whole_lines: bool = False) -> list[InputFile]:
         """What there is; while files are waited for, a pattern or folder may have none yet."""
+        self._whole_lines = whole_lines
         try:
             return make_files(self._policy)
         except InputError:

@@ -64,7 +64,7 @@ class SetSection(MethodSection):
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         return [
             ("stream", (key,), "nothing leaves but the sets; leave it out")
-            for key in ("time", "carry")
+            for key in ("time", "carry", "carry_identifying")
             if key in stream
         ]
 

@@ -1,0 +1,107 @@
+"""What the doctor says about columns that are published unchanged: how many people share their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.anonymizers.base import RELEASED, SUPPRESSED, Release
+from shoal.errors import ShoalError
+from shoal.pipeline.building import make_files
+from shoal.pipeline.identifying import (
+    MOST_RARE_ROWS,
+    Measured,
+    doubt,
+    first_rows,
+    measure,
+    measure_carried,
+    measure_sensitive,
+    person_columns,
+    promised_crowd,
+    refusal,
+)
+from shoal.pipeline.remarks import Remark
+from shoal.policy import Policy
+from shoal.policy.methods import ZAnonymitySection
+
+
+def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
+    """Measure carried and sensitive columns by themselves."""
+    carried = list(measure_carried(policy, batch))
+    yield from (_carried(policy, found) for found in carried if found.is_identifying)
+    if len(carried) > 1 and not any(found.is_identifying for found in carried):
+        yield from _together(policy, batch)
+    for found in measure_sensitive(policy, batch):
+        if found.is_identifying:
+            yield Remark(
+                "look", "sensitive", f"column {found.name!r}: {found.words()}: who knows such a value finds the row"
+            )
+
+
+def _carried(policy: Policy, found: Measured) -> Remark:
+    links = " and links their pseudonyms" if policy.anonymize.PUBLISHES_PSEUDONYMS else ""
+    if policy.stream.carry_identifying:
+        words = f"{found.words()}: carried unchanged, it singles people out{links}, as carry_identifying = true accepts"
+        return Remark("look", "carry", f"column {found.name!r}: {words}")
+    if not found.has_evidence:
+        return Remark("look", "carry", doubt(found))
+    return Remark("wrong", "carry", refusal(found))
+
+
+def _together(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
+    carry, persons = policy.stream.carry, person_columns(policy)
+    found = measure(
+        "carried columns", [batch.column(name) for name in carry], [batch.column(name) for name in persons],
+        promised_crowd(policy),
+    )  # fmt: skip
+    if found is not None and found.is_identifying:
+        yield Remark("look", "carry", f"the carried columns together: {found.words()}; carry fewer of them")
+
+
+def file_remarks(policy: Policy) -> Iterator[Remark]:
+    """The same where the person is made of several columns, so that the method is not tried."""
+    if not policy.stream.carry:
+        return
+    try:
+        sample = first_rows(policy, make_files(policy))
+    except ShoalError:
+        return  # reported where files are looked at
+    if sample is not None:
+        yield from (_carried(policy, found) for found in measure_carried(policy, sample) if found.is_identifying)
+
+
+def released_remarks(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> Iterator[Remark]:
+    """Measure carried columns together with the class, on what the method would publish of the sample."""
+    rows = pa.concat_tables([pa.Table.from_batches([release.rows]) for release in releases])
+    if not rows.num_rows or not policy.stream.carry:
+        return
+    persons = _persons(policy, batch, releases)
+    if len(persons[0]) != rows.num_rows:
+        return
+    classes = [rows.column(name) for name in _class_columns(policy)]
+    for name in policy.stream.carry:
+        found = measure(name, [*classes, rows.column(name)], persons, promised_crowd(policy))
+        if found is not None and found.rare_rows > MOST_RARE_ROWS * found.rows:
+            yield Remark(
+                "look", "carry",
+                f"column {name!r}: {found.rare_rows / found.rows:.1%} of published rows have a value that fewer than "
+                f"{found.letter} = {found.k:,} people of their class have: whoever knows it finds fewer people",
+            )  # fmt: skip
+
+
+def _class_columns(policy: Policy) -> tuple[str, ...]:
+    method = policy.anonymize
+    return tuple(method.columns if isinstance(method, ZAnonymitySection) else getattr(method, "quasi"))  # noqa: B009
+
+
+def _persons(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> list[pa.Array]:
+    """The true person of every published row, by the trace."""
+    shown = [RELEASED, SUPPRESSED] if getattr(policy.anonymize, "suppressed", "drop") == "root" else [RELEASED]
+    traces = [release.trace for release in releases]
+    marks = [pc.is_in(trace.column("verdict").cast(pa.string()), pa.array(shown)) for trace in traces]
+    numbers = [trace.column("row").filter(mark) for trace, mark in zip(traces, marks, strict=True)]
+    place = np.concatenate([np.asarray(one, np.int64) for one in numbers])
+    return [batch.column(name).take(pa.array(place)) for name in person_columns(policy)]
