@@ -314,3 +314,142 @@ def test_units_that_cannot_be(scene: Scene, stream: dict[str, str], words: str) 
     ended = scene.run()
     assert ended.code == 2
     assert words in ended.err
+
+
+# ---- values that are nearly leaves
+
+
+def test_values_that_differ_in_case_or_spaces(census: Scene) -> None:
+    """The labels of the hierarchy are shown, what stands in the data is not."""
+    text = (census.folder / "in.csv").read_text()
+    census.write("in.csv", text.replace("Private", "PRIVATE").replace("State-gov", "State -gov"))
+    ended = census.run("--json", "--quiet")
+    words = '27 {} would match if case and spaces did not count (labels "Private", "State-gov"); write them alike'
+    assert f"warning: column 'work': {words.format('refused values')}" in ended.err
+    assert words.format("refused values") in ended.summary["warnings"][0]
+    looked = shoal("doctor", census.policy)
+    assert looked.code == 1
+    fate = "27 values are no leaves of the hierarchy; their rows will go to the dead letters"
+    assert f"column 'work': {fate}; {words.format('of them')}" in looked.out.decode()
+    assert "PRIVATE" not in ended.err + looked.out.decode()
+
+
+def test_they_are_counted_over_a_stop(census: Scene) -> None:
+    lines = (census.folder / "in.csv").read_text().replace("Private", "private").splitlines(keepends=True)
+    census.write("in.csv", "".join(lines[:20]))
+    census.write("in2.csv", "".join(lines[20:]))
+    census.sections["source"]["path"] = ["in.csv", "in2.csv"]
+    census.sections["checkpoint"] = {"path": "state", "every": 1}
+    census.write_policy()
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline.from_policy(census.policy).run(StopsAt(PEOPLE))
+    (warning,) = Pipeline.from_policy(census.policy).run().warnings
+    assert warning.startswith("column 'work': 14 refused values would match")
+
+
+def test_unknown_values_that_are_not_near(census: Scene) -> None:
+    census.write("in.csv", (census.folder / "in.csv").read_text().replace("Private", "Abroad"))
+    assert "would match" not in census.run("--quiet").err
+    assert "add them to the hierarchy" in shoal("doctor", census.policy).out.decode()
+
+
+def test_values_of_an_attribute_that_are_nearly_leaves(scene: Scene) -> None:
+    tree = {"kind": "nested", "tree": {"any": ["A.Example", "b.example", "rare.example"]}}
+    scene.sections["anonymize"] |= {"on_private": "generalize", "hierarchy": tree}
+    ended = scene.run("--json", "--quiet")
+    words = 'would match if case and spaces did not count (labels "A.Example")'
+    assert f"warning: column 'site': 3 refused values {words}" in ended.err
+    assert f"column 'site': 3 unknown values {words}" in shoal("doctor", scene.policy).out.decode()
+
+
+def test_items_that_are_nearly_leaves(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write("in.csv", "items\n" + "A|b\na|b\n" * 5)
+    scene.sections = {
+        "source": {"kind": "csv", "path": "in.csv", "separator": "|"},
+        "anonymize": {"method": "k^m", "item": "items", "k": 5, "m": 1},
+        "anonymize.generalize": {"hierarchy": {"kind": "nested", "tree": {"any": ["a", "b"]}}},
+        "sink": {"kind": "csv", "path": "out.csv"},
+    }
+    words = '5 unknown items would match if case and spaces did not count (labels "a")'
+    assert words in scene.run("--quiet").err
+    assert words in shoal("doctor", scene.policy).out.decode()
+
+
+# ---- the verdict
+
+
+def verdict(scene: Scene) -> tuple[int, str]:
+    scene.write_policy()
+    ended = shoal("doctor", scene.policy)
+    return ended.code, ended.out.decode()
+
+
+def visits(scene: Scene, times: list[int], *, sites: int = 2) -> None:
+    lines = [f"{1_700_000_000 + time},u{n % 10},s{n % sites}" for n, time in enumerate(times)]
+    scene.write("in.csv", "ts,user,site\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(("refused", "code"), [(5, 0), (6, 0), (50, 0), (51, 1)])
+def test_rows_that_are_refused(scene: Scene, refused: int, code: int) -> None:
+    visits(scene, list(range(100)))
+    lines = (scene.folder / "in.csv").read_text().splitlines()
+    lines[1 : refused + 1] = ["never,u1,s1"] * refused
+    scene.write("in.csv", "\n".join(lines) + "\n")
+    found, out = verdict(scene)
+    assert found == code
+    words = "many rows are refused" if refused <= 50 else "most rows are refused"
+    assert (words in out) == (refused > 5)
+    assert ("this policy can run" in out) == (code == 0)
+
+
+@pytest.mark.parametrize(("sites", "code"), [(95, 0), (96, 1), (100, 1)])
+def test_rows_that_are_suppressed(scene: Scene, sites: int, code: int) -> None:
+    """Of 100 rows as many are released as there are second visits to a site."""
+    visits(scene, list(range(100)), sites=sites)
+    found, out = verdict(scene)
+    assert found == code
+    assert f"{100 - sites:.1f}% would leave" in out
+    assert ("choose a smaller z" in out) == (code == 1)
+
+
+def test_a_sample_that_is_too_short_to_tell(scene: Scene) -> None:
+    visits(scene, list(range(100)), sites=100)
+    scene.write_policy()
+    assert shoal("doctor", scene.policy).code == 1
+    ended = shoal("doctor", scene.policy, "--rows", "50")
+    assert ended.code == 0
+    assert b"the sample may be too short to tell" in ended.out
+
+
+def test_input_that_is_not_sorted(scene: Scene) -> None:
+    """Two of three rows are late: said so, with what to write; once written, nothing is refused."""
+    visits(scene, [n * 10 - 60 * (n % 3 > 0) for n in range(400)])
+    found, out = verdict(scene)
+    assert found == 1
+    assert "rows are not sorted by 'ts': 66." in out
+    assert "would be refused as late: sort the input by 'ts', or set lateness = \"50s\"" in out
+    scene.sections["anonymize"]["lateness"] = "50s"
+    found, out = verdict(scene)
+    assert found == 0
+    assert "lateness is long enough for them" in out
+    assert "refused; " not in out
+
+
+def test_input_in_no_order_at_all(scene: Scene) -> None:
+    visits(scene, [n * 7919 % 4001 for n in range(400)])
+    found, out = verdict(scene)
+    assert found == 1
+    assert "sort the input by 'ts' (rows are in no order of time: no lateness would help)" in out
+
+
+def test_items_that_are_mostly_refused(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.write("in.csv", "items\n" + "x\n" * 6 + "a\n" * 5)
+    scene.sections = {
+        "source": {"kind": "csv", "path": "in.csv", "separator": "|"},
+        "anonymize": {"method": "k^m", "item": "items", "k": 2, "m": 1},
+        "anonymize.generalize": {"hierarchy": {"kind": "nested", "tree": {"any": ["a", "b"]}}},
+        "sink": {"kind": "csv", "path": "out.csv"},
+    }
+    assert verdict(scene)[0] == 1

@@ -48,6 +48,8 @@ class Progress:
     outlets: dict[str, int | None] = field(default_factory=dict)
     unreadable: int = 0
     """Records that could not even be decoded."""
+    near: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By column: labels of its hierarchy, and how many refused values differ from each in case or spaces alone."""
     failure: str | None = None
     """Why reading ended early, if it did."""
 

@@ -18,10 +18,12 @@ from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
 from shoal.pipeline.carry_remarks import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
+from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.preparing import PreparedDecoder
-from shoal.pipeline.remarks import Level, Remark, Sample, Unreadable
+from shoal.pipeline.remarks import Remark, Sample, Unreadable
 from shoal.pipeline.time_remarks import time_remarks
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
+from shoal.pipeline.verdict import verdict
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
@@ -35,7 +37,6 @@ from shoal.sources.files import InputFile
 from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
 
 SAMPLE_ROWS: Final = 100_000
-_MANY_REFUSED: Final = 0.05
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
 """Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
@@ -251,9 +252,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     rows = counts["pushed"]
     released = counts["released"] / rows
     refused = counts["dead"] / rows
-    advice = [method.advice] if released < 0.01 else []
-    advice += ["many rows are refused, find out why"] if refused > _MANY_REFUSED else []
-    level: Level = "look" if advice else "good"
+    level, advice = verdict(policy, sample, counts)
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
     stays = f"{counts['held'] / rows:.1%} would wait" if counts["held"] else (
         f"{counts['suppressed'] / rows:.1%} would be suppressed"
@@ -269,7 +268,8 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     elif metrics and "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
-    covered = COVERED_REASONS if isinstance(method, TupleSection) else ()
+    # Late rows are counted where the order of times is looked at.
+    covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
     reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
     unreadable = sum(problem.row < rows for problem in sample.problems)
     for reason in islice(reasons, 8):
@@ -277,6 +277,19 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
         count = counts[reason] - (unreadable if reason == "null-person" else 0)
         if count > 0:
             yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
+    if not isinstance(method, TupleSection):
+        yield from _near_remarks(policy, batch)
+
+
+def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Values that are unknown only for their case or spaces."""
+    for name, tree in policy.hierarchies.items():
+        near = NearLabels.of(tree)
+        if near is not None:
+            near.count(batch.column(name))
+            words = near.words(of="unknown values")
+            if words:
+                yield Remark("look", "values", f"column {name!r}: {words}")
 
 
 def _rows_to_try(method: MethodSection) -> int | None:

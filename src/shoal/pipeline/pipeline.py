@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,6 +24,7 @@ from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Prog
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.identifying import CarryCheck
+from shoal.pipeline.near_labels import NearLabels, near_words
 from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
 from shoal.policy import Policy, load_policy
@@ -78,6 +80,7 @@ class _Run:
         self.last_checkpoint = (self.started, 0)
         self.is_resumed = False
         self.warnings = list(policy.warnings)
+        self.near: dict[str, NearLabels | None] = {}
         self.has_checked_unit = policy.stream.time_unit == "s"
         self.rows_before = 0
         self.carry_check = CarryCheck(policy)
@@ -115,6 +118,8 @@ class _Run:
         self._each_outlet("finish")
         self._commit("done")
         self._each_outlet("clean")
+        for sentence in self._near_warnings():
+            self._warn(sentence)
         return self._summary()
 
     def _require_output(self) -> None:
@@ -254,6 +259,8 @@ class _Run:
             self.dead = dead
             for letter, record in self._letters_of(release, decoded, first):
                 self.letters.write(letter, record)
+            if decoded is not None:
+                self._count_near(release, decoded, first)
 
     def _tell_changes(self) -> None:
         """Log every z that was set, where z follows the stream."""
@@ -278,6 +285,35 @@ class _Run:
                     record = decoded.batch.slice(at, 1)
             yield {**letter, "column": column, "reason": why}, record
         self.progress = replace(self.progress, unreadable=self.progress.unreadable + len(problems))
+
+    def _count_near(self, release: Release, decoded: Decoded, first: int) -> None:
+        """Count refused values that a hierarchy would list in another case or with other spaces."""
+        dead = release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
+        reasons = dead.column("reason").cast(pa.string())
+        for reason in pc.unique(reasons).to_pylist():
+            column = self.anonymizer.explain(reason).column
+            labels = self._near_labels(column) if column and reason.startswith("unknown") else None
+            if labels is not None:
+                rows = dead.column("row").filter(pc.equal(reasons, reason)).to_numpy() - first
+                rows = rows[(rows >= 0) & (rows < decoded.batch.num_rows)]
+                labels.count(decoded.batch.column(column).take(pa.array(rows)))
+        found = {column: dict(labels.found) for column, labels in self.near.items() if labels is not None}
+        self.progress = replace(self.progress, near=found)
+
+    def _near_labels(self, column: str) -> NearLabels | None:
+        """What counts for a column, going on from what the checkpoint says."""
+        if column not in self.near:
+            labels = NearLabels.of(self.policy.hierarchies.get(column))
+            if labels is not None:
+                labels.found.update(self.progress.near.get(column, {}))
+            self.near[column] = labels
+        return self.near[column]
+
+    def _near_warnings(self) -> Iterator[str]:
+        for column, labels in self.progress.near.items():
+            words = near_words(Counter(labels), of="refused values")
+            if words:
+                yield f"column {column!r}: {words}"
 
     def _is_refused_on_arrival(self, reason: str) -> bool:
         """Whether records are always refused for this reason in the batch they came with.

@@ -16,6 +16,7 @@ from shoal.decode.base import Decoded, Decoder
 from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
 from shoal.pipeline.building import make_decoder
+from shoal.pipeline.near_labels import NearLabels
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
 from shoal.sources.files import InputFile
@@ -89,6 +90,7 @@ class SetReader:
         self.rows = 0
         self.refused: Counter[str] = Counter()
         self._known = None if known is None else pa.array(sorted(known), pa.string())
+        self.near = None if known is None else NearLabels(known)
         self._unknown = f"an item is not in the {where}; add it there, or its set leaves without it"
         self._letter = letter
         self._people, self._items = Numbering(), Numbering()
@@ -195,6 +197,8 @@ class SetReader:
         if self._known is not None:
             unknown = good & ~pc.is_in(texts, value_set=self._known).to_numpy(zero_copy_only=False)
             page.refuse(_rows(owners[unknown], len(usable)), "unknown-item", self.item, self._unknown)
+            if self.near is not None and unknown.any():
+                self.near.count(texts.filter(pa.array(unknown)))
             good &= ~unknown
         return owners[good], texts.filter(pa.array(good))
 

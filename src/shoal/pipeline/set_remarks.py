@@ -12,7 +12,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_files
 from shoal.pipeline.compiling import UNIQUENESS, must_compile
-from shoal.pipeline.remarks import Remark
+from shoal.pipeline.remarks import Level, Remark
 from shoal.pipeline.set_reading import ReadSets, SetReader
 from shoal.pipeline.set_release import DEFAULT_SEPARATOR, Grouped, check_separator, group
 from shoal.pipeline.sets import set_reader
@@ -74,7 +74,10 @@ def _refused_remarks(reader: SetReader, first: list[dict[str, Any]]) -> Iterator
     for reason, count in reader.refused.items():
         is_most = count > _MANY_REFUSED * reader.rows
         hint = "; is this the right column, and the right file?" if is_most else ""
-        yield Remark("look", "rows", f"{count:,} of {reader.rows:,} rows {_REASONS[reason]}{hint}")
+        level: Level = "wrong" if is_most else "look"
+        yield Remark(level, "rows", f"{count:,} of {reader.rows:,} rows {_REASONS[reason]}{hint}")
+    if reader.near is not None and (words := reader.near.words(of="unknown items")):
+        yield Remark("look", "rows", words)
     for letter in first:
         column = f"column {letter['column']!r}: " if letter["column"] else ""
         yield Remark("look", "rows", f"the first such: row {letter['row']:,}, {column}{letter['reason']}")

@@ -156,6 +156,10 @@ class SetRun:
                 f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
             )
         self._warn_of_refused()
+        words = reader.near.words(of="unknown items") if reader.near is not None else None
+        if words is not None:
+            summary.warnings.append(words)
+            self.observer.warn(words)
         return sets
 
     def _warn_of_refused(self) -> None:

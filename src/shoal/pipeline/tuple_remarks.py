@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.hierarchies import Hierarchy
+from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.remarks import Remark, Sample
 from shoal.policy import Policy
 from shoal.policy.fields import Duration
@@ -95,8 +96,19 @@ def _value_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) 
         else:
             count = _count_unknown(column, policy.hierarchies[name])
             what = "no leaves of the hierarchy; their rows will go to the dead letters, add them to the hierarchy"
+            what = _near_or(what, column, policy.hierarchies[name])
         if count:
             yield Remark("look", "values", f"column {name!r}: {count:,} values are {what}")
+
+
+def _near_or(what: str, column: Any, tree: Hierarchy) -> str:
+    """Another case or other spaces need another remedy than new leaves."""
+    near = NearLabels.of(tree)
+    if near is None:
+        return what
+    near.count(column)
+    words = near.words(of="of them")
+    return what if words is None else f"no leaves of the hierarchy; their rows will go to the dead letters; {words}"
 
 
 def _count_outside(column: Any, role: Numeric) -> int:

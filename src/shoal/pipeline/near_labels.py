@@ -1,0 +1,66 @@
+"""Values that a hierarchy lacks only because they are written in another case or with other spaces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology import Concepts
+
+_MOST_SHOWN: Final = 3
+
+
+class NearLabels:
+    """Counts unlisted values that would be listed if case and spaces did not count.
+
+    Only labels of the hierarchy are ever shown: they are not personal, and a value may be.
+    """
+
+    def __init__(self, listed: Iterable[str]) -> None:
+        self._listed = frozenset(listed)
+        self._by_fold = {_folded(label): label for label in sorted(self._listed)}
+        self.found: Counter[str] = Counter()
+        """How many values would match each label."""
+
+    @classmethod
+    def of(cls, tree: Any) -> NearLabels | None:
+        """Of a hierarchy or ontology that lists its values; None where it takes any."""
+        if isinstance(tree, Concepts):
+            return cls(tree.values)
+        if not isinstance(tree, Hierarchy) or tree.is_open:
+            return None
+        inner = set(tree.parents.tolist())
+        return cls(label for node, label in enumerate(tree.labels) if node not in inner)
+
+    def count(self, column: Any) -> None:
+        """Count the values of a column that are not listed and would be."""
+        for entry in pc.value_counts(column.cast(pa.string())).to_pylist():
+            value, count = entry["values"], entry["counts"]
+            label = None if value is None or value in self._listed else self._by_fold.get(_folded(value))
+            if label is not None:
+                self.found[label] += count
+
+    def words(self, *, of: str) -> str | None:
+        """``12 of them would match …``; None where none would."""
+        return near_words(self.found, of=of)
+
+
+def near_words(found: Counter[str], *, of: str) -> str | None:
+    """What to say of values that would match these labels; None where there are none."""
+    if not found:
+        return None
+    labels = [f'"{label}"' for label, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
+    more = f" and {len(labels) - _MOST_SHOWN:,} more" if len(labels) > _MOST_SHOWN else ""
+    return (
+        f"{found.total():,} {of} would match if case and spaces did not count (labels {', '.join(labels[:_MOST_SHOWN])}"
+        f"{more}); write them alike in the data and the hierarchy"
+    )
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
