@@ -163,6 +163,10 @@ def _float_ns(numbers: npt.NDArray[np.float64], unit: int) -> tuple[Ints, Bools]
 
 
 def _whole_ns(column: pa.Array, unit: int) -> tuple[Ints, Bools]:
+    if not column.null_count:
+        numbers = np.asarray(column)
+        if not len(numbers) or -(-EARLIEST // unit) <= int(numbers.min()) <= int(numbers.max()) <= LATEST // unit:
+            return numbers.astype(np.int64) * unit, np.ones(len(numbers), dtype=np.bool_)
     present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
     numbers = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
     usable = present & (numbers <= LATEST // unit)

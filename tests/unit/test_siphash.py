@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numba import njit
 
 from shoal.kernels import siphash as kernel
+from shoal.kernels import text_hashes as columns
+from shoal.kernels.siphash_lanes import hash_eight
 from tests.reference.effort import tries
 from tests.reference.siphash import MASK, rotated, rounds, siphash128
 
 KEY = bytes(range(16))
+DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
 words = st.integers(0, MASK)
 
 
@@ -30,6 +36,11 @@ def as_bytes(low, high):
 def hashed(key, data):
     key = key_words(key)
     return as_bytes(*kernel.siphash128(key[0], key[1], as_array(data), 0, len(data)))
+
+
+@njit
+def hash_them(key0, key1, data, begins, ends, most):
+    return hash_eight(key0, key1, data, begins, ends, most)
 
 
 @given(st.binary(min_size=16, max_size=16), st.binary(max_size=300))
@@ -75,39 +86,16 @@ def test_hash_texts_reads_a_column(texts, before, width):
     data.flags.writeable = offsets.flags.writeable = False  # as Arrow hands them in
     key = key_words(KEY)
     out = np.empty((len(texts), 2), dtype=np.int64)
-    kernel.hash_texts(key[0], key[1], offsets, data, out)
+    columns.hash_texts(key[0], key[1], offsets, data, out)
     assert [row.tobytes() for row in out.astype("<i8")] == [siphash128(KEY, text) for text in texts]
 
 
-def test_write_hex_picks_rows_and_keys():
-    texts, other = [b"ann", b"", b"bob"], bytes(16)
-    offsets = np.array([0, 3, 3, 6])
-    keys = np.array([key_words(KEY), key_words(other), key_words(KEY)])
-    rows = np.array([2, 2, 1])
-    digits = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
+def test_write_hex_picks_rows():
+    texts = [b"ann", b"", b"bob"]
+    offsets, rows = np.array([0, 3, 3, 6]), np.array([2, 2, 1])
     out = np.empty(48, dtype=np.uint16)
-    kernel.write_hex(keys[:, 0], keys[:, 1], offsets, as_array(b"".join(texts)), rows, digits, out)
-    expected = [siphash128(KEY, b"bob"), siphash128(other, b"bob"), siphash128(KEY, b"")]
-    assert out.tobytes().decode() == "".join(digest.hex() for digest in expected)
-
-
-@given(st.binary(max_size=40), st.binary(max_size=24), st.binary(max_size=24))
-@example(b"", b"", b"")
-@example(b"1234567", b"1", b"")
-@example(b"12345678", b"", b"7654321")
-@tries(60)
-def test_siphash128_two_hashes_both_as_one_would(before, first, second):
-    other = bytes(15) + b"\x09"
-    begin, end, stop = np.cumsum([len(before), len(first), len(second)]).tolist()
-    assert kernel.is_pair(begin, end, end, stop) == (len(first) // 8 == len(second) // 8)
-    second = second[: len(first) // 8 * 8 + len(second) % 8]
-    first = first[: len(second) // 8 * 8 + len(first) % 8]
-    end, stop = begin + len(first), begin + len(first) + len(second)
-    data = as_array(before + first + second)
-    keys = [*key_words(KEY), *key_words(other)]
-    low, high, other_low, other_high = kernel.siphash128_two(*keys, data, begin, end, end, stop)
-    assert as_bytes(low, high) == siphash128(KEY, first)
-    assert as_bytes(other_low, other_high) == siphash128(other, second)
+    columns.write_hex(*key_words(KEY), offsets, as_array(b"".join(texts)), rows, DIGITS, out)
+    assert out.tobytes().decode() == "".join(siphash128(KEY, text).hex() for text in (b"bob", b"bob", b""))
 
 
 @pytest.mark.parametrize("begin", [0, 1, 5, 8, 20])
@@ -138,27 +126,61 @@ def test_begin_state_absorb_and_four_rounds():
 
 
 def test_put_hex_writes_the_first_byte_first():
-    digits = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
     out = np.zeros(18, dtype=np.uint16)
-    kernel.put_hex(np.uint64(0x0123456789ABCDEF), np.uint64(0xFF), digits, out, 1)
+    columns.put_hex(np.uint64(0x0123456789ABCDEF), np.uint64(0xFF), DIGITS, out, 1)
     assert out.tobytes() == b"\x00\x00efcdab8967452301ff00000000000000\x00\x00"
 
 
-@pytest.mark.parametrize("count", range(7))
-def test_columns_of_equal_and_of_uneven_lengths(count):
-    """Texts are hashed two at a time where they are of a length."""
-    for texts in (
-        [b"same"] * count,
-        [b"x" * (9 * number) for number in range(count)],
-        [b"a", b"b", b"12345678"] * count,
-    ):
-        offsets, data = np.cumsum([0, *map(len, texts)]), as_array(b"".join(texts))
-        out = np.empty((len(texts), 2), dtype=np.int64)
-        kernel.hash_texts(*key_words(KEY), offsets, data, out)
-        assert [row.tobytes() for row in out] == [siphash128(KEY, text) for text in texts]
-        digits = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
-        keys = np.array([key_words(KEY)] * len(texts), dtype=np.uint64).reshape(-1, 2)
-        written = np.empty(16 * len(texts), dtype=np.uint16)
-        rows = np.arange(len(texts))[::-1].copy()
-        kernel.write_hex(keys[:, 0], keys[:, 1], offsets, data, rows, digits, written)
-        assert written.tobytes().decode() == "".join(siphash128(KEY, text).hex() for text in texts[::-1])
+def check_column(texts, before=b""):
+    """Keys and names of a column are those of its texts one by one, in any order of rows."""
+    offsets, data = np.cumsum([len(before), *map(len, texts)]), as_array(before + b"".join(texts))
+    out = np.empty((len(texts), 2), dtype=np.int64)
+    columns.hash_texts(*key_words(KEY), offsets, data, out)
+    assert [row.tobytes() for row in out] == [siphash128(KEY, text) for text in texts]
+    written = np.empty(16 * len(texts), dtype=np.uint16)
+    rows = np.arange(len(texts))[::-1].copy()
+    columns.write_hex(*key_words(KEY), offsets, data, rows, DIGITS, written)
+    assert written.tobytes().decode() == "".join(siphash128(KEY, text).hex() for text in texts[::-1])
+
+
+lengths = st.lists(st.sampled_from([0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 100, 255, 256, 300]), max_size=35)
+
+
+@given(lengths, st.sampled_from([0, 1, 7, 8]), st.integers(0, 200))
+@example([9] * 8, 0, 1)  # the first text ends late enough to be loaded in one go
+@example([7, *[9] * 7], 0, 1)  # here it does not
+@example([7, *[9] * 7], 1, 1)  # what stands before it is loaded along
+@example([0] * 8, 8, 1)
+@example([300, *[1] * 7], 8, 1)  # too uneven to be worth it
+@example([16, 24, 17, 8, 23, 16, 15, 9] * 2, 8, 1)  # of different numbers of words, side by side
+@example([16] * 9, 8, 1)
+@tries(60)
+def test_columns_of_equal_and_of_uneven_lengths(lengths, before, seed):
+    """Texts are hashed eight at a time where they are of similar length."""
+    content = np.random.default_rng(seed).bytes(sum(lengths) + before)
+    ends = np.cumsum([before, *lengths]).tolist()
+    check_column([content[start:stop] for start, stop in pairwise(ends)], content[:before])
+
+
+def test_hash_eight_is_siphash128_of_each():
+    texts = [bytes(range(length)) for length in (0, 1, 7, 8, 9, 16, 40, 255)]
+    ends = np.cumsum([8, *map(len, texts)]).tolist()
+    data = as_array(b"before.." + b"".join(texts))
+    low, high = hash_them(*key_words(KEY), data, tuple(ends[:-1]), tuple(ends[1:]), 31)
+    assert [as_bytes(*words) for words in zip(low, high, strict=True)] == [siphash128(KEY, text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "before", "expected"),
+    [([8] * 8, 0, (1, 8)), ([7] * 8, 0, (-1, 0)), ([7] * 8, 1, (0, 0)), ([9, 0, 80, 1, 1, 1, 1, 1], 0, (10, 11))],
+)
+def test_words_of_eight_counts_whole_words_and_sees_texts_too_near_the_start(lengths, before, expected):
+    ends = np.cumsum([before, *lengths]).tolist()
+    assert columns.words_of_eight(tuple(ends[:-1]), tuple(ends[1:])) == expected
+
+
+def test_is_worth_it_only_where_texts_are_of_similar_length():
+    assert columns.is_worth_it(2, 16)
+    assert columns.is_worth_it(0, 0)
+    assert not columns.is_worth_it(-1, 0)
+    assert not columns.is_worth_it(30, 32)

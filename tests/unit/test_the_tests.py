@@ -19,7 +19,12 @@ DECORATORS = {"kernel", "inlined", "piece"}
 FORBIDDEN_SETTINGS = {"fastmath", "parallel", "forceobj", "object_mode"}
 
 COMPILING = Path(shoal.kernels.__file__).parent / "compiling.py"
-TOOLS = (COMPILING, COMPILING.with_name("prefetching.py"), COMPILING.with_name("source_stamp.py"))
+TOOLS = (
+    COMPILING,
+    COMPILING.with_name("prefetching.py"),
+    COMPILING.with_name("siphash_lanes.py"),
+    COMPILING.with_name("source_stamp.py"),
+)
 """What kernels are made with; not kernels themselves."""
 
 functions = [

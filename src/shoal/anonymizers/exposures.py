@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.kernels.siphash import hash_texts
+from shoal.kernels.text_hashes import hash_texts
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -48,6 +48,13 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
+def is_present(column: pa.Array) -> Bools:
+    """Which values of a column are there."""
+    if not column.null_count:
+        return np.ones(len(column), dtype=np.bool_)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
 @dataclass(frozen=True, slots=True)
 class Texts:
     """A column of texts in Arrow's layout: text i is data[offsets[i]:offsets[i + 1]]."""
@@ -68,11 +75,10 @@ class Texts:
             column = column.cast(pa.string())
         _, offsets, data = column.buffers()
         width: Any = np.int32 if pa.types.is_string(column.type) else np.int64
-        present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
         return cls(
             np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1],
             np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else _NOTHING,
-            present,
+            is_present(column),
         )
 
     @property
@@ -94,7 +100,7 @@ def keys_of(column: pa.Array, key: Words) -> tuple[Ints, Bools]:
         return texts.keys(key), texts.present
     distinct, _ = keys_of(column.dictionary, key)
     chosen = np.asarray(pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
-    present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    present = is_present(column)
     keys = distinct[chosen] if len(distinct) else np.zeros((len(column), 2), dtype=np.int64)
     return keys, present
 

@@ -13,6 +13,14 @@ from shoal.errors import InputError
 
 _TEXTS = (pa.string(), pa.large_string())
 _HIDING = (pa.BaseExtensionType, pa.RunEndEncodedType, pa.DictionaryType)
+_NOTHING_INSIDE = frozenset(
+    kind.id
+    for kind in (
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+        pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.timestamp("ns"), pa.date32(),
+    )
+)  # fmt: skip
+"""Types that are plain as they are: most columns, and asking every question of each of them takes time."""
 
 
 def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
@@ -34,6 +42,8 @@ def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type a column leaves in: no dictionaries, no views, and whatever is inside may be null."""
+    if kind.id in _NOTHING_INSIDE:
+        return kind
     return plain_type(kind.value_type) if pa.types.is_dictionary(kind) else _viewless_type(kind)
 
 
@@ -57,6 +67,8 @@ def _viewless_field(kind: pa.DataType) -> pa.Field:
 
 def without_views(column: pa.Array) -> pa.Array:
     """The same column in types that rows can be picked from: Arrow cannot do it with views, which polars sends."""
+    if column.type.id in _NOTHING_INSIDE:
+        return column
     if pa.types.is_dictionary(column.type):
         values = without_views(column.dictionary)
         return column if values is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, values)

@@ -13,7 +13,7 @@ from shoal.anonymizers.exposures import Words
 from shoal.anonymizers.intake import fits, record_type, require_record
 from shoal.anonymizers.tuple_reading import NumericReader, Reader
 from shoal.errors import InputError
-from shoal.kernels.siphash import hash_texts
+from shoal.kernels.text_hashes import hash_texts
 from shoal.schema import Schema
 
 

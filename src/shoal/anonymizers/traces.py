@@ -34,7 +34,7 @@ class Decisions:
         cls, rows: Ints, *, released: Bools, reasons: npt.NDArray[np.int8], delays: Ints, z: Ints | None = None
     ) -> Decisions:
         """Released, else dead with a reason, else suppressed."""
-        verdicts = np.where(released, IS_RELEASED, IS_SUPPRESSED).astype(np.int8)
+        verdicts = np.where(released, np.int8(IS_RELEASED), np.int8(IS_SUPPRESSED))
         verdicts[reasons != NO_REASON] = IS_DEAD
         return cls(rows, verdicts, reasons, delays, z)
 

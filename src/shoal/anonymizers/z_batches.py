@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from shoal.anonymizers.attributes import Levels
 from shoal.anonymizers.base import RELEASED, SUPPRESSED, VERDICTS, Release
-from shoal.anonymizers.exposures import Bools, Ints, Texts
+from shoal.anonymizers.exposures import Bools, Ints, Texts, is_present
 from shoal.anonymizers.held import Waiting
 from shoal.anonymizers.helper_thread import one_ahead, piece_rows, soon
 from shoal.anonymizers.hidden_values import picked
@@ -104,9 +104,10 @@ class ZBatches(ZStream):
         for number, column in reversed(list(enumerate(self._attributes))):  # the first unknown column is named
             if column.is_listed:
                 reasons[~readings[number].known & readings[number].present] = FIRST_UNKNOWN + number
-        missing = ~np.asarray(batch.column(settings.time).is_valid().to_numpy(zero_copy_only=False))
-        reasons[~timely] = np.where(missing[~timely], NULL_TIME, BAD_TIME)
-        reasons[~people.filled] = NULL_PERSON
+        if not timely.all():
+            reasons[~timely] = np.where(is_present(batch.column(settings.time))[~timely], BAD_TIME, NULL_TIME)
+        if not (filled := people.filled).all():
+            reasons[~filled] = NULL_PERSON
         seqs = np.arange(batch.num_rows, dtype=np.int64)
         return Arrivals(batch, seqs, times, people.keys(self._person_key), reasons, readings)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from shoal.kernels.siphash import siphash128, write_hex
+from shoal.kernels.siphash import siphash128
+from shoal.kernels.text_hashes import write_hex
 from shoal.vault.keys import Secret
 
 _REMEMBERED: Final = 64
@@ -41,16 +43,22 @@ class Pseudonyms:
         times: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.uint8]:
         """Pseudonyms of the texts in rows, 32 characters each; times belong to rows and are in time order."""
-        keys = self._row_keys(times // self._rotation_ns)
         out = np.empty(16 * len(rows), dtype=np.uint16)
-        write_hex(keys[:, 0], keys[:, 1], offsets, data, rows, _DIGITS, out)
+        for start, stop, epoch in self._epochs(times):
+            key = self._epoch_key(epoch)
+            write_hex(key[0], key[1], offsets, data, rows[start:stop], _DIGITS, out[16 * start : 16 * stop])
         return out.view(np.uint8)
 
-    def _row_keys(self, epochs: npt.NDArray[np.int64]) -> Words:
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(epochs)) + 1)) if len(epochs) else np.empty(0, np.int64)
-        lengths = np.diff(np.append(starts, len(epochs)))
-        keys = [self._epoch_key(int(epoch)) for epoch in epochs[starts]]
-        return np.repeat(np.array(keys, dtype=np.uint64).reshape(-1, 2), lengths, axis=0)
+    def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+        """Runs of rows in one epoch: where each starts and stops, and its epoch."""
+        if not len(times):
+            return []
+        first, last = int(times.min()) // self._rotation_ns, int(times.max()) // self._rotation_ns
+        if first == last:
+            return [(0, len(times), first)]
+        epochs = times // self._rotation_ns
+        bounds = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
+        return [(start, stop, int(epochs[start])) for start, stop in pairwise(bounds)]
 
     def _context(self, epoch: int) -> bytes:
         """An epoch is its number and how long it is: numbers come again when the rotation is changed."""

@@ -1,0 +1,146 @@
+"""SipHash-2-4 of eight texts at a time, one in each lane of the processor's vector registers.
+
+The rounds of one text wait for one another; those of eight do not. What comes out is what siphash128 gives for each
+text: tests compare them. Without a compiler siphash128 does it, text after text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from shoal.kernels.siphash import siphash128
+
+LANES = 8
+_WORD = ir.IntType(64)
+_LANES = ir.VectorType(_WORD, LANES)
+_START = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
+
+
+def _constant(value: int) -> Any:
+    return ir.Constant(_LANES, [value] * LANES)
+
+
+def _rotated(builder: Any, vector: Any, bits: int) -> Any:
+    return builder.or_(builder.shl(vector, _constant(bits)), builder.lshr(vector, _constant(64 - bits)))
+
+
+def _round(builder: Any, state: list[Any]) -> list[Any]:
+    """One SipRound."""
+    v0, v1, v2, v3 = state
+    v0, v2 = builder.add(v0, v1), builder.add(v2, v3)
+    v1, v3 = builder.xor(_rotated(builder, v1, 13), v0), builder.xor(_rotated(builder, v3, 16), v2)
+    v0 = _rotated(builder, v0, 32)
+    v2, v0 = builder.add(v2, v1), builder.add(v0, v3)
+    v1, v3 = builder.xor(_rotated(builder, v1, 17), v2), builder.xor(_rotated(builder, v3, 21), v0)
+    return [v0, v1, _rotated(builder, v2, 32), v3]
+
+
+def _absorbed(builder: Any, state: list[Any], message: Any) -> list[Any]:
+    """Take in eight bytes of every text: two rounds."""
+    state = _round(builder, _round(builder, [*state[:3], builder.xor(state[3], message)]))
+    return [builder.xor(state[0], message), *state[1:]]
+
+
+def _four_rounds(builder: Any, state: list[Any], at: int, mark: int) -> tuple[list[Any], Any]:
+    """The rounds before one half of the result, and that half."""
+    state = [builder.xor(word, _constant(mark)) if place == at else word for place, word in enumerate(state)]
+    for _ in range(4):
+        state = _round(builder, state)
+    half = builder.xor(builder.xor(state[0], state[1]), builder.xor(state[2], state[3]))
+    return state, half
+
+
+def _spread(builder: Any, number: Any) -> Any:
+    """One number in all lanes."""
+    first = builder.insert_element(_constant(0), number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+
+def _as_vector(builder: Any, values: Any) -> Any:
+    """A tuple of eight numbers as one vector."""
+    vector = ir.Constant(_LANES, ir.Undefined)
+    for lane in range(LANES):
+        number = builder.extract_value(values, lane)
+        vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
+    return vector
+
+
+def _loaded(builder: Any, data: Any, places: Any) -> Any:
+    """Eight bytes, little endian, from each place; places lie inside of data."""
+    vector = ir.Constant(_LANES, ir.Undefined)
+    for lane in range(LANES):
+        number = ir.Constant(ir.IntType(32), lane)
+        pointer = builder.gep(data, [builder.extract_element(places, number)])
+        word = builder.load(builder.bitcast(pointer, _WORD.as_pointer()))
+        word.align = 1
+        vector = builder.insert_element(vector, word, number)
+    return vector
+
+
+def _last_words(builder: Any, data: Any, begins: Any, ends: Any) -> Any:
+    """The bytes after the last whole word, and the length: one load that ends where the text ends."""
+    lengths = builder.sub(ends, begins)
+    rest = builder.and_(lengths, _constant(7))
+    loaded = _loaded(builder, data, builder.sub(ends, _constant(8)))
+    shift = builder.mul(builder.sub(_constant(7), rest), _constant(8))
+    bytes_left = builder.lshr(builder.lshr(loaded, shift), _constant(8))
+    return builder.or_(bytes_left, builder.shl(builder.and_(lengths, _constant(0xFF)), _constant(56)))
+
+
+def _whole_words(builder: Any, data: Any, begins: Any, ends: Any, most: Any, slots: list[Any]) -> None:
+    """Take in the whole words of all texts; a text that has no more stays as it is."""
+    counts = builder.lshr(builder.sub(ends, begins), _constant(3))
+    with cgutils.for_range(builder, most) as loop:
+        steps = _spread(builder, loop.index)
+        has_more = builder.icmp_unsigned("<", steps, counts)
+        # Where there is no more, the text's end is read again: any place inside will do.
+        here = builder.add(begins, builder.mul(steps, _constant(8)))
+        places = builder.select(has_more, here, builder.sub(ends, _constant(8)))
+        before = [builder.load(slot) for slot in slots]
+        after = _absorbed(builder, before, _loaded(builder, data, places))
+        for slot, old, new in zip(slots, before, after, strict=True):
+            builder.store(builder.select(has_more, new, old), slot)
+
+
+@intrinsic
+def _hash_eight(typing_context: Any, key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any) -> Any:
+    """Hash data[begins[i]:ends[i]], begins and ends tuples of eight: (eight low words, eight high ones).
+
+    Every end must be at least 8, and most at least the whole words of every text.
+    """
+    numbers, words = types.UniTuple(types.int64, LANES), types.UniTuple(types.uint64, LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        held = context.make_array(signature.args[2])(context, builder, arguments[2])
+        keys = [_spread(builder, key) for key in arguments[:2]]
+        begun, ended = (_as_vector(builder, values) for values in arguments[3:5])
+        slots = []
+        for place, start in enumerate(_START):
+            slots.append(cgutils.alloca_once(builder, _LANES))
+            builder.store(builder.xor(keys[place & 1], _constant(start)), slots[-1])
+        _whole_words(builder, held.data, begun, ended, arguments[5], slots)
+        state = [builder.load(slot) for slot in slots]
+        state = _absorbed(builder, state, _last_words(builder, held.data, begun, ended))
+        state, low = _four_rounds(builder, state, 2, 0xEE)
+        state, high = _four_rounds(builder, state, 1, 0xDD)
+        halves = []
+        for vector in (low, high):
+            lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
+            halves.append(context.make_tuple(builder, words, lanes))
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return types.UniTuple(words, 2)(types.uint64, types.uint64, data, numbers, numbers, types.int64), generate
+
+
+def _one_by_one(key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any) -> Any:
+    """The same without a compiler."""
+    hashes = [siphash128(key0, key1, data, begins[i], ends[i]) for i in range(LANES)]
+    return tuple(low for low, _ in hashes), tuple(high for _, high in hashes)
+
+
+hash_eight: Any = _one_by_one if getattr(config, "DISABLE_JIT", False) else _hash_eight
