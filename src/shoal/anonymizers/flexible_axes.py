@@ -75,7 +75,7 @@ class TreeAxis(Axis):
         self.lines = int(depths.max()) + 1
         self.floor = 0 if with_root else min(1, self.lines - 1)
         self._paths = _tree_paths(tree, leaves.node, self.lines)
-        self._losses = np.rint(_tree_losses(tree, unknown) * SCALE).astype(np.int64)
+        self._losses = np.rint(tree_losses(tree, unknown) * SCALE).astype(np.int64)
         self._labels = pa.array(tree.labels, type=pa.string())
         self._crowds = np.zeros(len(tree) + 1, dtype=np.int64)
         if crowds is not None:
@@ -105,7 +105,7 @@ class TreeAxis(Axis):
         return self._labels.take(pa.array(np.where(is_missing, 0, labels), mask=is_missing))
 
 
-def _tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
+def tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
     """What each label loses: its share of the listed values; all for the label of those that are not listed."""
     counts = tree.leaf_counts.astype(np.int64)
     counts[0] -= unknown is not None
@@ -152,6 +152,11 @@ class GridAxis(Axis):
         cells = np.clip(cells, 0, self.cells - 1)
         cells[is_missing] = MISSING
         return cells
+
+    @property
+    def grid(self) -> float:
+        """The width of a finest cell."""
+        return self._grid
 
     def _end(self, cells: Ints) -> Floats:
         found: Floats = np.float64(self._role.low) + cells * np.float64(self._grid)

@@ -136,8 +136,6 @@ class FlexibleBatches(FlexibleStream):
         numbers = np.arange(self._came, self._came + count)
         self._came += count
         stays = np.ones(count, dtype=np.bool_)
-        if self._rival is not None:
-            self._rival.take(run.rows, numbers, run.keys, run.codes, run.crowds)
         if self._grouping is not None:
             joined = self._grouping.join(run.codes)
             stays[joined.places] = False
@@ -152,8 +150,6 @@ class FlexibleBatches(FlexibleStream):
         if self._grouping is None:
             self._freeze()
         assert self._grouping is not None
-        if self._rival is not None:
-            self._rival.decide()
         waiting = self._waiting
         left = self._grouping.form(waiting.codes, waiting.people())
         if len(left.places):

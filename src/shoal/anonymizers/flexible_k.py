@@ -57,7 +57,7 @@ class FlexibleK(FlexibleSingles):
     root
         Whether a root label, or the whole domain of a number, may leave.
     compare
-        Measure beside it what plain k-anonymity with suppression would have lost; takes about as long again.
+        Has no effect here; as a key of a policy it says whether ``shoal doctor`` compares with least-loss.
     remember
         How many published groups are remembered, so that rows may join them.
     unknown

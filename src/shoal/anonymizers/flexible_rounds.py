@@ -57,7 +57,7 @@ class Grouping:
 
     def __init__(
         self, settings: FlexibleSettings, frozen: Frozen, types: pa.Schema, seed: npt.NDArray[np.uint64],
-        *, density: Mapping[int, Ints], is_plain: bool = False,
+        *, density: Mapping[int, Ints],
     ) -> None:  # fmt: skip
         quasi = settings.schema.quasi
         self.frozen = frozen
@@ -76,11 +76,9 @@ class Grouping:
         is_by_label = any(a in density for a in self._wide)
         self._least = max([*sparse, 0 if is_by_label else settings.k])
         k_s = frozen.by_crowd()
-        if is_plain:
-            k_s = np.arange(len(k_s), dtype=np.int64)
         sets = [_label_set(settings, quasi[a].name) for a in self._deep]
         self.labels = SparseLabels(sets, weights[self._deep], k_s, with_root=settings.root)
-        self._criteria = 0 if is_plain else settings.criteria
+        self._criteria = settings.criteria
         self.table = GroupTable(len(quasi), seed, remember=settings.remember, criteria=settings.criteria)
 
     def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema, crowds: Ints | None) -> Axis:

@@ -15,7 +15,6 @@ from shoal.anonymizers.exposures import is_text_like, key_words
 from shoal.anonymizers.flexible_axes import GridAxis, is_moment_type
 from shoal.anonymizers.flexible_calibration import Frozen, freeze
 from shoal.anonymizers.flexible_reading import ValueReader, are_unknown
-from shoal.anonymizers.flexible_rival import Rival
 from shoal.anonymizers.flexible_rounds import Grouping, as_share
 from shoal.anonymizers.flexible_settings import FlexibleSettings, settings_of
 from shoal.anonymizers.flexible_waiting import WaitingRows
@@ -70,7 +69,6 @@ class FlexibleStream(Anonymizer):
         self._crowd_tables = {a: self._crowd_table(role.name) for a, role in enumerate(quasi)
                               if role.name in settings.density}  # fmt: skip
         self._grouping: Grouping | None = None
-        self._rival: Rival | None = None
         self._input_schema: pa.Schema | None = None
         self._take_types(self._assumed_schema())
 
@@ -113,6 +111,11 @@ class FlexibleStream(Anonymizer):
     @property
     def trace_schema(self) -> pa.Schema:
         return _TRACE
+
+    @property
+    def settings(self) -> FlexibleSettings:
+        """The parameters, checked."""
+        return self._settings
 
     @property
     def frozen(self) -> Frozen | None:
@@ -161,9 +164,7 @@ class FlexibleStream(Anonymizer):
 
         ``loss`` is the average over released rows of the share of the leaves (or of the domain) a label covers
         besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` rows
-        wait, ``unknown_<column>`` accepted records had a value that is not listed. Where a rival was asked for,
-        ``plain_loss`` and ``plain_suppressed`` say what plain k-anonymity with suppression would have lost of all
-        rows so far that were decided by it.
+        wait, ``unknown_<column>`` accepted records had a value that is not listed.
         """
         found = {"loss": as_share(self._lost, self._counts[RELEASED]), "pending": float(self.held),
                  "clamped": float(self._counts["clamped"])}  # fmt: skip
@@ -171,13 +172,12 @@ class FlexibleStream(Anonymizer):
         if self.frozen is not None:
             found["k_s"] = float(self.frozen.k_s[self._settings.k])
             found |= {f"sparse_share_{name}": self.frozen.shares[name] for name in self.frozen.sparse}
-        return found | (self._rival.metrics if self._rival else {})
+        return found
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the tables."""
-        own = self._grouping.table.nbytes if self._grouping else 0
-        return own + (self._rival.grouping.table.nbytes if self._rival else 0) + self._waiting.nbytes
+        return (self._grouping.table.nbytes if self._grouping else 0) + self._waiting.nbytes
 
     def explain(self, reason: str) -> Refusal:
         found = explain(reason, self._settings.schema)
@@ -228,15 +228,10 @@ class FlexibleStream(Anonymizer):
         """Look at the rows that wait, which are all that came so far, and stay with what is found."""
         waiting = self._waiting
         self._take_frozen(freeze(self._settings, waiting.codes, waiting.people(), waiting.crowds))
-        if self._rival is not None:
-            self._rival.take(waiting.rows, waiting.arrivals, waiting.keys, waiting.codes, waiting.crowds)
 
     def _take_frozen(self, frozen: Frozen) -> None:
         given = (self._settings, frozen, self.input_schema, self._seed)
         self._grouping = Grouping(*given, density=self._crowd_tables)
-        if self._settings.compare:
-            rival = Grouping(*given, density=self._crowd_tables, is_plain=True)
-            self._rival = Rival(rival, len(self._readers))
 
     # ---- state
 
@@ -246,7 +241,6 @@ class FlexibleStream(Anonymizer):
             "lost": self._lost, "counts": self._counts, "unknown": self._unknown,
             "is_bound": self._input_schema is not None,
             "frozen": self.frozen.describe() if self.frozen else None,
-            "rival": self._rival.describe() if self._rival else None,
         }  # fmt: skip
         arrays: dict[str, npt.NDArray[Any]] = {
             "schema": as_bytes(self.input_schema.serialize()),
@@ -255,8 +249,6 @@ class FlexibleStream(Anonymizer):
         parts = {"waiting": self._waiting.dump()}
         if self._grouping is not None:
             parts["groups"] = self._grouping.dump()
-        if self._rival is not None:
-            parts["rival"] = self._rival.dump()
         arrays |= {f"{part}.{name}": array for part, found in parts.items() for name, array in found.items()}
         return seal_state(self._secret, header, arrays)
 
@@ -286,7 +278,7 @@ class FlexibleStream(Anonymizer):
             reader.check_type(schema.field(reader.name).type)
         self._take_types(schema)
         self._waiting.load(_part(state, "waiting"))
-        self._grouping = self._rival = None
+        self._grouping = None
         if header["frozen"]:
             self._load_groups(state)
         kept = pa.ipc.read_record_batch(pa.py_buffer(state.arrays["kept"]), self._kept.schema)
@@ -296,8 +288,6 @@ class FlexibleStream(Anonymizer):
         self._take_frozen(Frozen.of(state.header["frozen"]))
         assert self._grouping is not None
         self._grouping.load(_part(state, "groups"))
-        if self._rival is not None:
-            self._rival.load(state.header["rival"], _part(state, "rival"))
 
 
 def _nearest_crowd(concepts: Concepts, value: str, table: Mapping[str, int], otherwise: int) -> int:

@@ -15,7 +15,6 @@ class WaitingRows:
     """Rows in the order they came."""
 
     def __init__(self, wide: int) -> None:
-        self._wide = wide
         self._parts: list[tuple[Ints, ...]] = []
         self._whole = _nothing(wide)
 
@@ -74,10 +73,6 @@ class WaitingRows:
         stays = np.ones(len(self), dtype=np.bool_)
         stays[places] = False
         self._whole = tuple(np.ascontiguousarray(array[..., stays]) for array in self._joined())
-
-    def clear(self) -> None:
-        """Let all rows go."""
-        self._parts, self._whole = [], _nothing(self._wide)
 
     def dump(self) -> dict[str, npt.NDArray[Any]]:
         """As named arrays."""

@@ -195,13 +195,8 @@ def z_words(z: int) -> str:
 
 
 def _flexible_lines(found: dict[str, Any]) -> list[str]:
-    """What flexible k-anonymity lost, beside what plain k-anonymity would have."""
-    plain = ""
-    if "plain_loss" in found:
-        plain = (
-            f" (plain k-anonymity: {found['plain_loss']:.3f}, with {int(found['plain_suppressed']):,} rows suppressed)"
-        )
-    lines = [f"average loss   {found['loss']:>12.3f}  of 1{plain}"]
+    """What flexible k-anonymity lost, and how many values its trees do not list."""
+    lines = [f"average loss   {found['loss']:>12.3f}  of 1"]
     unknown = {
         name.removeprefix("unknown_"): int(count) for name, count in found.items() if name.startswith("unknown_")
     }

@@ -60,7 +60,7 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
     if sample is not None:
-        if sample.batch.num_rows and must_compile(policy.anonymize.METHOD):
+        if sample.batch.num_rows and any(map(must_compile, _methods_to_try(policy.anonymize))):
             (observer or Observer()).compiling()
         remarks += _sample_remarks(policy, anonymizer, sample)
     return remarks
@@ -264,7 +264,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     yield from released_remarks(policy, batch, releases)
     metrics = getattr(anonymizer, "metrics", None)
     if isinstance(method, FlexibleSection):
-        yield from flexible_outcome(anonymizer, method)
+        yield from flexible_outcome(anonymizer, method, batch)
     elif metrics and "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "held")
@@ -290,6 +290,11 @@ def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
             words = near.words(of="unknown values")
             if words:
                 yield Remark("look", "values", f"column {name!r}: {words}")
+
+
+def _methods_to_try(method: MethodSection) -> list[str]:
+    is_compared = isinstance(method, FlexibleSection) and method.compare
+    return [method.METHOD, *(["least-loss"] if is_compared else [])]
 
 
 def _rows_to_try(method: MethodSection) -> int | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.anonymizers.base import Anonymizer
 from shoal.anonymizers.flexible_k import FlexibleK
+from shoal.pipeline.flexible_baseline import Baseline, least_loss_baseline
 from shoal.pipeline.remarks import Remark, Sample
 from shoal.policy import Policy
 from shoal.policy.flexible import FlexibleSection
@@ -26,7 +28,7 @@ def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) ->
         yield Remark("look", "time", f"column {policy.stream.time!r} is carried: an exact time can single people out")
 
 
-def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection) -> Iterator[Remark]:
+def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
     """What the method found out and cost on the sample."""
     assert isinstance(anonymizer, FlexibleK)
     frozen, metrics = anonymizer.frozen, anonymizer.metrics
@@ -41,8 +43,11 @@ def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection) -> Iterato
             f"finds one of {frozen.k_s[method.k]:,} people, others one of {method.k:,}",
         )  # fmt: skip
     if not frozen.sparse:
-        yield Remark("look", "sparse", "no column is sparse: this is plain k-anonymity")
+        yield Remark("look", "sparse", f"no column is sparse: every label needs k = {method.k:,} people")
     yield Remark("good", "outcome", loss_words(metrics))
+    if method.compare and anonymizer.counts["released"] and max(anonymizer.settings.crowds) <= len(batch):
+        found = least_loss_baseline(anonymizer.settings, pa.Table.from_batches([batch]))
+        yield Remark("good", "compared", _compared_words(found))
 
 
 def _unknown_remarks(method: FlexibleSection, metrics: dict[str, float], rows: int) -> Iterator[Remark]:
@@ -62,11 +67,14 @@ def _unknown_remarks(method: FlexibleSection, metrics: dict[str, float], rows: i
 
 
 def loss_words(metrics: dict[str, Any]) -> str:
-    """What it costs, beside plain k-anonymity where that was measured."""
-    words = f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {int(metrics['pending']):,} rows pending"
-    if "plain_loss" in metrics:
-        words += (
-            f"; plain k-anonymity would lose {metrics['plain_loss']:.3f} and suppress "
-            f"{int(metrics['plain_suppressed']):,} rows"
-        )
-    return words
+    """What it costs."""
+    return f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {int(metrics['pending']):,} rows pending"
+
+
+def _compared_words(found: Baseline) -> str:
+    """What least-loss would do, with what sets the two apart."""
+    return (
+        f"least-loss on the same rows, with k = {found.k:,} for all columns together and a deadline of "
+        f"{found.deadline:,} arrivals: average loss {found.loss:.3f}, {found.suppressed:,} rows suppressed, "
+        f"{found.at_root:.1%} of the rows with a label or range that covers everything"
+    )

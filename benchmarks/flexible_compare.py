@@ -1,0 +1,96 @@
+"""Flexible k-anonymity and least-loss on the same records: python -m benchmarks.flexible_compare [--data FOLDER]
+
+A synthetic campaign of measurements. With --data, a second one whose devices come from Google's list of certified
+devices (google_play_certified_devices.csv.gz), drawn so that few models are common and most are rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.flexible_speed import roles_of
+from benchmarks.measure import Report, parse, parser
+from shoal import FlexibleK, Ontology, Schema
+from shoal.pipeline.flexible_baseline import least_loss_baseline
+from shoal.studies.campaign import make_campaign
+
+COLUMNS = ["records", "people", "k", "method", "people alike in all columns", "loss", "not published", "says nothing"]
+LISTED = "google_play_certified_devices.csv.gz"
+
+
+def with_listed_devices(table: pa.Table, path: Path, seed: int = 0) -> tuple[pa.Table, Ontology]:
+    """Every person gets a model of the list; the chance of the n-th one is in proportion to 1 / n."""
+    ontology = Ontology.from_table(
+        path, value="model", is_a=["marketing_name", "brand"], tag="sparse", attribute="device"
+    )
+    models = np.array(ontology.attribute("device").values, dtype=object)
+    random = np.random.default_rng(seed)
+    random.shuffle(models)
+    chances = 1 / np.arange(1, len(models) + 1)
+    people = table["maid"].combine_chunks().dictionary_encode()
+    own = random.choice(models, size=len(people.dictionary), p=chances / chances.sum())
+    devices = pa.array(own[people.indices.to_numpy()], pa.string())
+    return table.set_column(table.schema.get_field_index("device"), "device", devices), ontology
+
+
+def with_strangers(table: pa.Table, share: float, seed: int = 0) -> pa.Table:
+    """Some people's devices are not in the ontology."""
+    people = table["maid"].combine_chunks().dictionary_encode()
+    is_stranger = np.random.default_rng(seed).random(len(people.dictionary)) < share
+    numbers = people.indices.to_numpy()
+    named = [
+        f"unheard of {number}" if is_stranger[number] else device
+        for number, device in zip(numbers.tolist(), table["device"].to_pylist(), strict=True)
+    ]
+    return table.set_column(table.schema.get_field_index("device"), "device", pa.array(named, pa.string()))
+
+
+def compare(table: pa.Table, ontology: Ontology, k: int, window: int) -> Iterator[list[str]]:
+    """One line for each method."""
+    schema = Schema(person="maid", quasi=roles_of(table, 5))
+    flexible = FlexibleK(schema, ontology, k=k, window=window)
+    parts = [flexible.push_batch(table.select(schema.columns)), flexible.flush()]
+    devices = pa.chunked_array([part.rows.column("device") for part in parts])
+    nothing = (pc.sum(pc.equal(devices, "unknown")).as_py() or 0) / max(len(devices), 1)
+    people = len(table["maid"].unique())
+    begin = [f"{len(table):,}", f"{people:,}", str(k)]
+    metrics: dict[str, Any] = flexible.metrics
+    pending = f"{flexible.held / len(table):.1%} pending"
+    yield [*begin, "flexible-k", str(int(metrics.get("k_s", k))), f"{metrics['loss']:.3f}", pending, f"{nothing:.1%}"]
+    found = least_loss_baseline(flexible.settings, table)
+    lost = f"{found.suppressed / len(table):.1%} suppressed"
+    yield [*begin, "least-loss", str(k), f"{found.loss:.3f}", lost, f"{found.at_root:.1%}"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print and write the tables."""
+    given = parse(parser(__doc__, data=f"Google's list of devices, {LISTED}"), arguments)
+    report = Report(__file__, given)
+    sizes = [(300, 1_000, 4, 300)] if given.tiny else [
+        (1_500, 20_000, 6, 5_000), (1_500, 20_000, 25, 5_000),
+        (10_000, 100_000, 6, 10_000), (10_000, 100_000, 25, 10_000),
+    ]  # fmt: skip
+    rows, strange, listed = [], [], []
+    path = next((file for file in given.data.rglob(LISTED)), None) if given.data else None
+    for people, records, k, window in sizes:
+        table = make_campaign(people, records, seed=1)
+        rows += compare(table, Ontology.devices(), k, window)
+        if people <= 1_500:
+            strange += compare(with_strangers(table, 0.2), Ontology.devices(), k, window)
+        if path is not None:
+            listed += compare(*with_listed_devices(table, path), k, window)
+    report.table("campaign", COLUMNS, rows)
+    report.table("unlisted", COLUMNS, strange)
+    if listed:
+        report.table("listed_devices", COLUMNS, listed)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()
