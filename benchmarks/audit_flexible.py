@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from benchmarks.measure import TIME_COLUMNS, Report, measured, parse, parser
 from shoal import audit
 
 K, K_S = 6, 3
@@ -101,24 +99,23 @@ def _places(draw: np.random.Generator, block: Any, blocks: int) -> tuple[Any, An
     return true, np.where(is_cell, texts[district, cell], np.char.add("d", district.astype(str)))[block]
 
 
-def main() -> None:
-    """Measure, print, and write benchmarks/results/audit_flexible.json."""
-    asked = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
+    asked = parser(__doc__)
     asked.add_argument("--rows", type=int, nargs="+", default=[125_000, 250_000, 500_000, 1_000_000])
-    given = asked.parse_args()
-    found: dict[str, Any] = {"machine": {"python": platform.python_version(), "cores": os.cpu_count()}, "runs": []}
+    given = parse(asked, arguments)
+    report = Report(__file__, given)
+    lines = []
     with tempfile.TemporaryDirectory() as folder:
         promised = policy(Path(folder))
-        for rows in given.rows:
+        for rows in [1000] if given.tiny else given.rows:
             evidence = make_release(rows)
-            begun = time.perf_counter()
-            report = audit(*evidence, promised)
-            taken = time.perf_counter() - begun
-            assert report.ok, report.text()
-            groups = {name: report.metrics[name]["count"] for name in ("normal_groups", "groups")}
-            found["runs"].append({"rows": rows, "seconds": round(taken, 2), **groups})
-            print(found["runs"][-1], flush=True)
-    Path(__file__).with_name("results").joinpath("audit_flexible.json").write_text(json.dumps(found, indent=2) + "\n")
+            cost, found = measured(lambda: audit(*evidence, promised))  # noqa: B023 - called at once
+            assert found.ok, found.text()
+            groups = [f"{found.metrics[name]['count']:,}" for name in ("normal_groups", "groups")]
+            lines.append([f"{rows:,}", *groups, *cost.seconds()])
+    report.table("growth", ["rows", "blocks", "groups", *TIME_COLUMNS], lines)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,14 +1,8 @@
-"""Speed of the auditor of tuple streams beside pycanon, in one run: python -m benchmarks.audit_tuples"""
+"""Speed of the auditor of tuple streams compared with pycanon, in one run: python -m benchmarks.audit_tuples"""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pycanon import anonymity
 
+from benchmarks.measure import TIME_COLUMNS, Cost, Report, measured, parse, parser
 from shoal import audit
 
 K = 2
@@ -70,16 +65,6 @@ def make_release(rows: int, classes: int, seed: int = 7) -> tuple[pa.Table, pa.T
     return pa.table(release), pa.table(truth), pa.table(trace)
 
 
-def seconds(call: Callable[[], Any], tries: int = 1) -> float:
-    """The best of some tries."""
-    best = float("inf")
-    for _ in range(tries):
-        begun = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - begun)
-    return best
-
-
 def frame_of(release: pa.Table) -> pd.DataFrame:
     """The release as pycanon wants it: ranges as text."""
     columns = {}
@@ -89,43 +74,43 @@ def frame_of(release: pa.Table) -> pd.DataFrame:
     return pd.DataFrame({**columns, **{name: release[name].to_pandas() for name in release.column_names[3:]}})
 
 
-def peer_times(release: pa.Table, rows: int) -> dict[str, float]:
-    """Seconds of pycanon for each of its measures on the first rows."""
+def peer_costs(release: pa.Table, rows: int) -> dict[str, Cost]:
+    """What pycanon needs for each of its measures on the first rows."""
     frame = frame_of(release.slice(0, rows))
     quasi, sensitive = list(QUASI), ["illness", "income"]
     calls = {
         "k": lambda: anonymity.k_anonymity(frame, quasi),
         "l": lambda: anonymity.l_diversity(frame, quasi, sensitive),
-        "entropy_l": lambda: anonymity.entropy_l_diversity(frame, quasi, sensitive),
+        "entropy l": lambda: anonymity.entropy_l_diversity(frame, quasi, sensitive),
         "t": lambda: anonymity.t_closeness(frame, quasi, ["illness"]),
     }
-    return {name: seconds(call) for name, call in calls.items()}
+    return {f"pycanon, {name}": measured(call)[0] for name, call in calls.items()}
 
 
-def main() -> None:
-    """Measure, print, and write benchmarks/results/audit_tuples.json."""
-    asked = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
+    asked = parser(__doc__)
     asked.add_argument("--rows", type=int, default=300_000)
     asked.add_argument("--classes", type=int, default=125_000)
     asked.add_argument("--peer-rows", type=int, default=6_000, help="pycanon is slow: it gets the first rows only")
-    given = asked.parse_args()
-    release, truth, trace = make_release(given.rows, given.classes)
-    report = audit(release, truth, trace, policy())
-    assert report.ok, report.text()
-    part = release.slice(0, given.peer_rows)
-    found = {
-        "machine": {"python": platform.python_version(), "cores": os.cpu_count()},
-        "rows": given.rows,
-        "classes": report.metrics["classes"],
-        "audit_seconds": seconds(lambda: audit(release, truth, trace, policy()), 3),
-        "audit_release_alone_seconds": seconds(lambda: audit(release, policy=policy()), 3),
-        "peer_rows": given.peer_rows,
-        "audit_release_alone_seconds_on_peer_rows": seconds(lambda: audit(part, policy=policy()), 3),
-        "pycanon_seconds_on_peer_rows": peer_times(release, given.peer_rows),
+    given = parse(asked, arguments)
+    rows, classes, peer_rows = (600, 200, 100) if given.tiny else (given.rows, given.classes, given.peer_rows)
+    report = Report(__file__, given)
+    release, truth, trace = make_release(rows, classes)
+    found = audit(release, truth, trace, policy())
+    assert found.ok, found.text()
+    part, tries = release.slice(0, peer_rows), 1 if given.tiny else 3
+    ours = "shoal, release alone (k, l, entropy l, t and the rest)"
+    costs = {
+        (rows, "shoal, with truth and trace"): measured(lambda: audit(release, truth, trace, policy()), tries=tries)[0],
+        (rows, ours): measured(lambda: audit(release, policy=policy()), tries=tries)[0],
+        (peer_rows, ours): measured(lambda: audit(part, policy=policy()), tries=tries)[0],
+        **{(peer_rows, name): cost for name, cost in peer_costs(release, peer_rows).items()},
     }
-    text = json.dumps(found, indent=2)
-    print(text)
-    Path(__file__).with_name("results").joinpath("audit_tuples.json").write_text(text + "\n")
+    cells = [[f"{count:,}", name, *cost.seconds()] for (count, name), cost in costs.items()]
+    report.table("costs", ["rows", "", *TIME_COLUMNS], cells)
+    report.figures = {"classes": found.metrics["classes"]}
+    report.write()
 
 
 if __name__ == "__main__":

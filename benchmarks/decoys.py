@@ -1,6 +1,6 @@
 """Can decoys be told from real records by someone who has the internal store and no key?
 
-    python -m benchmarks.decoys [--data campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
+    python -m benchmarks.decoys [--kind campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
 
 A classifier (boosted trees, here in NumPy) sees everything the store holds: every column, how often values and pairs of
 values occur, how often an id comes back, its gaps in time, how many different values it has, how large its group is. It
@@ -11,7 +11,6 @@ the columns it used most.
 
 from __future__ import annotations
 
-import argparse
 import secrets
 from collections.abc import Sequence
 from itertools import combinations
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.measure import Report, parse, parser
 from shoal.vault.cells import Normal, column_of, group, is_number, numbers
 from shoal.vault.decoys import DecoyMaker, Known
 from shoal.vault.keys import new_secret
@@ -332,27 +332,32 @@ def attack(
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="How well decoys hide among real records.")
-    parser.add_argument("--data", choices=("campaign", "simple"), default="campaign")
-    parser.add_argument("--people", type=int, default=1000)
-    parser.add_argument("--records", type=int, default=20_000)
-    parser.add_argument("--k", type=int, default=6)
-    parser.add_argument("--batches", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
-    given = parser.parse_args()
-    table, who = (city if given.data == "campaign" else campaign)(given.people, given.records, given.seed)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Attack one store."""
+    asked = parser(__doc__)
+    asked.add_argument("--kind", choices=("campaign", "simple"), default="campaign", help="which synthetic records")
+    asked.add_argument("--people", type=int, default=1000)
+    asked.add_argument("--records", type=int, default=20_000)
+    asked.add_argument("--k", type=int, default=6)
+    asked.add_argument("--batches", type=int, default=4)
+    asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
+    given = parse(asked, arguments)
+    if given.tiny:
+        given.people, given.records, given.batches = 20, 120, 2
+    report = Report(__file__, given, data="a synthetic campaign of measurements")
+    table, who = (city if given.kind == "campaign" else campaign)(given.people, given.records, given.seed)
     found = attack(
         *with_decoys(table, who, NORMALS, k=given.k, blend=not given.fill, batches=given.batches, seed=given.seed),
-        NORMALS,
-    )
+        NORMALS, drawn=20 if given.tiny else 200,
+    )  # fmt: skip
     low, high = found["interval"]
-    print(
-        f"held-out AUC {found['auc']:.3f} (95% {low:.3f} to {high:.3f}), {found['decoys']:.1%} of the store are decoys"
-    )
-    for name, share in found["used"]:
-        print(f"  {share:6.1%}  {name}")
+    how = f"{given.kind}, {'fill' if given.fill else 'blend'}"
+    row = [how, f"{found['auc']:.3f}", f"{low:.3f} to {high:.3f}", f"{found['decoys']:.1%}"]
+    report.table("attack", ["records", "held-out AUC", "95% interval", "decoys in the store"], [row])
+    used = [[name, f"{share:.1%}"] for name, share in found["used"]]
+    report.table("used", ["what the attack used most", "share"], used)
+    report.write()
 
 
 if __name__ == "__main__":

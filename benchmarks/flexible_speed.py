@@ -1,4 +1,4 @@
-"""Flexible k-anonymity of a made-up campaign of measurements: rows a second, memory, loss, and how they grow.
+"""Flexible k-anonymity of a synthetic campaign of measurements: rows a second, memory, loss, and how they grow.
 
 python -m benchmarks.flexible_speed                     # all tables
 python -m benchmarks.flexible_speed records --records 1000000
@@ -6,16 +6,12 @@ python -m benchmarks.flexible_speed records --records 1000000
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
-import time
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.measure import Meter, Report, apart, parse, parser, peak_megabytes, rate_columns, short
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
 from shoal.studies.campaign import campaign_places, make_campaign
 
@@ -73,56 +69,56 @@ def measure(records: int, people: int, k: int, window: int, columns: int, values
     warm = FlexibleK(schema, ontology, k=2, window=50)
     warm.push_batch(table.slice(0, 200))
     warm.flush()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = peak_megabytes()
     flexible = FlexibleK(schema, ontology, k=k, window=window, criteria=criteria)
-    begun, worked = time.perf_counter(), time.process_time()
-    for start in range(0, records, BATCH):
-        flexible.push_batch(table.slice(start, BATCH))
-    flexible.flush()
-    seconds = time.perf_counter() - begun
+    with Meter() as meter:
+        for start in range(0, records, BATCH):
+            flexible.push_batch(table.slice(start, BATCH))
+        flexible.flush()
     counts, metrics = flexible.counts, flexible.metrics
     assert flexible.frozen is not None
     return {
         "records": records, "people": people, "k": k, "window": window, "columns": columns, "values": values,
         "criteria": criteria,
-        "seconds": seconds, "worked": time.process_time() - worked, "per_second": records / seconds,
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before,
+        **vars(meter.cost), "megabytes": peak_megabytes() - before,
         "tables": flexible.state_bytes / 2**20, "k_s": flexible.frozen.k_s[k], "loss": metrics["loss"],
         "pending": counts["held"],
     }  # fmt: skip
 
 
-def measure_apart(**setting: Any) -> dict[str, Any]:
-    """The same in a process of its own: the peak of memory is a process's."""
-    script = f"import json; from benchmarks.flexible_speed import measure; print(json.dumps(measure(**{setting!r})))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def show(name: str, steps: tuple[Any, ...], setting: dict[str, Any]) -> None:
-    """Print one table."""
-    columns = ("seconds", "worked", "per_second", "megabytes", "tables", "k_s", "loss", "pending")
-    print(f"{name:>10s}" + "".join(f"{column:>12s}" for column in columns))
+def rows_of(name: str, steps: Sequence[Any], setting: dict[str, Any], *, tiny: bool) -> list[list[str]]:
+    """One run a step."""
+    rows = []
     for step in steps:
-        chosen = {**setting, name: step}
-        if name == "values" and step == 446:
-            chosen["values"] = 0
-        found = measure_apart(**chosen)
-        numbers = "".join(f"{found[column]:>12,.{3 if column == 'loss' else 1}f}" for column in columns)
-        print(f"{step:>10,}{numbers}", flush=True)
+        chosen = {**setting, name: 0 if name == "values" and step == GROWTH["values"][0] else step}
+        found = apart(measure, here=tiny, **chosen)
+        speeds = [short(found["records"] / found["processor"]), short(found["records"] / found["wall"])]
+        sizes = [f"{found['megabytes']:,.0f}", f"{found['tables']:,.1f}", str(found["k_s"])]
+        rows.append(
+            [f"{step:,}", *speeds, str(found["threads"]), *sizes, f"{found['loss']:.3f}", f"{found['pending']:,}"]
+        )
+    return rows
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=[*GROWTH])
-    parser.add_argument("--records", type=int, help="only so many records")
-    given = parser.parse_args()
-    print(SETTING)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure one growth, or all."""
+    asked = parser(__doc__)
+    asked.add_argument("what", nargs="?", choices=[*GROWTH])
+    asked.add_argument("--records", type=int, nargs="+", help="steps for the growth with records")
+    given = parse(asked, arguments)
+    setting = SETTING | ({"records": 600, "people": 100, "k": 3, "window": 200} if given.tiny else {})
+    report = Report(__file__, given, data="a synthetic campaign of measurements")
+    report.text("setting", ", ".join(f"{name} = {value:,}" for name, value in setting.items()))
+    columns = [*rate_columns("records"), "MB more than before", "MB of tables", "K_s", "loss", "pending"]
     for name, steps in GROWTH.items():
         if given.what in (None, name):
-            show(name, (given.records,) if given.records and name == "records" else steps, SETTING)
+            if name == "records":
+                steps = given.records or steps
+            if given.tiny:
+                steps = {"records": [600], "columns": [3]}.get(name, [])
+            if steps:
+                report.table(name, [name, *columns], rows_of(name, steps, setting, tiny=given.tiny))
+    report.write()
 
 
 if __name__ == "__main__":

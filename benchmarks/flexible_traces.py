@@ -1,4 +1,4 @@
-"""Can a phone's owner be found in an external release? python -m benchmarks.flexible_traces [--people N] [--json]
+"""Can a phone's owner be found in an external release? python -m benchmarks.flexible_traces [--people N]
 
 The traceability attack on a made-up measurement campaign. An adversary knows the cell a person lives in and the hours
 of the week in which the person measured there, perhaps the model of the phone too, and has what was published: labels
@@ -22,9 +22,7 @@ candidates. The same is tried on the raw data, with and without pseudonyms.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.measure import Report, parse, parser
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
 from shoal.studies.campaign import NETWORKS, campaign_places, make_campaign
 
@@ -309,14 +308,6 @@ def measure(people: int, records: int, seed: int, count: int, ks: list[int]) -> 
     return {"people": people, "records": records, "seed": seed, "targets": len(known), "lines": lines}
 
 
-def print_table(title: str, columns: list[str], lines: list[tuple[str, dict[str, Any]]]) -> None:
-    """A table in Markdown."""
-    print(f"\n{title}\n\n| | " + " | ".join(columns) + " |")
-    print("|---" * (len(columns) + 1) + "|")
-    for name, line in lines:
-        print(f"| {name} | " + " | ".join(_text(line[column]) for column in columns) + " |")
-
-
 def _text(value: float | None) -> str:
     if value is None:
         return "–"
@@ -331,36 +322,32 @@ def _text(value: float | None) -> str:
     )
 
 
-def main() -> None:
-    """Measure, and print tables or JSON."""
-    parser = argparse.ArgumentParser(description="The traceability attack on flexible releases.")
-    parser.add_argument("--people", type=int, default=2_000)
-    parser.add_argument("--records", type=int, default=30_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--targets", type=int, default=400, help="people who are looked for")
-    parser.add_argument("--k", type=int, nargs="+", default=[3, 6, 12])
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    began = time.perf_counter()
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print tables."""
+    asked = parser(__doc__)
+    asked.add_argument("--people", type=int, default=2_000)
+    asked.add_argument("--records", type=int, default=30_000)
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--targets", type=int, default=400, help="people who are looked for")
+    asked.add_argument("--k", type=int, nargs="+", default=[3, 6, 12])
+    given = parse(asked, arguments)
+    if given.tiny:
+        given.people, given.records, given.targets, given.k = 100, 1_000, 10, [3]
+    report = Report(__file__, given, data="a synthetic campaign of measurements")
     found = measure(given.people, given.records, given.seed, given.targets, given.k)
-    if given.json:
-        print(json.dumps(found, indent=2))
-        return
-    print(f"{given.people:,} people, {given.records:,} records, {found['targets']} of them looked for")
+    report.figures = found
     people = ["least", "median", "promised", "below", "alone", "guess", "over", "precision", "recall"]
-    for knows in ("home", "home and device"):
-        title = f"Knowing {'home and hours' if knows == 'home' else 'home, hours and device'}"
-        print_table(title, people, [(line["data"], line[knows]) for line in found["lines"]])
-    columns = ["links", "chained", "rare links", "rare chained", "by chance"]
-    print_table("From home on to another place", columns, [(line["data"], line["chain"]) for line in found["lines"]])
-    columns = ["people", "others", "nobody else"]
-    title = "Other people in all groups that somebody's rows at home are in"
-    print_table(title, columns, [(line["data"], line["together"]) for line in found["lines"]])
-    print_table(
-        "Rows that the exact speed tells apart, rounded to 0.01, 1, 10 Mbit/s",
-        list(found["lines"][0]["speed"]), [(line["data"], line["speed"]) for line in found["lines"]],
-    )  # fmt: skip
-    print(f"\n{time.perf_counter() - began:.0f} s")
+    tables = {
+        "home": ("home", people),
+        "device": ("home and device", people),
+        "chain": ("chain", ["links", "chained", "rare links", "rare chained", "by chance"]),
+        "together": ("together", ["people", "others", "nobody else"]),
+        "speed": ("speed", list(found["lines"][0]["speed"])),
+    }
+    for name, (part, columns) in tables.items():
+        rows = [[line["data"], *(_text(line[part][column]) for column in columns)] for line in found["lines"]]
+        report.table(name, ["", *columns], rows)
+    report.write()
 
 
 if __name__ == "__main__":

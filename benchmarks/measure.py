@@ -40,13 +40,17 @@ class Cost:
         """Cells for `rate_columns`: how many per processor second, per second of wall clock, and threads."""
         return [short(count / self.processor), short(count / self.wall), str(self.threads)]
 
+    def seconds(self) -> list[str]:
+        """Cells for `TIME_COLUMNS`."""
+        return [short(self.processor), short(self.wall), str(self.threads)]
+
+
+TIME_COLUMNS = ["processor seconds", "wall clock seconds", "threads"]
+
 
 def rate_columns(what: str) -> list[str]:
     """Columns for `Cost.rates`."""
     return [f"{what} per processor second", "per second of wall clock", "threads"]
-
-
-TIME_COLUMNS = ["processor seconds", "wall clock seconds", "threads"]
 
 
 class Meter:

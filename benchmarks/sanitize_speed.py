@@ -7,18 +7,21 @@ The method is what the external side waits for most, so it is named with the res
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.decoys import campaign
+from benchmarks.measure import TIME_COLUMNS, Meter, Report, parse, parser
 from shoal.pipeline.sanitize import Sanitizer
 
 _PEOPLE_A_RECORD = 1 / 20
@@ -85,46 +88,51 @@ path = "external.db"
     return path
 
 
-def measure(records: int, method: str, *, k: int, blend: bool, folder: Path) -> dict[str, float]:
+def measure(records: int, method: str, *, k: int, blend: bool, folder: Path) -> dict[str, Any]:
     """Seconds of both sides, and sizes."""
     write_input(folder, records)
     (folder / "key.txt").write_text("a key of more than sixteen bytes")
-    os.environ["SHOAL_KEY_FILE"] = str(folder / "key.txt")
+    (folder / "key.txt").chmod(0o600)
+    with mock.patch.dict(os.environ, {"SHOAL_KEY_FILE": str(folder / "key.txt")}):
+        return _measure(records, method, k=k, blend=blend, folder=folder)
+
+
+def _measure(records: int, method: str, *, k: int, blend: bool, folder: Path) -> dict[str, Any]:
     process = Sanitizer.from_policy(policy(folder, method, k=k, blend=blend))
     with process._open() as house, process._working(house) as (intake, publisher):  # noqa: SLF001 - each side by itself
-        start = time.perf_counter()
-        intake.read(lambda rows: None)
-        middle, worked = time.perf_counter(), time.process_time()
-        publisher.restore()
-        for _ in publisher.publish_all(time.time_ns()):
-            pass
-        end, worked = time.perf_counter(), time.process_time() - worked
+        with Meter() as inside:
+            intake.read(lambda rows: None)
+        with Meter() as outside:
+            publisher.restore()
+            for _ in publisher.publish_all(time.time_ns()):
+                pass
         state = publisher.state
     size = (folder / "internal.db").stat().st_size / 1e6
     return {
-        "records": records, "inside_s": middle - start, "outside_s": end - middle, "outside_cpu": worked,
+        "records": records, "inside": inside.cost, "outside": outside.cost,
         "published": state.published,
         "pending": state.pending, "suppressed": state.suppressed, "internal_mb": size,
     }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of the sanitization process.")
-    parser.add_argument("--records", type=int, nargs="+", default=[50_000, 100_000, 200_000])
-    parser.add_argument("--method", default="fads")
-    parser.add_argument("--k", type=int, default=6)
-    parser.add_argument("--fill", action="store_true")
-    given = parser.parse_args()
-    print("records    inside s  outside s  (processor s)  published  pending  suppressed  internal MB")
-    for records in given.records:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure every number of records asked for."""
+    asked = parser(__doc__)
+    asked.add_argument("--records", type=int, nargs="+", default=[50_000, 100_000, 200_000])
+    asked.add_argument("--method", default="fads")
+    asked.add_argument("--k", type=int, default=6)
+    asked.add_argument("--fill", action="store_true")
+    given = parse(asked, arguments)
+    report, rows = Report(__file__, given, data="a synthetic campaign of measurements"), []
+    for records in [400] if given.tiny else given.records:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(records, given.method, k=given.k, blend=not given.fill, folder=Path(folder))
-        print(
-            f"{records:>9,}  {found['inside_s']:8.1f}  {found['outside_s']:9.1f}  {found['outside_cpu']:13.1f}  "
-            f"{found['published']:9,}  "
-            f"{found['pending']:7,}  {found['suppressed']:10,}  {found['internal_mb']:11,.0f}",
-            flush=True,
-        )
+        times = [cell for side in ("inside", "outside") for cell in found[side].seconds()]
+        counts = [f"{found[name]:,}" for name in ("published", "pending", "suppressed")]
+        rows.append([f"{records:,}", given.method, *times, *counts, f"{found['internal_mb']:,.1f}"])
+    times = [f"{side}: {column}" for side in ("inside", "outside") for column in TIME_COLUMNS]
+    report.table("runs", ["records", "method", *times, "published", "pending", "suppressed", "internal MB"], rows)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -7,18 +7,13 @@ python -m benchmarks.sets_city --people 100000 --counted 4
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import resource
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
 from shoal.anonymizers.km_anonymity import KmAnonymity
 from shoal.studies.city import make_city, make_places
 
@@ -57,11 +52,6 @@ class Phases:
         self.enter("")
 
 
-def peak_megabytes() -> float:
-    """The most memory this process ever had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def measure(people: int, *, city_seed: int = 0, **settings: Any) -> dict[str, Any]:
     """Make a city, anonymize it, and say what it took."""
     phases = Phases()
@@ -71,25 +61,14 @@ def measure(people: int, *, city_seed: int = 0, **settings: Any) -> dict[str, An
         places, records = city.places, city.records
         del city
     city_megabytes = peak_megabytes()
-    begun, worked = time.perf_counter(), time.process_time()
-    with phases.within("reading"):
+    with Meter() as meter, phases.within("reading"):
         result = KmAnonymity(generalize=places, **settings).anonymize(records, progress=phases)
     return {
-        "people": people, **settings, "seconds": time.perf_counter() - begun,
-        "worked": time.process_time() - worked, "phases": phases.seconds, "worked_by_phase": phases.worked,
+        "people": people, **settings, "seconds": meter.cost.wall, "worked": meter.cost.processor,
+        "threads": meter.cost.threads, "phases": phases.seconds, "worked_by_phase": phases.worked,
         "blocks_by_phase": phases.blocks, "blocks": len(result.blocks), "error": result.error,
         "city_megabytes": city_megabytes, "megabytes": peak_megabytes(),
     }  # fmt: skip
-
-
-def measure_apart(people: int, **settings: Any) -> dict[str, Any]:
-    """Measure in a fresh process, so that its peak of memory is its own."""
-    given = json.dumps({"people": people, **settings})
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.sets_city", "--child", given], stdout=subprocess.PIPE, check=True
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def _compile(settings: dict[str, Any]) -> None:
@@ -97,37 +76,37 @@ def _compile(settings: dict[str, Any]) -> None:
     KmAnonymity(generalize=make_places(1), **{**settings, "k": 5, "m": 3, "counted": 2}).anonymize(city.records)
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print one run."""
-    print(f"{found['people']:,} people: {found['seconds']:.1f} s (processors {found['worked']:.1f} s)")
-    print(f"  peak {found['megabytes']:,.0f} MB (when the city was made {found['city_megabytes']:,.0f} MB)")
-    print(f"  {found['blocks']} blocks, error {found['error']:.1f} m")
-    for phase, seconds in found["phases"].items():
-        blocks = found["blocks_by_phase"].get(phase)
-        worked = found["worked_by_phase"][phase]
-        left = f"   {blocks} blocks" if blocks else ""
-        print(f"  {phase:18s} {seconds:8.2f} s  (processors {worked:8.2f} s){left}", flush=True)
+def phase_rows(found: dict[str, Any]) -> list[list[str]]:
+    """What each phase took."""
+    return [
+        [phase, short(found["worked_by_phase"][phase]), short(seconds), found["blocks_by_phase"].get(phase, "")]
+        for phase, seconds in found["phases"].items()
+    ]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every number of people asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=int, nargs="+", default=[10_000])
-    parser.add_argument("-k", type=int, default=20)
-    parser.add_argument("-m", type=int, default=11)
-    parser.add_argument("--sigma", type=float, default=0.99)
-    parser.add_argument("--counted", type=int, default=2, help="sizes up to this are counted, all others sampled")
-    parser.add_argument("--trials", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        print(json.dumps(measure(**json.loads(given.child))))
-        return
+    asked = parser(__doc__)
+    asked.add_argument("--people", type=int, nargs="+", default=[10_000])
+    asked.add_argument("-k", type=int, default=20)
+    asked.add_argument("-m", type=int, default=11)
+    asked.add_argument("--sigma", type=float, default=0.99)
+    asked.add_argument("--counted", type=int, default=2, help="sizes up to this are counted, all others sampled")
+    asked.add_argument("--trials", type=int, default=1)
+    asked.add_argument("--seed", type=int, default=0)
+    given = parse(asked, arguments)
     settings = {name: getattr(given, name) for name in ("k", "m", "sigma", "counted", "trials", "seed")}
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {settings}")
-    for people in given.people:
-        show(measure_apart(people, **settings))
+    if given.tiny:
+        settings |= {"k": 5, "m": 3}
+    report, rows = Report(__file__, given, data="a synthetic city"), []
+    for people in [500] if given.tiny else given.people:
+        found = apart(measure, here=given.tiny, people=people, **settings)
+        times = [short(found["worked"]), short(found["seconds"]), found["threads"]]
+        error = f"{found['error']:.0f}"
+        rows.append([f"{people:,}", *times, f"{found['megabytes']:,.0f}", found["blocks"], error])
+        report.table(f"phases{people}", ["phase", *TIME_COLUMNS[:2], "blocks left"], phase_rows(found))
+    report.table("runs", ["people", *TIME_COLUMNS, "MB", "blocks", "error in m"], rows)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ python -m benchmarks.sets_growth [people|m|sigma] [--people N …]
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.sets_city import measure_apart
+from benchmarks.measure import TIME_COLUMNS, Report, apart, parse, parser, short
+from benchmarks.sets_city import measure
 from shoal.models.km_bounds import promise
 
 SETTING: dict[str, Any] = {"k": 20, "m": 11, "sigma": 0.99, "counted": 2, "trials": 1, "seed": 0}
@@ -19,56 +19,32 @@ SIGMAS = (0.9, 0.95, 0.99, 0.999, 0.9999)
 FEW = 100_000
 
 
-def show_header(name: str) -> None:
-    """Print what stands in each column."""
-    columns = ("seconds", "processors", "MB", "blocks", "error in m")
-    print(f"{name:>12s}" + "".join(f"{column:>12s}" for column in columns) + "   samples a size")
+def rows_of(name: str, steps: Sequence[float], setting: dict[str, Any], *, tiny: bool) -> list[list[str]]:
+    """One run a step."""
+    rows = []
+    for step in steps:
+        found = apart(measure, here=tiny, **{**setting, name: step})
+        times = [short(found["worked"]), short(found["seconds"]), str(found["threads"])]
+        sizes = [f"{found['megabytes']:,.0f}", str(found["blocks"]), f"{found['error']:.0f}"]
+        rows.append([f"{step:,}", *times, *sizes, f"{promise(found['sigma']).samples:,}"])
+    return rows
 
 
-def show(value: float, found: dict[str, Any]) -> None:
-    """Print one run."""
-    numbers = (found["seconds"], found["worked"], found["megabytes"], found["blocks"], found["error"])
-    samples = promise(found["sigma"]).samples
-    print(f"{value:12,g}" + "".join(f"{number:12,.1f}" for number in numbers) + f"   {samples:,}", flush=True)
-
-
-def grow_people(steps: Iterable[int]) -> None:
-    """From ten thousand people to the paper's four million."""
-    show_header("people")
-    for people in steps:
-        show(people, measure_apart(people, **SETTING))
-
-
-def grow_m(people: int) -> None:
-    """What every further item that is known costs."""
-    show_header("m")
-    for m in SIZES:
-        show(m, measure_apart(people, **{**SETTING, "m": m}))
-
-
-def grow_sigma(people: int) -> None:
-    """What a stronger promise costs."""
-    show_header("sigma")
-    for sigma in SIGMAS:
-        show(sigma, measure_apart(people, **{**SETTING, "sigma": sigma}))
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure one growth, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("people", "m", "sigma"))
-    parser.add_argument("--people", type=int, nargs="+", help="steps; for m and sigma the first one is taken")
-    given = parser.parse_args()
-    few = given.people[0] if given.people else FEW
-    growths: dict[str, Callable[[], None]] = {
-        "people": lambda: grow_people(given.people or PEOPLE),
-        "m": lambda: grow_m(few),
-        "sigma": lambda: grow_sigma(few),
-    }
-    print(f"{SETTING}; m and sigma at {few:,} people")
-    for name, grow in growths.items():
+    asked = parser(__doc__)
+    asked.add_argument("what", nargs="?", choices=("people", "m", "sigma"))
+    asked.add_argument("--people", type=int, nargs="+", help="steps; for m and sigma the first one is taken")
+    given = parse(asked, arguments)
+    few = 300 if given.tiny else given.people[0] if given.people else FEW
+    setting = {**SETTING, "people": few} | ({"k": 5, "m": 3} if given.tiny else {})
+    growths = {"people": (given.people or PEOPLE, (300,)), "m": (SIZES, (3,)), "sigma": (SIGMAS, (0.9,))}
+    report = Report(__file__, given, data="a synthetic city")
+    for name, (steps, tiny_steps) in growths.items():
         if given.what in (None, name):
-            grow()
+            rows = rows_of(name, tiny_steps if given.tiny else steps, setting, tiny=given.tiny)
+            report.table(name, [name, *TIME_COLUMNS, "MB", "blocks", "error in m", "samples a size"], rows)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -7,15 +7,15 @@ Fresh itemsets are drawn and judged here with whole numbers as sets of people, b
 
 from __future__ import annotations
 
-import argparse
 import random
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import comb
 from typing import Any
 
+from benchmarks.measure import Report, parse, parser
 from shoal.anonymizers.km_anonymity import KmAnonymity
 from shoal.models.km_bounds import BOUNDS, promise
 from shoal.models.proportions import clopper_pearson
@@ -79,30 +79,34 @@ def check(records: list[list[str]], people: dict[str, int], settings: dict[str, 
         found.drawn += fresh
 
 
-def show(bound: Any, sigma: float, found: Found) -> None:
-    """Print what one bound promised and how it was kept."""
+def row_of(bound: Any, sigma: float, found: Found) -> list[str]:
+    """What one bound promised and how it was kept."""
     asked = promise(sigma, bound)
     above = sum(share > asked.epsilon for share in found.shares)
     low, high = clopper_pearson(found.violating, found.drawn, 0.99)
     releases = len(found.blocks)
-    print(f"{bound}: {asked.samples:,} samples; ε = {asked.epsilon:.5f}, δ = {asked.delta:.5f} a size")
-    blocks, error = sum(found.blocks) / releases, sum(found.errors) / releases
-    print(f"  {releases} releases, {blocks:.1f} blocks and error {error:.0f} m on average")
-    print(f"  violating on average {found.violating / found.drawn:.6f} ({low:.6f} to {high:.6f})")
-    print(f"  worst release and size {max(found.shares):.6f}; above ε: {above} of {len(found.shares)}", flush=True)
+    return [
+        bound, f"{asked.samples:,}", f"{asked.epsilon:.5f}", f"{asked.delta:.5f}", str(releases),
+        f"{sum(found.blocks) / releases:.1f}", f"{sum(found.errors) / releases:.0f}",
+        f"{found.violating / found.drawn:.6f} ({low:.6f} to {high:.6f})", f"{max(found.shares):.6f}",
+        f"{above} of {len(found.shares)}",
+    ]  # fmt: skip
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compare the bounds, side by side on the same cities."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--people", type=int, default=3000)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--fresh", type=int, default=20_000)
-    parser.add_argument("--sigma", type=float, default=0.99)
-    parser.add_argument("-k", type=int, default=10)
-    parser.add_argument("-m", type=int, default=5)
-    parser.add_argument("--bounds", nargs="+", choices=BOUNDS, default=["exact", "hoeffding2"])
-    given = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--people", type=int, default=3000)
+    asked.add_argument("--seeds", type=int, default=10)
+    asked.add_argument("--fresh", type=int, default=20_000)
+    asked.add_argument("--sigma", type=float, default=0.99)
+    asked.add_argument("-k", type=int, default=10)
+    asked.add_argument("-m", type=int, default=5)
+    asked.add_argument("--bounds", nargs="+", choices=BOUNDS, default=["exact", "hoeffding2"])
+    given = parse(asked, arguments)
+    if given.tiny:
+        given.people, given.seeds, given.fresh, given.sigma, given.k, given.m = 300, 1, 50, 0.9, 3, 3
+    report = Report(__file__, given, data="synthetic cities")
     found = {bound: Found() for bound in given.bounds}
     for seed in range(given.seeds):
         city = make_city(given.people, seed=seed)
@@ -111,8 +115,10 @@ def main() -> None:
         for bound in given.bounds:
             settings = {"k": given.k, "m": given.m, "sigma": given.sigma, "generalize": city.places, "seed": seed}
             check(records, people, {**settings, "bound": bound}, given.fresh, found[bound])
-    for bound in given.bounds:
-        show(bound, given.sigma, found[bound])
+    columns = ["bound", "samples", "ε", "δ a size", "releases", "blocks", "error in m", "violating on average",
+               "worst release and size", "above ε"]  # fmt: skip
+    report.table("bounds", columns, [row_of(bound, given.sigma, found[bound]) for bound in given.bounds])
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,43 +1,59 @@
-"""Deterministic k^m-anonymity (σ = 1) of published transactions, beside what peers need.
+"""Deterministic k^m-anonymity (σ = 1) of published transactions, compared with what peers need.
 
-python -m benchmarks.sets_speed --data FOLDER [--names BMS-WebView-2 retail] [-m 2 3 4] [-k 5]
+python -m benchmarks.sets_speed [--data FOLDER] [--names BMS-WebView-2 retail] [-m 2 3 4] [-k 5]
 
-The folder has the files as downloaded, plain or .gz: BMS-WebView-2.dat with BMS-WebView-2_hierarchy.csv, retail.dat and
-kosarak.dat (or parts of it, kosarak-*.dat) of the FIMI repository. Data without a tree get a balanced one.
+The folder, or one below it, has the files as downloaded, plain or .gz: BMS-WebView-2.dat with
+BMS-WebView-2_hierarchy.csv, retail.dat and kosarak-5-25.dat (or another part of kosarak.dat) of the FIMI repository.
+Data without a tree get a balanced one. Without a folder: synthetic baskets.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sets_city import peak_megabytes
+import numpy as np
+
+from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
+from benchmarks.real_data import folder_with
 from shoal import Hierarchy
 from shoal.anonymizers.km_anonymity import KmAnonymity
 from shoal.anonymizers.km_records import read_records
 
-NAMES = ("BMS-WebView-2", "retail", "kosarak")
-PEERS = {
-    ("BMS-WebView-2", 5, 2): "peers: over 900 s (Amnesia's core); 1,001 s and 1,900 MB (a public Apriori program)",
-}
-ASKED = {("BMS-WebView-2", 5, 2): "asked: 30 s, 1,000 MB, NCP 0.058"}
+NAMES = ("BMS-WebView-2", "retail", "kosarak-5-25")
 
 
-def files(folder: Path, name: str) -> list[Path]:
-    """The data of a name: one file, or the parts of it that are there."""
-    found = sorted(path for ending in ("dat", "dat.gz") for path in folder.glob(f"{name}*.{ending}"))
-    if not found:
-        sys.exit(f"{name}.dat: is not in the folder, plain or as .gz")
-    return found
+def synthetic_baskets(path: Path, records: int, items: int) -> None:
+    """Baskets whose items follow Zipf's law, one a line."""
+    draw = np.random.default_rng(1)
+    sizes = np.minimum(draw.geometric(0.2, records), 40)
+    chosen = np.minimum((draw.pareto(0.9, int(sizes.sum())) * 3).astype(np.int64), items - 1)
+    baskets = np.split(chosen, np.cumsum(sizes)[:-1])
+    path.write_text("".join(" ".join(map(str, np.unique(basket))) + "\n" for basket in baskets))
+
+
+@contextmanager
+def data_files(folder: Path | None, names: Sequence[str], *, tiny: bool) -> Iterator[list[Path]]:
+    """The files of a folder, or a synthetic one."""
+    if folder is not None:
+        found = [folder_with(folder, f"{name}.dat") for name in names]
+        if None in found:
+            sys.exit(f"{', '.join(names)}: not all are in the folder as .dat or .dat.gz")
+        yield [
+            next(place / f"{name}.dat{ending}" for ending in ("", ".gz") if (place / f"{name}.dat{ending}").exists())
+            for place, name in zip(found, names, strict=True)
+            if place
+        ]
+        return
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "synthetic.dat"
+        synthetic_baskets(path, *((300, 40) if tiny else (80_000, 3_000)))
+        yield [path]
 
 
 def tree_for(path: Path) -> Hierarchy:
@@ -54,24 +70,16 @@ def tree_for(path: Path) -> Hierarchy:
         return Hierarchy.from_csv(unpacked)
 
 
-def measure(path: Path, k: int, m: int) -> dict[str, Any]:
+def measure(path: str, k: int, m: int) -> dict[str, Any]:
     """Read, anonymize, and say what it took; the tree was there before, and all is compiled."""
-    tree = tree_for(path)
+    tree = tree_for(Path(path))
     _compile()
-    begun, worked = time.perf_counter(), time.process_time()
-    result = KmAnonymity(k, m, 1.0, generalize=tree, trials=1).anonymize(path)
+    with Meter() as meter:
+        result = KmAnonymity(k, m, 1.0, generalize=tree, trials=1).anonymize(Path(path))
     return {
-        "records": len(result), "seconds": time.perf_counter() - begun, "worked": time.process_time() - worked,
-        "megabytes": peak_megabytes(),
+        "records": len(result), **vars(meter.cost), "megabytes": peak_megabytes(),
         "ncp": result.error, "blocks": len(result.blocks), "items": sum(map(len, result.blocks.values())),
     }  # fmt: skip
-
-
-def measure_apart(path: Path, k: int, m: int) -> dict[str, Any]:
-    """Measure in a fresh process, so that its peak of memory is its own."""
-    command = [sys.executable, "-m", "benchmarks.sets_speed", "--child", str(path), "-k", str(k), "-m", str(m)]
-    found: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    return found
 
 
 def _compile() -> None:
@@ -81,38 +89,26 @@ def _compile() -> None:
         KmAnonymity(5, 4, 1.0, generalize=Hierarchy.balanced("12345"), trials=1).anonymize(path)
 
 
-def show(name: str, k: int, m: int, found: dict[str, Any]) -> None:
-    """Print one run."""
-    print(
-        f"{name:16s} k={k} m={m}: {found['seconds']:8.1f} s (processors {found['worked']:.1f} s), "
-        f"{found['megabytes']:,.0f} MB, NCP {found['ncp']:.4f}, {found['blocks']:,} blocks of "
-        f"{found['items']:,} items, {found['records']:,} records",
-        flush=True,
-    )
-    for beside in (PEERS, ASKED):
-        if (name, k, m) in beside:
-            print(f"{'':16s} {beside[name, k, m]}")
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure all data asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--names", nargs="+", default=NAMES)
-    parser.add_argument("-k", type=int, default=5)
-    parser.add_argument("-m", type=int, nargs="+", default=[2, 3, 4])
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        print(json.dumps(measure(given.child, given.k, given.m[0])))
-        return
-    if given.data is None:
-        parser.error("--data: give the folder of the downloaded files")
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; sizes 1 to m counted")
-    for name in given.names:
-        for path in files(given.data, name):
-            for m in given.m:
-                show(path.name.partition(".")[0], given.k, m, measure_apart(path, given.k, m))
+    asked = parser(__doc__, data="the files as downloaded")
+    asked.add_argument("--names", nargs="+", default=NAMES)
+    asked.add_argument("-k", type=int, default=5)
+    asked.add_argument("-m", type=int, nargs="+", default=[2, 3, 4])
+    given = parse(asked, arguments)
+    report = Report(__file__, given, data="as published" if given.data else "synthetic baskets (no folder was given)")
+    rows = []
+    with data_files(given.data, given.names, tiny=given.tiny) as paths:
+        for path in paths:
+            for m in [2] if given.tiny else given.m:
+                found = apart(measure, here=given.tiny, path=str(path), k=given.k, m=m)
+                times = [short(found["processor"]), short(found["wall"]), found["threads"]]
+                sizes = [f"{found['megabytes']:,.0f}", f"{found['ncp']:.3f}", f"{found['blocks']:,}"]
+                what = [path.name.partition(".")[0], f"{found['records']:,}", f"{found['items']:,}", m]
+                rows.append([*what, *times, *sizes])
+    columns = ["data", "people", "items", "m", *TIME_COLUMNS, "MB", "NCP", "blocks"]
+    report.table("runs", columns, rows)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
 """How the tuple methods grow: with the window, with k, with the attributes, and with the length of the stream.
 
-python -m benchmarks.tuples_growth [window|k|attributes|length] [--tuples N]
+python -m benchmarks.tuples_growth [deadline|k|attributes|length] [--tuples N]
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.measure import Cost, Meter, Report, parse, parser, peak_megabytes, rate_columns
 from shoal import Fads, Fast, Hierarchy, KVarp, LeastLoss
 from shoal.schema import Categorical, Numeric, Schema
 from shoal.studies.adult_imitation import imitate_adult
@@ -25,42 +23,40 @@ CROWDS = (5, 20, 50, 100, 200)
 WIDTHS = (5, 10, 20, 50, 100)
 
 
-def rate(schema: Schema, table: pa.Table, make: Callable[..., Any], **settings: Any) -> tuple[float, float]:
-    """Tuples a second, once the window is full, and the average loss."""
+def rate(schema: Schema, table: pa.Table, make: Callable[..., Any], **settings: Any) -> tuple[Cost, int, float]:
+    """What it takes once the window is full, for how many tuples, and the average loss."""
     method = make(schema, key=bytes(16), **settings)
     warm = min(settings["deadline"], table.num_rows // 2)
     method.push_batch(table.slice(0, warm))
-    begun = time.perf_counter()
-    method.push_batch(table.slice(warm))
-    return (table.num_rows - warm) / (time.perf_counter() - begun), method.metrics["loss"]
+    with Meter() as meter:
+        method.push_batch(table.slice(warm))
+    return meter.cost, table.num_rows - warm, method.metrics["loss"]
 
 
-def print_table(name: str, steps: tuple[int, ...], measured: dict[str, list[tuple[float, float]]]) -> None:
-    """One line a step: tuples a second and loss of each method."""
-    print(f"{name:>10s}  " + "  ".join(f"{method:>20s}" for method in measured))
-    for place, step in enumerate(steps):
-        cells = [f"{rows[place][0]:11,.0f}/s {rows[place][1]:.3f}" for rows in measured.values()]
-        print(f"{step:10,d}  " + "  ".join(f"{cell:>20s}" for cell in cells))
+def growth(name: str, *, tiny: bool) -> list[list[str]]:
+    """One line for each method and step."""
+    rows = []
+    for method, make in METHODS.items():
+        for step, schema, table, settings in steps_of(name, tiny=tiny):
+            cost, count, loss = rate(schema, table, make, **settings)
+            rows.append([method, f"{step:,}", *cost.rates(count), f"{loss:.3f}"])
+    return rows
 
 
-def grow_window() -> None:
-    """Deadlines from 500 to 32,000 arrivals."""
-    stream = remove_values(imitate_adult(80_000, seed=1), at_most=1, seed=1)
-    measured = {
-        name: [rate(stream.schema, stream.table, make, k=50, deadline=window, reuse=200) for window in WINDOWS]
-        for name, make in METHODS.items()
-    }
-    print_table("deadline", WINDOWS, measured)
-
-
-def grow_k() -> None:
-    """Crowds from 5 to 200."""
-    stream = imitate_adult(40_000, seed=1)
-    measured = {
-        name: [rate(stream.schema, stream.table, make, k=k, deadline=4000, reuse=200) for k in CROWDS]
-        for name, make in METHODS.items()
-    }
-    print_table("k", CROWDS, measured)
+def steps_of(name: str, *, tiny: bool) -> Iterator[tuple[int, Schema, pa.Table, dict[str, int]]]:
+    """Deadlines from 500 to 32,000 arrivals, crowds from 5 to 200, or 5 to 100 quasi-identifiers."""
+    if name == "deadline":
+        stream = remove_values(imitate_adult(400 if tiny else 80_000, seed=1), at_most=1, seed=1)
+        for window in (100,) if tiny else WINDOWS:
+            yield window, stream.schema, stream.table, {"k": 5 if tiny else 50, "deadline": window, "reuse": 200}
+    elif name == "k":
+        stream = imitate_adult(400 if tiny else 40_000, seed=1)
+        for k in (5,) if tiny else CROWDS:
+            yield k, stream.schema, stream.table, {"k": k, "deadline": 100 if tiny else 4000, "reuse": 200}
+    else:
+        for width in (5,) if tiny else WIDTHS:
+            schema, table = wide_stream(400 if tiny else 20_000, width)
+            yield width, schema, table, {"k": 5 if tiny else 50, "deadline": 100 if tiny else 2000, "reuse": 200}
 
 
 def wide_stream(rows: int, attributes: int) -> tuple[Schema, pa.Table]:
@@ -83,16 +79,6 @@ def wide_stream(rows: int, attributes: int) -> tuple[Schema, pa.Table]:
     return Schema(person="id", quasi=quasi), pa.table(columns)
 
 
-def grow_attributes() -> None:
-    """From 5 to 100 quasi-identifiers."""
-    streams = {width: wide_stream(20_000, width) for width in WIDTHS}
-    measured = {
-        name: [rate(*streams[width], make, k=50, deadline=2000, reuse=200) for width in WIDTHS]
-        for name, make in METHODS.items()
-    }
-    print_table("attributes", WIDTHS, measured)
-
-
 def laps(tuples: int, rows: int = 200_000) -> Iterator[pa.Table]:
     """A long stream of ever new people, made as it goes."""
     table = imitate_adult(rows, seed=1).table
@@ -101,37 +87,40 @@ def laps(tuples: int, rows: int = 200_000) -> Iterator[pa.Table]:
         yield table.set_column(table.schema.get_field_index("person"), "person", people)
 
 
-def grow_length(tuples: int) -> None:
+def lengths(tuples: int, rows: int) -> list[list[str]]:
     """Memory over a long stream: what the process needs, and the method's own tables."""
-    schema = imitate_adult(10, seed=1).schema
+    schema, lines = imitate_adult(10, seed=1).schema, []
     for name in ("Fads", "LeastLoss"):
         options = {"candidates": 200} if name == "LeastLoss" else {}
-        method = METHODS[name](schema, k=50, deadline=2000, reuse=200, key=bytes(16), **options)
-        begun, done = time.perf_counter(), 0
-        for table in laps(tuples):
-            method.push_batch(table)
-            done += table.num_rows
-            if done % 2_000_000 == 0 or done == table.num_rows:
-                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-                speed = done / (time.perf_counter() - begun)
-                own = method.state_bytes / 2**20
-                print(f"{name:10s} {done:12,d} tuples  {own:6.1f} MB of tables  {peak:6.0f} MB peak  {speed:10,.0f}/s")
+        setting = {"k": 50, "deadline": 2000, "reuse": 200} if rows > 2000 else {"k": 5, "deadline": 100, "reuse": 20}
+        method = METHODS[name](schema, key=bytes(16), **setting, **options)
+        with Meter() as meter:
+            for table in laps(tuples, rows):
+                method.push_batch(table)
+        sizes = [f"{method.state_bytes / 2**20:.1f}", f"{peak_megabytes():,.0f}"]
+        lines.append([name, f"{tuples:,}", *meter.cost.rates(tuples), *sizes])
+    return lines
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["window", "k", "attributes", "length"])
-    parser.add_argument("--tuples", type=int, default=10_000_000)
-    given = parser.parse_args()
-    schema, table = wide_stream(3000, 5)
+    asked = parser(__doc__)
+    asked.add_argument("what", nargs="*", default=["deadline", "k", "attributes", "length"])
+    asked.add_argument("--tuples", type=int, default=10_000_000)
+    given = parse(asked, arguments)
+    report = Report(__file__, given, data="an imitation of Adult, and wide synthetic tuples")
+    schema, table = wide_stream(400, 5)
     for make in METHODS.values():  # compile first
-        rate(schema, table, make, k=5, deadline=500, reuse=50)
+        rate(schema, table, make, k=5, deadline=100, reuse=50)
     for what in given.what:
         if what == "length":
-            grow_length(given.tuples)
+            tuples, rows = (800, 400) if given.tiny else (given.tuples, 200_000)
+            columns = ["method", "tuples", *rate_columns("tuples"), "MB of tables", "MB peak"]
+            report.table(what, columns, lengths(tuples, rows))
         else:
-            {"window": grow_window, "k": grow_k, "attributes": grow_attributes}[what]()
+            columns = ["method", what, *rate_columns("tuples"), "average loss"]
+            report.table(what, columns, growth(what, tiny=given.tiny))
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
-"""Speed of the tuple methods beside NumPy, in one run: python -m benchmarks.tuples_speed [--data FOLDER]"""
+"""Speed of the tuple methods compared with NumPy, in one run: python -m benchmarks.tuples_speed [--data FOLDER]"""
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.measure import Cost, Report, measured, parse, parser, rate_columns
 from benchmarks.numpy_fads import CategoricalColumn, NumericColumn, Table
 from benchmarks.numpy_fads import fads as numpy_fads
 from benchmarks.numpy_k_varp import k_varp as numpy_k_varp
+from benchmarks.real_data import folder_with
 from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
 from shoal.studies.adult import read_adult
 from shoal.studies.adult_imitation import imitate_adult
@@ -20,30 +17,33 @@ from shoal.studies.missing import remove_values
 from shoal.studies.streams import Stream
 
 SETTING = {"k": 50, "deadline": 2000, "reuse": 200}
+TINY = {"k": 5, "deadline": 100, "reuse": 20}
 FEW = 200
+LANES = ((5, 2000), (5, 8000), (50, 2000), (50, 8000))
 
 
-def rate(stream: Stream, make: Callable[..., Any], *, tries: int = 5, **settings: Any) -> tuple[float, float]:
-    """Tuples a second from Arrow to Arrow, the end of the stream included, the best of some tries; average loss."""
-    best, loss = 0.0, 0.0
-    for _ in range(tries):
-        method = make(stream.schema, key=bytes(16), **SETTING, **settings)
-        begun = time.perf_counter()
-        method.push_batch(stream.table)
-        method.flush()
-        best = max(best, len(stream) / (time.perf_counter() - begun))
-        loss = method.metrics["loss"]
-    return best, loss
+class Bench:
+    """One stream, one setting; the least of some tries."""
 
+    def __init__(self, setting: dict[str, int], *, tiny: bool) -> None:
+        self._setting, self._tiny = setting, tiny
 
-def numpy_rate(stream: Stream, run: Callable[..., Any], *, tries: int = 3) -> float:
-    """Tuples a second of a NumPy twin; its arrays are made beforehand and cost it nothing."""
-    table, best = as_arrays(stream), 0.0
-    for _ in range(tries):
-        begun = time.perf_counter()
-        run(table, **SETTING)
-        best = max(best, len(stream) / (time.perf_counter() - begun))
-    return best
+    def ours(self, stream: Stream, make: Callable[..., Any], *, tries: int = 5, **settings: Any) -> tuple[Cost, float]:
+        """Cost from Arrow to Arrow, the end of the stream included; average loss."""
+
+        def run() -> float:
+            method = make(stream.schema, key=bytes(16), **{**self._setting, **settings})
+            method.push_batch(stream.table)
+            method.flush()
+            loss: float = method.metrics["loss"]
+            return loss
+
+        return measured(run, tries=1 if self._tiny else tries)
+
+    def numpy(self, stream: Stream, run: Callable[..., Any], *, tries: int = 3, **settings: Any) -> Cost:
+        """Cost of a NumPy twin; its arrays are made beforehand and cost it nothing."""
+        table = as_arrays(stream)
+        return measured(lambda: run(table, **self._setting, **settings), tries=1 if self._tiny else tries)[0]
 
 
 def as_arrays(stream: Stream) -> Table:
@@ -54,55 +54,76 @@ def as_arrays(stream: Stream) -> Table:
     return Table(columns, values, range(len(stream)))
 
 
-def show(name: str, speed: float, loss: float, ratio: str = "") -> None:
-    """Print one line."""
-    print(f"{name:44s} {speed:12,.0f} tuples/s   loss {loss:.4f}   {ratio}")
+def whole_rows(bench: Bench, stream: Stream) -> list[list[str]]:
+    """Methods on whole tuples, compared with FADS in NumPy."""
+    peer = bench.numpy(stream, numpy_fads)
+    rows = [["FADS as a vectorized NumPy loop (its arrays made beforehand)", *peer.rates(len(stream)), "1", ""]]
+    for name, make, tries, settings in (
+        ("`fads`", Fads, 5, {}),
+        ("`castle`", Castle, 3, {}),
+        ("`least-loss`", LeastLoss, 3, {"candidates": 0}),
+        (f"`least-loss`, `candidates = {FEW}`", LeastLoss, 5, {"candidates": FEW}),
+    ):
+        cost, loss = bench.ours(stream, make, tries=tries, **settings)
+        rows.append([name, *cost.rates(len(stream)), f"{peer.processor / cost.processor:.1f}", f"{loss:.3f}"])
+    return rows
 
 
-def main() -> None:
-    """Measure everything and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder with UCI's adult.data; without it, an imitation")
-    parser.add_argument("--rows", type=int, default=30_000)
-    given = parser.parse_args()
-    whole = (read_adult(given.data) if given.data else imitate_adult(given.rows, seed=1)).head(given.rows)
-    gaps = remove_values(whole, at_most=3, seed=1)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {whole.origin}")
-    print(f"{len(whole):,} tuples, {len(whole.quasi)} quasi-identifiers, {SETTING}")
-    for make in (Fads, KVarp, IotAnonymization, Castle, LeastLoss, Fast):  # compile first
-        rate(whole.head(3000), make, tries=1)
-
-    plain = numpy_rate(whole, numpy_fads)
-    show("FADS in NumPy", plain, float("nan"))
-    fads, fads_loss = rate(whole, Fads)
-    show("Fads", fads, fads_loss, f"{fads / plain:.1f} times NumPy (asked: 6)")
-    least, loss = rate(whole, LeastLoss, tries=3, candidates=0)
-    show("LeastLoss, all candidates", least, loss, f"{least / plain:.1f} times FADS in NumPy (asked: 1)")
-    few, loss = rate(whole, LeastLoss, candidates=FEW)
-    show(f"LeastLoss, {FEW} candidates", few, loss, f"{few / plain:.1f} times FADS in NumPy (asked: 4)")
-    castle, loss = rate(whole, Castle, tries=3)
-    show("Castle", castle, loss)
-
-    print("at most 3 missing values")
+def missing_rows(bench: Bench, stream: Stream) -> list[list[str]]:
+    """Methods on tuples with missing values, compared with K-VARP in NumPy."""
+    rows = []
     for nulls in ("paper", "strict"):
-        peer = numpy_rate(gaps, lambda table, nulls=nulls, **rest: numpy_k_varp(table, nulls=nulls, **rest), tries=1)
-        show(f"K-VARP in NumPy, {nulls}", peer, float("nan"))
-        speed, loss = rate(gaps, KVarp, nulls=nulls)
-        show(f"KVarp, {nulls}", speed, loss, f"{speed / peer:.1f} times NumPy (asked: 15)")
-    speed, loss = rate(gaps, IotAnonymization)
-    show("IotAnonymization, strict", speed, loss)
-    speed, loss = rate(gaps, LeastLoss, tries=3)
-    show("LeastLoss, strict", speed, loss)
+        peer = bench.numpy(stream, numpy_k_varp, tries=1, nulls=nulls)
+        rows.append([f"K-VARP in NumPy, {nulls}", *peer.rates(len(stream)), "1", ""])
+        for name, make in (("`k-varp`", KVarp), ("`least-loss`", LeastLoss)):
+            if name == "`k-varp`" or nulls == "strict":
+                cost, loss = bench.ours(stream, make, tries=3, nulls=nulls)
+                ratio = f"{peer.processor / cost.processor:.1f}"
+                rows.append([f"{name}, {nulls}", *cost.rates(len(stream)), ratio, f"{loss:.3f}"])
+    cost, loss = bench.ours(stream, IotAnonymization, tries=3)
+    rows.append(["`iot-anonymization`, strict", *cost.rates(len(stream)), "", f"{loss:.3f}"])
+    return rows
 
-    print("lanes")
-    for k, deadline in ((5, 2000), (5, 8000), (50, 2000), (50, 8000)):
-        SETTING["k"], SETTING["deadline"] = k, deadline
-        one, one_loss = rate(whole, Fads)
-        show(f"Fads, k={k}, deadline {deadline}", one, one_loss)
+
+def lane_rows(stream: Stream, settings: Sequence[tuple[int, int]], *, tiny: bool) -> list[list[str]]:
+    """FAST on one thread and two compared with FADS."""
+    rows = []
+    for k, deadline in settings:
+        bench = Bench({**SETTING, "k": k, "deadline": deadline}, tiny=tiny)
+        one, one_loss = bench.ours(stream, Fads)
+        rows.append([f"{k}", f"{deadline:,}", "`fads`", *one.rates(len(stream)), "1", f"{one_loss:.3f}"])
         for threads in (1, 2):
-            speed, loss = rate(whole, Fast, threads=threads)
-            more = f"{speed / one:.2f} times Fads (asked for 2: 1.6), loss {loss / one_loss - 1:+.1%} (allowed: +5%)"
-            show(f"Fast, k={k}, deadline {deadline}, {threads} threads", speed, loss, more)
+            cost, loss = bench.ours(stream, Fast, threads=threads)
+            cells = [*cost.rates(len(stream)), f"{one.wall / cost.wall:.2f}", f"{loss:.3f}"]
+            rows.append([f"{k}", f"{deadline:,}", f"`fast`, threads = {threads}", *cells])
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure everything, print and write it."""
+    asked = parser(__doc__, data="UCI's adult.data")
+    asked.add_argument("--rows", type=int, default=30_000)
+    given = parse(asked, arguments)
+    rows = 400 if given.tiny else given.rows
+    folder = folder_with(given.data, "adult.data")
+    whole = (read_adult(folder) if folder else imitate_adult(rows, seed=1)).head(rows)
+    gaps = remove_values(whole, at_most=3, seed=1)
+    report = Report(__file__, given, data=whole.origin)
+    bench = Bench(TINY if given.tiny else SETTING, tiny=given.tiny)
+    for make in (Fads, KVarp, IotAnonymization, Castle, LeastLoss, Fast):  # compile first
+        bench.ours(whole.head(3000), make, tries=1)
+    report.text(
+        "setting",
+        f"{len(whole):,} tuples, {len(whole.quasi)} quasi-identifiers, "
+        + ", ".join(f"{name} = {value}" for name, value in SETTING.items()),
+    )
+    columns = ["", *rate_columns("tuples"), "times NumPy, by processor time", "average loss"]
+    report.table("whole", columns, whole_rows(bench, whole))
+    report.table("missing", columns, missing_rows(bench, gaps))
+    columns = ["k", "deadline", "", *rate_columns("tuples"), "times `fads`, by wall clock", "average loss"]
+    lanes = ((5, 100),) if given.tiny else LANES
+    report.table("lanes", columns, lane_rows(whole, lanes, tiny=given.tiny))
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
-"""Time and memory of `shoal report`: python -m benchmarks.window_report [ROWS]"""
+"""Time and memory of `shoal report`: python -m benchmarks.window_report [--rows N]"""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import contextlib
+import io
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+
+from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
+from shoal.cli.report import report as report_command
 
 HOURS = 24
 PEOPLE = 60_000
@@ -39,24 +42,29 @@ def make_release(rows: int, seed: int = 1) -> pa.Table:
     return pa.table({"ts": moment, "user": names, "site": [f"{number}.example" for number in site.tolist()]})
 
 
-def main() -> None:
-    """Make a release, and report on it with the command, in a process of its own."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+def measure(rows: int) -> dict[str, Any]:
+    """Make a release, and report on it with the command."""
     with tempfile.TemporaryDirectory() as folder:
         release, policy = Path(folder, "released.parquet"), Path(folder, "policy.toml")
         parquet.write_table(make_release(rows), release)
         policy.write_text(POLICY)
-        command = [sys.executable, "-m", "shoal.cli", "report", str(release), "--policy", str(policy)]
-        begun = time.perf_counter()
-        process = subprocess.Popen([*command, "--out", folder], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        seconds = time.perf_counter() - begun
-    assert process.returncode == 0
-    print(
-        f"{rows:,} released rows: {seconds:.1f} s ({usage.ru_utime + usage.ru_stime:.1f} s of processor time), "
-        f"at most {usage.ru_maxrss / 1024:.0f} MB"
-    )
+        with Meter() as meter, contextlib.redirect_stdout(io.StringIO()):
+            code = report_command(release, policy=policy, out=Path(folder))
+    assert code == 0
+    return {**vars(meter.cost), "megabytes": peak_megabytes()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure in a fresh process."""
+    asked = parser(__doc__)
+    asked.add_argument("--rows", type=int, default=1_000_000)
+    given = parse(asked, arguments)
+    rows = 500 if given.tiny else given.rows
+    report = Report(__file__, given)
+    found = apart(measure, here=given.tiny, rows=rows)
+    times = [short(found["processor"]), short(found["wall"]), found["threads"]]
+    report.table("cost", ["released rows", *TIME_COLUMNS, "MB"], [[f"{rows:,}", *times, f"{found['megabytes']:,.0f}"]])
+    report.write()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What combinations cost: rows that leave with combine = "k" beside plain z, how near the least loss, how long.
+"""What combinations cost: rows published with combine = "k" and with z alone, how near the least loss, how long.
 
 python -m benchmarks.z_combine [--data FOLDER] [--only gap price growth] [--k 2 5 10]
 
@@ -8,11 +8,8 @@ and ratings.csv(.gz) with userId, timestamp, movieId, there or one folder below.
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 from tests.reference.z_combining import as_entries, least_loss
 
+from benchmarks.measure import Cost, Report, measured, parse, parser, short
 from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.anonymizers.z_sets import shared_by
 from shoal.testing.visits import make_visits
@@ -66,14 +64,17 @@ def real(folder: Path) -> list[Stream]:
     return found
 
 
-def run(stream: Stream, **settings: Any) -> tuple[pa.Table, float]:
-    """What leaves, and the seconds it took."""
-    begun = time.perf_counter()
-    method = ZAnonymity(
-        person="user", time="ts", attribute="item", window=stream.window, max_gap="8760h", key=bytes(16), **settings
-    )
-    rows = [method.push_batch(stream.table).rows, method.flush().rows]
-    return pa.Table.from_batches(rows), time.perf_counter() - begun
+def run(stream: Stream, **settings: Any) -> tuple[pa.Table, Cost]:
+    """What is published, and what it took."""
+
+    def push() -> pa.Table:
+        method = ZAnonymity(
+            person="user", time="ts", attribute="item", window=stream.window, max_gap="8760h", key=bytes(16), **settings
+        )
+        return pa.Table.from_batches([method.push_batch(stream.table).rows, method.flush().rows])
+
+    cost, rows = measured(push)
+    return rows, cost
 
 
 def entries(released: pa.Table) -> tuple[Any, Any, Any]:
@@ -138,29 +139,29 @@ def pushed_up(owners: Any, items: Any, weights: Any, k: int) -> int:
     return sum(weight for owner, item, weight in pairs if item in kept[owner])
 
 
-def price(stream: Stream, ks: list[int]) -> None:
+PRICE = ["data", "z", "k", "rows: z alone", "combined", "of z alone", "whole people dropped", "prefix tree",
+         "people in company: z alone", "combined", "processor seconds: z alone", "combined", "threads"]  # fmt: skip
+
+
+def price(stream: Stream, ks: Sequence[int]) -> list[list[str]]:
     """Rows and people with and without combinations."""
-    print(f"\n{stream.name}: {stream.table.num_rows:,} rows, window and epoch {stream.window}")
-    print(
-        "  z   k | rows: plain  combined  of plain | whole people  prefix tree | people in company: plain  combined | s"
-    )
+    lines = []
     for z in stream.zs:
-        plain, plain_s = run(stream, z=z)
+        plain, plain_cost = run(stream, z=z)
         if not plain.num_rows:
-            print(f"{z:3}     | nothing leaves")
             continue
         for k in ks:
-            combined, seconds = run(stream, z=z, combine="k", k=k)
+            combined, cost = run(stream, z=z, combine="k", k=k)
             people, alike, whole = shared_people(plain, stream, k)
             shown, company, _ = shared_people(combined, stream, k)
             pushed = sum(pushed_up(*entries(part), k) for part in by_epoch(plain, stream))
-            print(
-                f"{z:3} {k:3} | {plain.num_rows:10,} {combined.num_rows:9,}   {combined.num_rows / plain.num_rows:6.1%}"
-                f" |      {whole / plain.num_rows:6.1%}      {pushed / plain.num_rows:6.1%} "
-                f"|   {alike / people:6.1%} of {people:7,}   {company / max(shown, 1):6.1%} of {shown:7,} "
-                f"| {plain_s:.1f} → {seconds:.1f}",
-                flush=True,
-            )
+            all_rows = plain.num_rows
+            shares = [f"{count / all_rows:.1%}" for count in (combined.num_rows, whole, pushed)]
+            company_of = [f"{alike / people:.1%} of {people:,}", f"{company / max(shown, 1):.1%} of {shown:,}"]
+            times = [short(plain_cost.processor), short(cost.processor), str(cost.threads)]
+            counts = [f"{all_rows:,}", f"{combined.num_rows:,}"]
+            lines.append([stream.name, str(z), str(k), *counts, *shares, *company_of, *times])
+    return lines
 
 
 def made_sets(people: int, kinds: int, mean: float, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -175,36 +176,34 @@ def made_sets(people: int, kinds: int, mean: float, seed: int = 0) -> tuple[Any,
     return pairs // kinds, pairs % kinds, counts.astype(np.int64)
 
 
-def growth(ks: list[int]) -> None:
-    """Seconds of one epoch by people and by the size of sets."""
-    print(
-        "\none epoch     people   mean set  (person, item) pairs   rows         "
-        + "  ".join(f"k={k:<3}    " for k in ks)
-    )
-    shapes = [(12_500, 8.0), (25_000, 8.0), (50_000, 8.0), (100_000, 8.0), (200_000, 8.0)]
-    shapes += [(20_000, 15.0), (20_000, 30.0), (20_000, 60.0), (20_000, 120.0)]
+GROWTH = [(12_500, 8.0), (25_000, 8.0), (50_000, 8.0), (100_000, 8.0), (200_000, 8.0), (20_000, 15.0),
+          (20_000, 30.0), (20_000, 60.0), (20_000, 120.0)]  # fmt: skip
+
+
+def growth(ks: Sequence[int], shapes: Sequence[tuple[int, float]]) -> list[list[str]]:
+    """Processor seconds of one epoch by people and by the size of sets, and the share of rows kept."""
+    lines = []
     for people, mean in shapes:
         owners, items, weights = made_sets(people, max(people // 20, 1000), mean)
         cells = []
         for k in ks:
-            begun = time.perf_counter()
-            keep = shared_by(k, owners, items, weights)
-            cells.append(f"{time.perf_counter() - begun:5.1f} s {weights[keep].sum() / weights.sum():4.0%}")
-        real_mean = len(owners) / people
-        print(
-            f"           {people:9,} {real_mean:10.1f} {len(owners):21,} {weights.sum():10,}   " + "  ".join(cells),
-            flush=True,
-        )
+            cost, keep = measured(lambda k=k: shared_by(k, owners, items, weights))  # noqa: B023 - called at once
+            cells.append(f"{cost.processor:.1f} s, {weights[keep].sum() / weights.sum():.0%}")
+        lines.append([f"{people:,}", f"{len(owners) / people:.1f}", f"{len(owners):,}", f"{weights.sum():,}", *cells])
+    return lines
 
 
-def gap() -> None:
-    """Loss beside the least there is, on inputs small enough to try everything."""
-    print("\nsmall inputs  people  items  k | all rows  least lost  lost here       prefix tree | least reached")
-    for k, people, kinds, mean in ((2, 8, 6, 2.5), (3, 9, 6, 2.5), (2, 10, 12, 4.0), (3, 10, 5, 2.0), (4, 11, 8, 3.0)):
+SMALL = ((2, 8, 6, 2.5), (3, 9, 6, 2.5), (2, 10, 12, 4.0), (3, 10, 5, 2.0), (4, 11, 8, 3.0))
+
+
+def gap(inputs: int, shapes: Sequence[tuple[int, int, int, float]]) -> list[list[str]]:
+    """Loss compared with the least there is, on inputs small enough to try everything."""
+    lines = []
+    for k, people, kinds, mean in shapes:
         random = np.random.default_rng(7)
         chances = np.minimum(mean / np.arange(1, kinds + 1) / sum(1 / np.arange(1, kinds + 1)), 0.9)
         totals, reached = np.zeros(4, np.int64), 0
-        for _ in range(60):
+        for _ in range(inputs):
             sets = [
                 {item: int(random.integers(1, 4)) for item in range(kinds) if random.random() < chances[item]}
                 for _ in range(people)
@@ -216,32 +215,32 @@ def gap() -> None:
             totals += (int(weights.sum()), least, lost, naive)
             reached += lost == least
         whole, least, lost, naive = totals.tolist()
-        print(
-            f"              {people:6} {kinds:6} {k:2} | {whole:8} {least:11} {lost:5} (+{lost / least - 1:.1%}) "
-            f"{naive:5} (+{naive / least - 1:.1%}) | {reached} of 60",
-            flush=True,
-        )
+        more = [f"{count} (+{count / max(least, 1) - 1:.1%})" for count in (lost, naive)]
+        lines.append([str(cell) for cell in (people, kinds, k, whole, least, *more, f"{reached} of {inputs}")])
+    return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--only", nargs="*", default=["gap", "price", "growth"])
-    parser.add_argument("--k", nargs="*", type=int, default=[2, 5, 10])
-    given = parser.parse_args()
-    print(f"{os.cpu_count()} × {platform.processor() or platform.machine()}, Python {platform.python_version()}")
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what was asked for."""
+    asked = parser(__doc__, data="checkins.csv and ratings.csv")
+    asked.add_argument("--only", nargs="*", default=["gap", "price", "growth"])
+    asked.add_argument("--k", nargs="*", type=int, default=[2, 5, 10])
+    given = parse(asked, arguments)
+    found = real(given.data) if given.data else []
+    report = Report(__file__, given, data=", ".join(["synthetic visits", *(stream.name for stream in found)]))
+    ks = [2] if given.tiny else given.k
     shared_by(2, *made_sets(100, 20, 3.0))  # compiles
     if "gap" in given.only:
-        gap()
+        columns = ["people", "items", "k", "all rows", "least lost", "lost here", "prefix tree", "least reached"]
+        report.table("gap", columns, gap(2, SMALL[:1]) if given.tiny else gap(60, SMALL))
     if "price" in given.only:
-        for stream in [
-            generated(3000, 200_000),
-            generated(20_000, 1_000_000),
-            *(real(given.data) if given.data else []),
-        ]:
-            price(stream, given.k)
+        sizes = [(100, 1500)] if given.tiny else [(3000, 200_000), (20_000, 1_000_000)]
+        streams = [*(generated(*size) for size in sizes), *found]
+        report.table("price", PRICE, [line for stream in streams for line in price(stream, ks)])
     if "growth" in given.only:
-        growth(given.k)
+        columns = ["people", "mean set", "(person, item) pairs", "rows", *(f"k = {k}" for k in ks)]
+        report.table("growth", columns, growth(ks, [(200, 4.0)] if given.tiny else GROWTH))
+    report.write()
 
 
 if __name__ == "__main__":

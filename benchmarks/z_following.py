@@ -1,4 +1,4 @@
-"""A z that follows the stream beside zanon's controller: on the same streams, stationary and drifting.
+"""A z that follows the stream compared with zanon's controller: on the same streams, stationary and drifting.
 
 python -m benchmarks.z_following            (a quarter of an hour; zanon takes nearly all of it)
 python -m benchmarks.z_following --no-peer  (a minute)
@@ -6,17 +6,17 @@ python -m benchmarks.z_following --no-peer  (a minute)
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
-import os
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 
 import shoal
+from benchmarks.measure import Report, parse, parser
 from benchmarks.z_drifts import KINDS, WINDOW_S, Drift, make_drift
 from shoal.models.z_windows import WindowCurve, window_curves
 
@@ -88,20 +88,22 @@ def restlessness(z: list[int]) -> float:
     return float(np.exp(steps.mean()))
 
 
-def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--users", type=int, default=600)
-    parser.add_argument("--windows", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--k", type=int, default=2)
-    parser.add_argument("--p", type=float, nargs="+", default=[0.8, 0.95, 0.99])
-    parser.add_argument("--kinds", nargs="+", default=KINDS)
-    parser.add_argument("--no-peer", action="store_true")
-    given = parser.parse_args()
-    head = "kind p | best fixed z, released | shoal: held, held where shown, released, z moves by"
-    print(f"{given.users} people, {given.windows} windows, k = {given.k}, seed {given.seed}, {os.cpu_count()} cores")
-    print(head + ("" if given.no_peer else " | zanon: the same"))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Judge both controllers on every kind of stream."""
+    asked = parser(__doc__)
+    asked.add_argument("--users", type=int, default=600)
+    asked.add_argument("--windows", type=int, default=200)
+    asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--k", type=int, default=2)
+    asked.add_argument("--p", type=float, nargs="+", default=[0.8, 0.95, 0.99])
+    asked.add_argument("--kinds", nargs="+", default=KINDS)
+    asked.add_argument("--no-peer", action="store_true")
+    given = parse(asked, arguments)
+    if given.tiny:
+        given.users, given.windows, given.p, given.kinds = 30, 4, [0.8], ["stationary"]
+    report = Report(__file__, given, data="synthetic streams, stationary and drifting")
+    makers = {"shoal": by_shoal} if given.no_peer else {"shoal": by_shoal, "zanon": by_zanon}
+    rows = []
     for kind in given.kinds:
         stream = make_drift(kind, users=given.users, windows=given.windows, seed=given.seed)
         curves = window_curves(
@@ -109,12 +111,16 @@ def main() -> None:
         )
         for p in given.p:
             fixed = best_fixed(curves, p)
-            line = f"{kind:<10} {p:4} | " + (f"{fixed[0]:5} {fixed[1]:6.1%}" if fixed else "  not reachable")
-            for make in (by_shoal,) if given.no_peer else (by_shoal, by_zanon):
-                rows, z = make(stream, given.k, p)
-                held, shown, released = judge(rows, stream, given.k, p)
-                line += f" | {held:6.1%} {shown:6.1%} {released:6.1%} {restlessness(z):6.3f}"
-            print(line, flush=True)
+            row = [kind, str(p), *((str(fixed[0]), f"{fixed[1]:.1%}") if fixed else ("not reachable", ""))]
+            for make in makers.values():
+                released, z = make(stream, given.k, p)
+                held, shown, share = judge(released, stream, given.k, p)
+                row += [f"{held:.1%}", f"{shown:.1%}", f"{share:.1%}", f"{restlessness(z):.3f}"]
+            rows.append(row)
+    what = ("windows held", "held where anybody is shown", "released", "z moves by")
+    columns = ["stream", "p", "best fixed z", "it releases", *(f"{name}: {one}" for name in makers for one in what)]
+    report.table("targets", columns, rows)
+    report.write()
 
 
 if __name__ == "__main__":

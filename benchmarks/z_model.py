@@ -8,11 +8,11 @@ Times are seconds of processors, the least of three: other work on the machine c
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any
 
+from benchmarks.measure import Report, parse, parser
 from shoal.models.z_model import ZModel
 from shoal.models.z_probability import Probability
 
@@ -39,15 +39,15 @@ def timed(ask: Callable[[], Probability]) -> tuple[Probability, float]:
     return found, least
 
 
-def show(*cells: Any) -> None:
-    """A line of a table."""
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+class Growth:
+    """A table that is filled line by line."""
 
+    def __init__(self, *columns: str) -> None:
+        self.columns, self.rows = columns, []
 
-def head(*cells: str) -> None:
-    """The first lines of a table."""
-    show(*cells)
-    show(*("---" for _ in cells))
+    def add(self, *cells: Any) -> None:
+        """One line."""
+        self.rows.append([str(cell) for cell in cells])
 
 
 def seconds(value: float) -> str:
@@ -60,11 +60,10 @@ def bounded(found: Probability, least: float) -> str:
     return f"{seconds(least)}, {found.value:.4f}, ±{(found.upper - found.lower) / 2:.1e}"
 
 
-def methods() -> None:
-    """All methods beside enumeration; z = 50, so that everything is published."""
-    print("1,000 people, z = 50: time, error of the value, half of what lies between the bounds")
-    head("A", "exact", "tree", "its coverage", "lattice", "simulate, 100 runs")
-    for attributes in range(10, 25, 2):
+def methods(*, tiny: bool) -> Growth:
+    """All methods compared with enumeration; z = 50, so that everything is published."""
+    table = Growth("A", "exact", "tree", "its coverage", "lattice", "simulate, 100 runs")
+    for attributes in (4,) if tiny else range(10, 25, 2):
         model = ZModel(1000, rates_of(attributes), WINDOW)
         exact, took = timed(lambda m=model: m.p_k_anonymous(50, K, method="exact"))
         cells = [seconds(took)]
@@ -74,79 +73,85 @@ def methods() -> None:
             cells.append(f"{seconds(took)}, {abs(found.value - exact.value):.0e}, ±{half:.0e}")
             if method == "tree":
                 cells.append(f"{found.coverage:.4f}")
-        show(attributes, *cells)
+        table.add(attributes, *cells)
+    return table
 
 
-def width() -> None:
-    """Nearer bounds; the tree beside, which leaves out less."""
-    print("A = 20, 1,000 people")
-    head("z", *(f"lattice, width {one:g}" for one in (1e-2, 1e-3, 1e-4, 1e-5)), "tree, θ1 = 0.01, θ2 = 0.01")
-    model = ZModel(1000, rates_of(20), WINDOW)
-    for z in (1, 100, 150, 250, 350):
-        cells = [
-            bounded(*timed(lambda z=z, w=one: model.p_k_anonymous(z, K, width=w))) for one in (1e-2, 1e-3, 1e-4, 1e-5)
-        ]
+def width(*, tiny: bool) -> Growth:
+    """Nearer bounds; the tree, which leaves out less, for comparison. A = 20, 1,000 people."""
+    widths = (1e-2,) if tiny else (1e-2, 1e-3, 1e-4, 1e-5)
+    table = Growth("z", *(f"lattice, width {one:g}" for one in widths), "tree, θ1 = 0.01, θ2 = 0.01")
+    model = ZModel(1000, rates_of(5 if tiny else 20), WINDOW)
+    for z in (150,) if tiny else (1, 100, 150, 250, 350):
+        cells = [bounded(*timed(lambda z=z, w=one: model.p_k_anonymous(z, K, width=w))) for one in widths]
         tree = timed(lambda z=z: model.p_k_anonymous(z, K, method="tree", theta1=0.01, theta2=0.01))
-        show(z, *cells, bounded(*tree))
+        table.add(z, *cells, bounded(*tree))
+    return table
 
 
-def attributes() -> None:
-    """From twenty attributes to a hundred thousand."""
-    print("lattice, width 1e-3, and tree: time, value, half of what lies between the bounds")
+def attributes(*, tiny: bool) -> Growth:
+    """From twenty attributes to a hundred thousand: lattice, width 1e-3, and tree."""
     cases = ((1000, 1), (1000, 150), (10**6, 1000), (10**6, 100_000))
-    head("A", *(f"U = {users:,}, z = {z:,}" for users, z in cases), *(f"tree, U = 1,000, z = {z}" for z in (1, 150)))
-    for count in (20, 100, 1000, 10_000, 100_000):
+    names = [f"U = {users:,}, z = {z:,}" for users, z in cases]
+    table = Growth("A", *names, *(f"tree, U = 1,000, z = {z}" for z in (1, 150)))
+    for count in (5,) if tiny else (20, 100, 1000, 10_000, 100_000):
         models = [(ZModel(users, rates_of(count), WINDOW), z) for users, z in cases]
         cells = [bounded(*timed(lambda m=m, z=z: m.p_k_anonymous(z, K, width=1e-3))) for m, z in models]
         cells += [bounded(*timed(lambda m=m, z=z: m.p_k_anonymous(z, K, method="tree"))) for m, z in models[:2]]
-        show(f"{count:,}", *cells)
+        table.add(f"{count:,}", *cells)
+    return table
 
 
-def users() -> None:
-    """From a thousand people to a thousand million."""
-    print("lattice, width 1e-3: time, value, half of what lies between the bounds")
-    head("U", "A = 20, z = U/10", "A = 1,000, z = U/10", "A = 10,000, z = U/100")
-    for people in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9):
+def users(*, tiny: bool) -> Growth:
+    """From a thousand people to a thousand million: lattice, width 1e-3."""
+    table = Growth("U", "A = 20, z = U/10", "A = 1,000, z = U/10", "A = 10,000, z = U/100")
+    for people in (1000,) if tiny else (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9):
         cells = []
         for count, part in ((20, 10), (1000, 10), (10_000, 100)):
-            model = ZModel(people, rates_of(count), WINDOW)
+            model = ZModel(people, rates_of(5 if tiny else count), WINDOW)
             cells.append(bounded(*timed(lambda m=model, z=people // part: m.p_k_anonymous(z, K, width=1e-3))))
-        show(f"{people:,}", *cells)
+        table.add(f"{people:,}", *cells)
+    return table
 
 
-def k() -> None:
-    """More people who must be alike."""
-    print("1,000 people, A = 20, z = 150, width 1e-4: time, value, half of what lies between the bounds")
-    head("k", "lattice", "tree", "exact")
-    model = ZModel(1000, rates_of(20), WINDOW)
-    for crowd in (2, 3, 5, 10, 30, 100):
-        show(crowd, *(bounded(*timed(lambda k=crowd, how=how: model.p_k_anonymous(150, k, method=how)))
-                      for how in ("lattice", "tree", "exact")))  # fmt: skip
+def k(*, tiny: bool) -> Growth:
+    """More people who must be alike: 1,000 people, A = 20, z = 150, width 1e-4."""
+    table = Growth("k", "lattice", "tree", "exact")
+    model = ZModel(1000, rates_of(5 if tiny else 20), WINDOW)
+    for crowd in (2,) if tiny else (2, 3, 5, 10, 30, 100):
+        table.add(crowd, *(bounded(*timed(lambda k=crowd, how=how: model.p_k_anonymous(150, k, method=how)))
+                           for how in ("lattice", "tree", "exact")))  # fmt: skip
+    return table
 
 
-def classes() -> None:
-    """Several classes: the rates of each are those of the one before times 0.7."""
-    print("1,000 people in equal classes, z = 50: time, value, half of what lies between the bounds")
-    head("A", "classes", "exact", "sample, 100,000 combinations a class")
-    for count, parts in ((8, 2), (12, 2), (16, 2), (16, 3), (16, 5), (20, 2), (50, 2), (100, 2), (1000, 2), (1000, 5)):
+SHAPES = ((8, 2), (12, 2), (16, 2), (16, 3), (16, 5), (20, 2), (50, 2), (100, 2), (1000, 2), (1000, 5))
+
+
+def classes(*, tiny: bool) -> Growth:
+    """Several classes of 1,000 people in all, z = 50: the rates of each are those of the one before times 0.7."""
+    table = Growth("A", "classes", "exact", "sample, 100,000 combinations a class")
+    for count, parts in ((4, 2),) if tiny else SHAPES:
         own = [{"users": 1000 // parts, "rates": [0.7**c * one for one in rates_of(count)]} for c in range(parts)]
         model = ZModel(classes=own, window=WINDOW)
         exact = timed(lambda m=model: m.p_k_anonymous(50, K, method="exact")) if count <= 20 else None
         sample = timed(lambda m=model: m.p_k_anonymous(50, K, method="sample"))
-        show(f"{count:,}", parts, bounded(*exact) if exact else "", bounded(*sample))
+        table.add(f"{count:,}", parts, bounded(*exact) if exact else "", bounded(*sample))
+    return table
 
 
-def main() -> None:
-    """One growth, or all."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """One growth, or all; cells are processor time, value, half of what lies between the bounds."""
     growths = (methods, width, attributes, users, k, classes)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=[one.__name__ for one in growths])
-    given = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("what", nargs="?", choices=[one.__name__ for one in growths])
+    given = parse(asked, arguments)
+    report = Report(__file__, given)
     ZModel(10, [0.1], 1).p_k_anonymous(1, K)  # compiles on a new machine
     for one in growths:
         if given.what in (None, one.__name__):
-            one()
-            print()
+            found = one(tiny=given.tiny)
+            report.table(one.__name__, found.columns, found.rows)
+    report.write()
 
 
 if __name__ == "__main__":
