@@ -453,3 +453,27 @@ def test_items_that_are_mostly_refused(tmp_path: Path) -> None:
         "sink": {"kind": "csv", "path": "out.csv"},
     }
     assert verdict(scene)[0] == 1
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 1000)])
+def test_a_time_that_is_also_a_quasi_identifier(census: Scene, unit: str, factor: int) -> None:
+    """Numbers in a column whose domain is given in moments need a unit; then they are read, published and audited."""
+    lines = (census.folder / "in.csv").read_text().splitlines()
+    census.write("in.csv", "".join(f"{line}, {(1_700_000_000 + n) * factor}\n" for n, line in enumerate(lines)))
+    census.sections["source"]["header"] = [*HEADER, "ts"]
+    census.sections["stream"] = {"person": "row", "time": "ts"}
+    census.sections["anonymize.quasi.ts"] = {"kind": "numeric", "low": "2023-11-01", "high": "2023-12-01", "grid": "1h"}
+    census.sections["sink"] = census.sections.pop("sink")
+    census.write_policy()
+    looked = shoal("doctor", census.policy)
+    assert looked.code == 1
+    assert f'set time_unit = "{unit}" in [stream]' in looked.out.decode()
+    census.sections["stream"]["time_unit"] = unit
+    ended = census.run("--json", "--quiet")
+    assert ended.summary["dead"] == 0
+    assert ended.summary["released"] > 0.9 * PEOPLE
+    assert "2023-11-14" in census.released().column("ts")[0].as_py()
+    assert audit(census) == 0
+    assert shoal("doctor", census.policy).code == 0
+    census.sections["source"]["types"] = {"ts": "timestamp"}
+    assert "[source] types: the time is read by its time_unit; leave it out here" in census.run().err

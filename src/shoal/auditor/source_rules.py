@@ -24,11 +24,11 @@ _LOOKED_AT: Final = 1_000
 def by_stream(truth: Rows, policy: Policy) -> Rows:
     """Return the truth with times as timestamps and a column of row numbers, where the policy asks for them."""
     stream = policy.section("stream")
-    unit, time = stream.get("time_unit", "s"), stream.get("time")
-    if unit not in _UNITS:
+    unit, time = stream.get("time_unit"), stream.get("time")
+    if unit is not None and unit not in _UNITS:
         raise PolicyError(f"[stream] time_unit: must be one of {', '.join(_UNITS)}")
     parts = truth.parts
-    if unit != "s" and isinstance(time, str):
+    if unit is not None and isinstance(time, str):
         parts = tuple(_in_unit(part, time, _UNITS[unit]) for part in parts)
     if stream.get("person") == _ROW and not any(_has_rows(columns) for columns, _ in parts):
         parts = _numbered(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,19 +55,22 @@ def make_decoder(
     stream = policy.stream
     # The sanitization process knows people for longer than one stream has rows.
     row = ROW if stream.person == ROW and ROW in columns and policy.sanitize is None else None
-    time = stream.time if stream.time_unit != "s" and stream.time in columns else None
+    time = stream.time if stream.time_unit is not None and stream.time in columns else None
     inner = _file_decoder(policy, file, columns, types, optional=() if row is None else (row,))
     if row is None and time is None:
         return inner
     known = None if types is None else frozenset(types)
+    unit = stream.time_unit or "s"
     return PreparedDecoder(
-        inner, name=file.name, columns=columns, row=row, first=first_row, time=time, unit=stream.time_unit, known=known
+        inner, name=file.name, columns=columns, row=row, first=first_row, time=time, unit=unit, known=known
     )
 
 
 def raw_decoder(policy: Policy, file: InputFile, column: str) -> Decoder:
     """A decoder of one column as it stands in the file."""
-    return _file_decoder(policy, file, (column,), None, optional=())
+    options = {"time": column, "time_unit": "s"}  # so that no other type is assumed for it
+    plain = replace(policy, stream=policy.stream.model_copy(update=options))
+    return _file_decoder(plain, file, (column,), None, optional=())
 
 
 def _file_decoder(
@@ -80,7 +84,12 @@ def _file_decoder(
     source = policy.source
     options: dict[str, Any] = {}
     declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
-    assumed = {name: _TYPES[kind] for name, kind in policy.anonymize.column_types().items() if name in columns}
+    counted = policy.stream.time if policy.stream.time_unit is not None else None
+    assumed = {
+        name: _TYPES[kind]
+        for name, kind in policy.anonymize.column_types().items()
+        if name in columns and name != counted
+    }
     if source.kind == "csv":
         options = {
             "delimiter": source.delimiter, "header": source.header, "nulls": source.nulls, "trim": source.trims,

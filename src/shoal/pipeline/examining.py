@@ -233,7 +233,7 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
             f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; "
             f"the first: {where}{worst.reason}",
         )  # fmt: skip
-    if policy.stream.time is not None and policy.anonymize.runs_on_time:
+    if policy.stream.time is not None and policy.stream.time in batch.schema.names:
         yield from time_remarks(policy, policy.stream.time, batch)
     yield from unchanged_remarks(policy, batch)
     if isinstance(policy.anonymize, TupleSection):

@@ -81,7 +81,7 @@ class _Run:
         self.is_resumed = False
         self.warnings = list(policy.warnings)
         self.near: dict[str, NearLabels | None] = {}
-        self.has_checked_unit = policy.stream.time_unit == "s"
+        self.has_checked_unit = policy.stream.time_unit is None
         self.rows_before = 0
         self.carry_check = CarryCheck(policy)
 
@@ -239,7 +239,7 @@ class _Run:
         self.has_checked_unit = batch.num_rows > 0
         times, usable = column_ns(batch.column(stream.time))
         if is_in_1970(times[usable]):
-            self._warn(in_1970_words(stream.time, stream.time_unit))
+            self._warn(in_1970_words(stream.time, stream.time_unit or "s"))
 
     def _warn(self, sentence: str) -> None:
         self.warnings.append(sentence)

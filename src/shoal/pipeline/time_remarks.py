@@ -31,16 +31,20 @@ def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator
     if wrong_unit is not None:
         yield Remark("wrong", "time", wrong_unit)
         return
+    if not policy.anonymize.runs_on_time:
+        return
     times, usable = column_ns(batch.column(column))
     known = times[usable]
     if not len(known):
         yield Remark("wrong", "time", f"column {column!r}: no row has a usable time; name the right column")
         return
-    if policy.stream.time_unit != "s" and is_in_1970(known):
+    if policy.stream.time_unit is not None and is_in_1970(known):
         yield Remark("look", "time", in_1970_words(column, policy.stream.time_unit))
     newest = np.maximum.accumulate(known)
-    yield from _order_remarks(policy, column, newest - known, length=int(known.max() - known.min()))
-    yield from _gap_remarks(policy, np.diff(newest))
+    behind = newest - known
+    yield from _order_remarks(policy, column, behind, length=int(known.max() - known.min()))
+    if np.count_nonzero(behind) <= _MOST * len(behind):  # without any order gaps mean nothing
+        yield from _gap_remarks(policy, np.diff(newest))
 
 
 # ---- the unit
@@ -48,16 +52,21 @@ def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator
 
 def unit_problem(policy: Policy, column: str) -> str | None:
     """A sentence where the numbers of the time column are most likely of another unit than the policy says."""
+    method = policy.anonymize
+    needs_unit = policy.stream.time_unit is None and method.column_types().get(column) == "timestamp"
+    if not (method.runs_on_time or needs_unit):
+        return None
     numbers = _raw_numbers(policy, column)
-    unit = policy.stream.time_unit
+    unit = policy.stream.time_unit or "s"
     likely = likely_unit(numbers)
-    if likely is None or likely == unit:
+    if likely is None or (likely == unit and not needs_unit):
         return None
     years = [str(np.datetime64(int(end * UNITS[likely]), "ns"))[:4] for end in (numbers.min(), numbers.max())]
     when = years[0] if years[0] == years[1] else f"{years[0]} to {years[1]}"
+    why = "are not read as times" if needs_unit else f"are read as {UNIT_NAMES[unit]} since 1970 and make no sense so"
     return (
-        f"column {column!r}: its numbers are read as {UNIT_NAMES[unit]} since 1970 and make no sense so; as "
-        f'{UNIT_NAMES[likely]} they lie in {when}: set time_unit = "{likely}" in [stream]'
+        f"column {column!r}: its numbers {why}; as {UNIT_NAMES[likely]} they lie in {when}: "
+        f'set time_unit = "{likely}" in [stream]'
     )
 
 
@@ -138,8 +147,8 @@ def _gap_remarks(policy: Policy, gaps: npt.NDArray[np.int64]) -> Iterator[Remark
         yield Remark(
             "look", "time",
             f"{np.count_nonzero(gaps > max_gap.ns):,} gaps are longer than max_gap; until a second person confirms the "
-            f"new time, rows after such a gap go to the dead letters; if such gaps are normal, raise max_gap "
-            f"above {int(gaps.max() / 1e9):,} s",
+            f"new time, rows after such a gap go to the dead letters; if such gaps are normal, set "
+            f'max_gap = "{duration_text(int(gaps.max()))}"',
         )  # fmt: skip
 
 

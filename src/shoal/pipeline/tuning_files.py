@@ -98,7 +98,7 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
 
 
 def _time_unit(tuned: Tuned) -> Iterator[str]:
-    if tuned.policy.stream.time_unit != "s":
+    if tuned.policy.stream.time_unit is not None:
         yield f"time_unit = {_toml(tuned.policy.stream.time_unit)}"
 
 

@@ -18,14 +18,14 @@ FEW_RELEASED: Final = 0.05
 def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[Level, list[str]]:
     """How bad the outcome of a trial on the sample is, and what to do about it."""
     rows = counts["pushed"]
+    if counts["dead"] > MOST_REFUSED * rows:
+        return "wrong", ["most rows are refused, find out why"]
     level: Level = "good"
     advice = []
     if counts["released"] < FEW_RELEASED * rows:
         is_short = _is_too_short(policy, sample, counts)
         level = "look" if is_short else "wrong"
         advice.append(policy.anonymize.advice + ("; the sample may be too short to tell" if is_short else ""))
-    if counts["dead"] > MOST_REFUSED * rows:
-        return "wrong", [*advice, "most rows are refused, find out why"]
     if counts["dead"] > MANY_REFUSED * rows:
         return "look" if level == "good" else level, [*advice, "many rows are refused, find out why"]
     return level, advice

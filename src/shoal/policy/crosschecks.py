@@ -88,6 +88,9 @@ def stream_problems(table: Table) -> list[str]:
         found.append(("stream", ("person",), _NO_PERSON + _OR_MAID * ("sanitize" in table)))
     if isinstance(stream, Mapping) and "time_unit" in stream and "time" not in stream:
         found.append(("stream", ("time_unit",), "is what numbers in [stream] time count; name that column too"))
+    types = part(part(table, "source"), "types")
+    if isinstance(stream, Mapping) and "time_unit" in stream and types.get(str(stream.get("time"))) == "timestamp":
+        found.append(("source", ("types",), "the time is read by its time_unit; leave it out here"))
     if method is not None and isinstance(stream, Mapping):
         found += method.stream_problems(part(table, "anonymize"), stream)
         found += method.file_problems(part(table, "source"), part(table, "sink"), has_person="person" in stream)

@@ -10,7 +10,7 @@ from shoal.policy.fields import Name, Names, Section
 
 ROW: Final = "row"
 """As the name of the person column: each row is one person, unless the input has a column of this name."""
-_LATER_KEYS: Final = {"time_unit": "s", "carry_identifying": False}
+_LATER_KEYS: Final = {"time_unit": None, "carry_identifying": False}
 
 
 class StreamSection(Section):
@@ -18,7 +18,7 @@ class StreamSection(Section):
 
     person: Name | None = Field(default=None, description="name the column that says who")
     time: Name | None = Field(default=None, description="name the column that says when")
-    time_unit: Literal["s", "ms", "us", "ns"] = "s"
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
     carry: Names = ()
     carry_identifying: bool = False
     """Whether carried columns may single people out."""
