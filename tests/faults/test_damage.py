@@ -7,11 +7,32 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene
+from shoal.encode.parquet import ParquetEncoder
+from shoal.errors import CheckpointError
+from shoal.pipeline.outlets import AssembledOutlet
+from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene, Sink
 
 CSV, PARQUET = SINKS[0], next(sink for sink in SINKS if sink.path == "out.parquet")
+FOLDER = next(sink for sink in SINKS if sink.path == "out/")
+ADVICE = "restore the file, or start over with a new checkpoint folder"
+
+
+def damage(path: Path, how: str) -> None:
+    """Do something to a file that a run has finished."""
+    content = path.read_bytes()
+    middle = len(content) // 2
+    changed = {
+        "cut": content[: len(content) // 3],
+        "longer": content + b"x",
+        "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+    }
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(changed[how])
 
 
 @pytest.fixture
@@ -63,6 +84,14 @@ class TestOneDamaged:
         newest.write_bytes(newest.read_bytes()[:-1])
         scene.run_to_the_end()
         assert scene.result() == expected
+
+
+class TestOlderVersion:
+    def test_refused(self, scene: Scene) -> None:
+        """Its checkpoints hold no digests: they are not taken for damaged ones."""
+        for path in scene.checkpoints():
+            path.write_bytes(b"SHOALCKPT1" + path.read_bytes()[10:])
+        refused(scene, scene.checkpoints()[-1].name, "older version of shoal", "new checkpoint folder")
 
 
 class TestNoneWhole:
@@ -189,11 +218,93 @@ class TestOutput:
             path.write_bytes(path.read_bytes()[:10])
         refused(scene, name, "checkpoint")
 
-    def test_a_part_is_gone(self, forker: Forker, tmp_path: Path) -> None:
-        scene = Scene.set(forker, tmp_path, PARQUET)
+    @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
+    @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+    def test_what_was_released(self, forker: Forker, tmp_path: Path, sink: Sink, how: str) -> None:
+        """Every format: a partial file, or the parts of a folder or of a file that is joined at the end."""
+        scene = Scene.set(forker, tmp_path, sink)
         scene.kill_late()
-        (tmp_path / "out.parquet.parts" / "part-00000.parquet").unlink()
-        refused(scene, "part-00000.parquet", "missing")
+        places = [tmp_path / f"{sink.path}.partial", *sorted(tmp_path.glob("out*/part-*"))]
+        place = next(path for path in places if path.exists())
+        damage(place, how)
+        refused(scene, place.name, ADVICE)
+
+    @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
+    @pytest.mark.parametrize("name", ["dead.jsonl", "trace.parquet.partial"])
+    def test_letters_and_trace(self, scene: Scene, name: str, how: str) -> None:
+        damage(scene.folder / name, how)
+        refused(scene, name, ADVICE)
+
+    @pytest.mark.parametrize("how", ["cut", "longer", "flipped", "gone"])
+    @pytest.mark.parametrize("number", [0, 1])
+    @pytest.mark.parametrize("sink", [FOLDER, PARQUET], ids=lambda sink: sink.path)
+    def test_any_part(self, forker: Forker, tmp_path: Path, sink: Sink, number: int, how: str) -> None:
+        scene = Scene.set(forker, tmp_path, sink)
+        scene.kill_late()
+        place = sorted(tmp_path.glob("out*/part-*"))[number]
+        damage(place, how)
+        refused(scene, place.name, ADVICE)
+
+    @pytest.mark.parametrize("name", ["part-00090.parquet", "part-000000.parquet", "more.parquet"])
+    def test_a_foreign_part(self, forker: Forker, tmp_path: Path, name: str) -> None:
+        scene = Scene.set(forker, tmp_path, FOLDER)
+        scene.kill_late()
+        foreign = tmp_path / "out" / name
+        foreign.write_bytes((tmp_path / "out" / "part-00000.parquet").read_bytes())
+        refused(scene, name, "was not written by this run; move it to another folder")
+        foreign.unlink()
+        scene.run_to_the_end()
+
+    def test_parts_of_the_trace(self, forker: Forker, tmp_path: Path) -> None:
+        """What was cut after the checkpoint is written again once the part is restored."""
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        expected = scene.never_killed()[0]
+        scene.kill_late()
+        place = tmp_path / "trace.parquet.parts" / "part-00000.parquet"
+        whole = place.read_bytes()
+        damage(place, "flipped")
+        answer = scene.run()
+        assert answer["code"] == 1
+        assert f"{place.name}: was altered" in answer["err"]
+        place.write_bytes(whole)
+        scene.run_to_the_end()
+        assert scene.result() == expected
+
+    def test_a_part_altered_before_it_is_joined(self, tmp_path: Path) -> None:
+        """Parts may lie there for days: they are checked again before one file is made of them."""
+        outlet = AssembledOutlet(ParquetEncoder(), tmp_path / "out.parquet")
+        batch = pa.record_batch({"a": [1, 2, 3]})
+        outlet.open(batch.schema, None)
+        outlet.write(batch)
+        outlet.commit()
+        damage(tmp_path / "out.parquet.parts" / "part-00000.parquet", "cut")
+        with pytest.raises(CheckpointError, match=r"part-00000\.parquet: has \d+ bytes"):
+            outlet.finish()
+        assert not (tmp_path / "out.parquet").exists()
+
+    @pytest.mark.parametrize("how", ["cut", "longer", "flipped", "gone"])
+    @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+    def test_after_the_end(self, forker: Forker, tmp_path: Path, sink: Sink, how: str) -> None:
+        """A finished run started again does not call a damaged release finished."""
+        scene = Scene.set(forker, tmp_path, sink)
+        scene.run_to_the_end()
+        place = tmp_path / sink.path
+        place = sorted(place.iterdir())[-1] if place.is_dir() else place
+        damage(place, how)
+        refused(scene, place.name, "checkpoint folder")
+
+    def test_a_joined_file_whose_last_checkpoint_is_lost(self, forker: Forker, tmp_path: Path) -> None:
+        """The parts are gone by then, so the file itself must be known to the checkpoint before."""
+        scene = Scene.set(forker, tmp_path, PARQUET)
+        scene.run_to_the_end()
+        newest = scene.checkpoints()[-1]
+        newest.write_bytes(newest.read_bytes()[:-1])
+        damage(tmp_path / "out.parquet", "flipped")
+        before = scene.contents()
+        answer = scene.run()
+        assert answer["code"] == 1
+        assert "out.parquet: was altered" in answer["err"]
+        assert scene.contents() == before
 
     @pytest.mark.parametrize("sink", [CSV, PARQUET], ids=lambda sink: sink.path)
     def test_shortened_before_the_last_step(self, forker: Forker, tmp_path: Path, sink: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import stat
@@ -15,6 +16,7 @@ import pytest
 
 from shoal.errors import CheckpointError, OutputError
 from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.sinks.marks import Mark
 from shoal.sinks.streams import Guarded
 
 
@@ -87,6 +89,69 @@ def test_died_after_the_rename(tmp_path: Path) -> None:
     path.write_bytes(b"someone else's longer file")
     with pytest.raises(CheckpointError):
         FileSink(path).resume(3)
+
+
+def test_the_digest_is_checked(tmp_path: Path) -> None:
+    """Bytes up to the mark must be those that were committed; the digest goes on from there."""
+    sink = FileSink(tmp_path / "out", checked=True)
+    sink.resume(None).write(b"committed")
+    sink.commit()
+    mark = sink.mark
+    assert [mark] == of(b"committed")
+    sink.close()
+    working = tmp_path / "out.partial"
+    working.write_bytes(b"c0mmitted and lost")
+    with pytest.raises(CheckpointError, match=r"out.partial: was altered since the checkpoint was written"):
+        FileSink(tmp_path / "out", checked=True).resume(mark)
+    assert working.read_bytes() == b"c0mmitted and lost"
+    working.write_bytes(b"committed and lost")
+    again = FileSink(tmp_path / "out", checked=True)
+    out = again.resume(mark)
+    assert again.mark == mark
+    out.write(b"!")
+    again.commit()
+    assert [again.mark] == of(b"committed!")
+
+
+def test_a_finished_file_is_checked(tmp_path: Path) -> None:
+    """A run that died after the renaming: nothing is renamed back where the file is not as it was."""
+    (tmp_path / "out").write_bytes(b"abd")
+    with pytest.raises(CheckpointError, match="out: was altered"):
+        FileSink(tmp_path / "out").resume(*of(b"abc"))
+    assert os.listdir(tmp_path) == ["out"]
+    with pytest.raises(CheckpointError, match="out: was altered"):
+        FileSink(tmp_path / "out").verify(*of(b"abc"))
+    for content in (b"abcd", b"ab"):
+        (tmp_path / "out").write_bytes(content)
+        with pytest.raises(CheckpointError, match=f"has {len(content)} bytes where the checkpoint has 3"):
+            FileSink(tmp_path / "out").verify(*of(b"abc"))
+    (tmp_path / "out").unlink()
+    with pytest.raises(CheckpointError, match="out: is missing"):
+        FileSink(tmp_path / "out").verify(*of(b"abc"))
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("position", [None, 3])
+@pytest.mark.parametrize("planted", ["out", "out.partial"])
+def test_links_are_not_followed(tmp_path: Path, in_place: bool, position: int | None, planted: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"somebody's")
+    victim.chmod(0o644)
+    (tmp_path / planted).symlink_to(victim)
+    if in_place and planted == "out.partial":
+        return  # it is not used
+    with pytest.raises(OutputError, match=f"{planted}: is a symbolic link, which is not followed"):
+        FileSink(tmp_path / "out", private=True, in_place=in_place).resume(position)
+    assert victim.read_bytes() == b"somebody's"
+    assert mode_of(victim) == 0o644
+    assert (tmp_path / planted).is_symlink()
+
+
+def test_a_file_with_another_name_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_bytes(b"somebody's")
+    (tmp_path / "out").hardlink_to(tmp_path / "victim")
+    FileSink(tmp_path / "out", in_place=True).resume(None).write(b"new")
+    assert (tmp_path / "victim").read_bytes() == b"somebody's"
 
 
 def test_private_from_the_first_byte(tmp_path: Path) -> None:
@@ -202,25 +267,24 @@ def test_parts_are_visible_when_committed(tmp_path: Path) -> None:
     assert sink.commit() == 2
 
 
+def of(*contents: bytes) -> list[Mark]:
+    """Marks of parts with these contents."""
+    return [Mark(len(content), hashlib.sha256(content).hexdigest()[:32]) for content in contents]
+
+
 def test_parts_resume_removes_what_came_later_and_nothing_else(tmp_path: Path) -> None:
-    kept = [
-        "notes.txt",
-        "part-00000.csv",
-        "part-00001.csv",
-        "part-0001.csv",
-        "part-00002.parquet",
-        "x-part-00002.csv",
-    ]
-    stale = ["part-00002.csv", "part-00003.csv", "part-100000.csv", ".part-00004.csv.tmp"]
+    kept = ["notes.txt", "part-00000.csv", "part-00001.csv", "part-00002.parquet", ".hidden.csv", "_SUCCESS.csv"]
+    stale = ["part-00002.csv", "part-00003.csv", ".part-00004.csv.tmp"]
     for name in kept + stale:
         (tmp_path / name).write_bytes(name.encode())
-    sink = PartsSink(tmp_path, ".csv")
-    sink.resume(2)
+    sink = PartsSink(tmp_path, ".csv", checked=True)
+    sink.resume(of(b"part-00000.csv", b"part-00001.csv"))
     assert names(tmp_path) == sorted(kept)
     sink.begin().write(b"new")
     assert sink.commit() == 3
     assert (tmp_path / "part-00002.csv").read_bytes() == b"new"
-    sink.resume(0)
+    assert sink.marks == of(b"part-00000.csv", b"part-00001.csv", b"new")
+    sink.resume(None)
     assert names(tmp_path) == sorted(set(kept) - {"part-00000.csv", "part-00001.csv"})
 
 
@@ -228,8 +292,64 @@ def test_parts_missing(tmp_path: Path) -> None:
     (tmp_path / "part-00001.csv").write_bytes(b"")
     (tmp_path / "part-00002.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"part-00000.csv: is missing"):
-        PartsSink(tmp_path, ".csv").resume(2)
+        PartsSink(tmp_path, ".csv").resume(of(b"", b""))
     assert names(tmp_path) == ["part-00001.csv", "part-00002.csv"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"ab", "has 2 bytes where the checkpoint has 6"),
+        (b"abcdefg", "has 7 bytes where the checkpoint has 6"),
+        (b"abcdeF", "was altered"),
+    ],
+)
+def test_parts_not_as_they_were(tmp_path: Path, number: int, content: bytes, sentence: str) -> None:
+    for at in (0, 1):
+        (tmp_path / f"part-0000{at}.csv").write_bytes(content if at == number else b"abcdef")
+    (tmp_path / "part-00002.csv").write_bytes(b"written later")
+    with pytest.raises(CheckpointError) as error:
+        PartsSink(tmp_path, ".csv").resume(of(b"abcdef", b"abcdef"))
+    assert str(error.value).startswith(f"{tmp_path}/part-0000{number}.csv: {sentence}")
+    assert str(error.value).endswith("restore the file, or start over with a new checkpoint folder")
+    assert len(names(tmp_path)) == 3, "nothing is removed"
+
+
+@pytest.mark.parametrize("name", ["part-00003.csv", "part-99999.csv", "part-000001.csv", "part-0002.csv", "more.csv"])
+def test_parts_a_foreign_file_is_refused_and_stays(tmp_path: Path, name: str) -> None:
+    for own in ("part-00000.csv", "part-00001.csv", name):
+        (tmp_path / own).write_bytes(b"a")
+    with pytest.raises(CheckpointError, match=f"{name}: lies among the parts but was not written by this run"):
+        PartsSink(tmp_path, ".csv").resume(of(b"a"))
+    assert names(tmp_path) == sorted(["part-00000.csv", "part-00001.csv", name])
+
+
+def test_parts_start_anew_replaces_an_old_release_but_no_foreign_file(tmp_path: Path) -> None:
+    for name in ("part-00000.csv", "part-00007.csv"):
+        (tmp_path / name).write_bytes(b"old")
+    PartsSink(tmp_path, ".csv").resume(None)
+    assert names(tmp_path) == []
+    (tmp_path / "more.csv").write_bytes(b"foreign")
+    with pytest.raises(CheckpointError, match=r"more\.csv: lies among the parts"):
+        PartsSink(tmp_path, ".csv").resume(None)
+
+
+def test_parts_that_are_links(tmp_path: Path) -> None:
+    """Neither a finished part nor the one being written is followed to another file."""
+    victim, folder = tmp_path / "victim", tmp_path / "out"
+    victim.write_bytes(b"abc")
+    folder.mkdir()
+    (folder / "part-00000.csv").symlink_to(victim)
+    with pytest.raises(OutputError, match=r"part-00000.csv: is a symbolic link"):
+        PartsSink(folder, ".csv").resume(of(b"abc"))
+    (folder / "part-00000.csv").unlink()
+    sink = PartsSink(folder, ".csv")
+    sink.resume(None)
+    (folder / ".part-00000.csv.tmp").symlink_to(victim)
+    with pytest.raises(OutputError, match=r"part-00000.csv.tmp: is a symbolic link"):
+        sink.begin()
+    assert victim.read_bytes() == b"abc"
 
 
 def test_parts_private_prefix_and_remove(tmp_path: Path) -> None:

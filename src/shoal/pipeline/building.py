@@ -109,10 +109,10 @@ def make_outlet(policy: Policy, *, resumable: bool) -> Outlet:
     if place.is_standard:
         return FileOutlet(encoder, StandardOutput())
     if place.is_folder:
-        return FolderOutlet(encoder, PartsSink(place.path, encoder.suffix))
+        return FolderOutlet(encoder, PartsSink(place.path, encoder.suffix, checked=resumable))
     if resumable and not encoder.appendable:
         return AssembledOutlet(encoder, sink.path.path)
-    return FileOutlet(encoder, FileSink(place.path))
+    return FileOutlet(encoder, FileSink(place.path, checked=resumable))
 
 
 def _encoder(policy: Policy) -> Encoder:
@@ -141,14 +141,15 @@ def make_whole_outlet(policy: Policy) -> FileOutlet:
     return FileOutlet(_encoder(policy), FileSink(policy.sink.path.path))
 
 
-def make_whole_trace(path: Path, secret: Secret | None) -> FileOutlet:
-    """Where a trace goes that is written all at once."""
+def make_whole_trace(path: Path, secret: Secret | None, *, resumable: bool = False) -> FileOutlet:
+    """Where a trace goes that is written all at once, or in sealed pieces one after another."""
     parquet = encoder_for("parquet")()
-    return FileOutlet(SealedEncoder(parquet, secret) if secret else parquet, FileSink(path, private=True))
+    sink = FileSink(path, private=True, checked=resumable)
+    return FileOutlet(SealedEncoder(parquet, secret) if secret else parquet, sink)
 
 
 def make_trace_outlet(path: Path, *, resumable: bool, secret: Secret | None) -> Outlet:
     """Where the private trace goes: for its owner alone, sealed where a key was given."""
     if resumable and secret is None:
         return AssembledOutlet(encoder_for("parquet")(), path, private=True)
-    return make_whole_trace(path, secret)
+    return make_whole_trace(path, secret, resumable=resumable)

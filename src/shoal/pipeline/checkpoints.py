@@ -21,9 +21,11 @@ from shoal.errors import CheckpointError, VaultError
 from shoal.sinks.folders import make_folder, sync_folder
 from shoal.sinks.streams import output_error
 from shoal.vault.keys import Secret, new_secret, secret_from_environment, secret_from_file
+from shoal.vault.safe_open import create_file, open_or_create
 from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
 
-_MAGIC: Final = b"SHOALCKPT1"
+_MAGIC: Final = b"SHOALCKPT2"
+_OLD_MAGIC: Final = b"SHOALCKPT1"
 _HEAD: Final = struct.Struct("<10sQ")
 _NAME: Final = re.compile(r"checkpoint-(\d{8,})")
 _KEPT: Final = 2
@@ -45,7 +47,8 @@ class Progress:
     position: dict[str, int] | None = None
     bases: list[int] = field(default_factory=list)
     """Number of the first record of each file begun."""
-    outlets: dict[str, int | None] = field(default_factory=dict)
+    outlets: dict[str, Any] = field(default_factory=dict)
+    """Length and digest of every file that was written, by output."""
     unreadable: int = 0
     """Records that could not even be decoded."""
     near: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -76,7 +79,7 @@ class CheckpointFolder:
 
     def _take_lock(self) -> BinaryIO:
         with output_error(self.path / LOCK_NAME):
-            handle = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = open_or_create(self.path / LOCK_NAME)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -134,6 +137,11 @@ class CheckpointFolder:
             data = path.read_bytes()
         except OSError as error:
             raise SealBroken(f"it cannot be read: {error.strerror}") from None
+        if data.startswith(_OLD_MAGIC):
+            raise CheckpointError(
+                f"{path}: was written by an older version of shoal; finish the run with that version, or start over "
+                "with a new checkpoint folder"
+            )
         if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
             raise SealBroken("its beginning is lost")
         _, length = _HEAD.unpack_from(data)
@@ -157,8 +165,7 @@ class CheckpointFolder:
 
     def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
         temporary = path.with_name(path.name + ".tmp")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with create_file(temporary, private=True) as file:
             for part in parts:
                 file.write(part)
             file.flush()

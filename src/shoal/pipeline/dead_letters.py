@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.sinks.files import FileSink
+from shoal.sinks.marks import Mark
 from shoal.vault.keys import Secret
 from shoal.vault.sealing import seal
 
@@ -23,18 +25,26 @@ class DeadLetters:
         Also keep the record itself, sealed where a key was given.
     in_place
         False: letters appear, and replace earlier ones, when all is finished.
+    checked
+        Compute a digest of the letters, for a checkpoint.
     """
 
     def __init__(
-        self, path: Path, *, keep_rows: bool = False, secret: Secret | None = None, in_place: bool = True
+        self,
+        path: Path,
+        *,
+        keep_rows: bool = False,
+        secret: Secret | None = None,
+        in_place: bool = True,
+        checked: bool = False,
     ) -> None:
-        self._sink = FileSink(path, private=True, in_place=in_place)
+        self._sink = FileSink(path, private=True, in_place=in_place, checked=checked)
         self._secret = secret
         self.keep_rows = keep_rows
 
-    def open(self, position: int | None) -> None:
-        """Go back to a position; None starts anew."""
-        self._out = self._sink.resume(position)
+    def open(self, position: dict[str, Any] | int | None) -> None:
+        """Go back to a position, or to a length; None starts anew."""
+        self._out = self._sink.resume(Mark(**position) if isinstance(position, dict) else position)
 
     def write(self, letter: dict[str, Any], record: pa.RecordBatch | None = None) -> None:
         """Add a letter: file, row, line, column, reason; `record` is a batch of one row."""
@@ -52,6 +62,10 @@ class DeadLetters:
     def commit(self) -> int:
         """Bring everything to the disk; give the length."""
         return self._sink.commit()
+
+    def position(self) -> dict[str, Any] | None:
+        """What was committed last, as `open` takes it."""
+        return asdict(self._sink.mark) if self._sink.mark else None
 
     def finish(self) -> None:
         """Nothing more will come."""

@@ -6,16 +6,19 @@ import io
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Final, Protocol
+from typing import Any, BinaryIO, ClassVar, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shoal.encode.base import Encoder, Writer
 from shoal.errors import VaultError
-from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.sinks.files import FileSink, PartsSink, StandardOutput, check_target
+from shoal.sinks.marks import Mark
 from shoal.vault.keys import Secret
+from shoal.vault.safe_open import open_to_read
 from shoal.vault.sealing import MAGIC, seal, unseal
 
 _ROWS_A_PART: Final = 5_000_000
@@ -24,17 +27,27 @@ _LENGTH: Final = struct.Struct("<Q")
 _TRACE: Final = "trace"
 
 
+Position = dict[str, Any]
+"""What a checkpoint notes of an output: lengths and digests, as JSON can hold them."""
+
+
 class Outlet(Protocol):
     """Where rows leave."""
 
-    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
         """Begin, or go back to where `commit` was and forget what came after; `finishing`: only `finish` is left."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows."""
 
-    def commit(self) -> int:
-        """Bring everything to the disk; give the position."""
+    def commit(self) -> None:
+        """Bring everything to the disk."""
+
+    def position(self) -> Position | None:
+        """What was committed last, as `open` takes it."""
+
+    def verify(self, position: Position) -> None:
+        """Check a finished output; CheckpointError where it is not as it was."""
 
     def finish(self) -> None:
         """Show the result under its name. Once more after a crash gives the same."""
@@ -54,10 +67,11 @@ class FileOutlet:
         self._sink = sink
         self._writer: Writer | None = None
 
-    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
         self._schema = schema
-        self._out = self._sink.resume(position) if isinstance(self._sink, FileSink) else self._sink.begin()
-        self._is_fresh = not position
+        mark = Mark(**position) if position else None
+        self._out = self._sink.resume(mark) if isinstance(self._sink, FileSink) else self._sink.begin()
+        self._is_fresh = not (mark and mark.length)
 
     def write(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
@@ -71,11 +85,19 @@ class FileOutlet:
             self._is_fresh = False
         return self._writer
 
-    def commit(self) -> int:
+    def commit(self) -> None:
         if self._is_fresh or self._writer is not None:  # a file without rows still says what its columns are
             self._piece().close()
             self._writer = None
-        return self._sink.commit()
+        self._sink.commit()
+
+    def position(self) -> Position | None:
+        mark = self._sink.mark if isinstance(self._sink, FileSink) else None
+        return asdict(mark) if mark else None
+
+    def verify(self, position: Position) -> None:
+        if isinstance(self._sink, FileSink):
+            self._sink.verify(Mark(**position))
 
     def finish(self) -> None:
         self._sink.finish()
@@ -103,9 +125,9 @@ class FolderOutlet:
         self._writer: Writer | None = None
         self._rows = 0
 
-    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
         self._schema = schema
-        self._sink.resume(position)
+        self._sink.resume(None if position is None else _marks(position))
 
     def write(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
@@ -121,11 +143,17 @@ class FolderOutlet:
             self._rows = 0
         return self._writer
 
-    def commit(self) -> int:
+    def commit(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        return self._sink.commit()
+        self._sink.commit()
+
+    def position(self) -> Position:
+        return {"parts": [list(astuple(mark)) for mark in self._sink.marks]}
+
+    def verify(self, position: Position) -> None:
+        self._sink.verify(_marks(position))
 
     def finish(self) -> None:
         if not self._sink.paths():  # no rows at all: one part that says what the columns are
@@ -146,33 +174,47 @@ class AssembledOutlet:
 
     def __init__(self, encoder: Encoder, path: Path, *, private: bool = False) -> None:
         self._encoder = encoder
-        self._parts = PartsSink(path.with_name(path.name + ".parts"), encoder.suffix, private=private)
+        folder = path.with_name(path.name + ".parts")
+        self._parts = PartsSink(folder, encoder.suffix, private=private, checked=True)
         self._folder = FolderOutlet(encoder, self._parts)
-        self._target = FileSink(path, private=private)
-        self._is_joined = False
+        self._target = FileSink(path, private=private, checked=True)
+        self._joined: Mark | None = None
 
-    def open(self, schema: pa.Schema, position: int | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
         self._schema = schema
         # The parts go only when the end is on record; a run that lost that record finds the file alone.
-        self._is_joined = finishing and not self._parts.folder.exists() and self._target.path.exists()
-        if not self._is_joined:
+        joined = (position or {}).get("joined")
+        if joined and not self._parts.folder.exists():
+            self.verify({"joined": joined})
+            self._joined, self._parts.marks = Mark(**joined), _marks(position or {})
+        else:
+            check_target(self._target.path)
             self._folder.open(schema, position)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._folder.write(batch)
 
-    def commit(self) -> int:
-        return self._folder.commit()
+    def commit(self) -> None:
+        self._folder.commit()
+
+    def position(self) -> Position:
+        joined = {"joined": asdict(self._joined)} if self._joined else {}
+        return {**self._folder.position(), **joined}
+
+    def verify(self, position: Position) -> None:
+        self._target.verify(Mark(**position["joined"]))
 
     def finish(self) -> None:
-        """Join the parts; they stay until the end is on record."""
-        if self._is_joined:
+        """Join the parts, checked once more; they stay until the end is on record."""
+        if self._joined:
             return
         self._folder.finish()
+        self._parts.verify(self._parts.marks)
         with ExitStack() as stack:
-            pieces = [stack.enter_context(path.open("rb")) for path in self._parts.paths()]
+            pieces = [stack.enter_context(open_to_read(path)) for path in self._parts.paths()]
             self._encoder.join(pieces, self._target.resume(None), self._schema)
         self._target.commit()
+        self._joined = self._target.mark
         self._target.finish()
 
     def clean(self) -> None:
@@ -181,6 +223,10 @@ class AssembledOutlet:
     def close(self) -> None:
         self._folder.close()
         self._target.close()
+
+
+def _marks(position: Position) -> list[Mark]:
+    return [Mark(*entry) for entry in position["parts"]]
 
 
 class SealedEncoder(Encoder):

@@ -116,6 +116,8 @@ class _Run:
             self._read_all()
             self._commit("finishing")
         self._each_outlet("finish")
+        if self._positions() != self.progress.outlets:
+            self._commit("finishing")  # both checkpoints that are kept must know the finished file
         self._commit("done")
         self._each_outlet("clean")
         for sentence in self._near_warnings():
@@ -123,15 +125,16 @@ class _Run:
         return self._summary()
 
     def _require_output(self) -> None:
-        """A finished run has nothing to do, unless what it made is gone."""
+        """A finished run has nothing to do, unless what it made is gone or was altered."""
         place = self.policy.sink.path
         if not place.path.exists():
             raise CheckpointError(
                 f"{place.text}: this run was finished, but its output is gone; put it back, or start over with a new "
                 "checkpoint folder"
             )
+        self.rows.verify(self.progress.outlets["rows"])
 
-    def _each_outlet(self, step: Literal["finish", "clean", "close"]) -> None:
+    def _each_outlet(self, step: Literal["commit", "finish", "clean", "close"]) -> None:
         for outlet in self.outlets.values():
             getattr(outlet, step)()
 
@@ -182,7 +185,7 @@ class _Run:
         policy, key = self.policy, secret_from_environment()
         is_resumable = self.folder is not None
         letters = policy.dead_letters
-        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key)
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, checked=is_resumable)
         self.rows: Outlet = make_outlet(policy, resumable=is_resumable)
         self.trace: Outlet | None = None
         self.outlets = {"letters": self.letters, "rows": self.rows}
@@ -341,13 +344,15 @@ class _Run:
 
     def _commit(self, phase: Phase) -> None:
         """Bring the output to the disk, then the state that goes with it: never the other way round."""
-        outlets = self.progress.outlets
-        if phase != "done":
-            outlets = {name: outlet.commit() for name, outlet in self.outlets.items()}
-        self.progress = replace(self.progress, phase=phase, outlets=outlets)
+        if phase == "reading" or self.progress.phase == "reading":
+            self._each_outlet("commit")
+        self.progress = replace(self.progress, phase=phase, outlets=self._positions())
         if self.folder is not None:
             self.folder.write(Checkpoint(self.progress, self.anonymizer.snapshot()))
         self.last_checkpoint = (time.perf_counter(), self.anonymizer.counts["pushed"])
+
+    def _positions(self) -> dict[str, Any]:
+        return {name: outlet.position() for name, outlet in self.outlets.items()}
 
     # ---- end
 

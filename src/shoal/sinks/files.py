@@ -5,28 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from shoal.errors import CheckpointError, OutputError
 from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.marks import Digest, Mark, verified, verify_whole, wrong_length
 from shoal.sinks.streams import Guarded, output_error
+from shoal.vault.safe_open import create_file, is_regular, open_existing
 
 _TEMPORARY: Final = ".tmp"
 _PARTIAL: Final = ".partial"
-_OWNER_ONLY: Final = 0o600
-_AS_UMASK_SAYS: Final = 0o666
 
 
 def check_target(path: Path) -> None:
     """Refuse what is no file: renaming over a device or pipe would replace it, as root even /dev/null."""
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
     if path.exists() and not path.is_file():
         raise OutputError(f'{path}: is not a regular file; name a file, or "-" for standard output')
+    with output_error(path):
+        is_regular(path)
 
 
 class FileSink:
@@ -38,28 +39,36 @@ class FileSink:
         Only the owner may read it, from the first byte on.
     in_place
         Write to the path itself, without a partial file: for what must be there even if the run dies.
+    checked
+        Compute the digest of what is written, for a checkpoint.
     """
 
-    def __init__(self, path: str | Path, *, private: bool = False, in_place: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, private: bool = False, in_place: bool = False, checked: bool = False
+    ) -> None:
         self.path = Path(path)
-        self._mode = _OWNER_ONLY if private else _AS_UMASK_SAYS
+        self._is_private = private
+        self._is_checked = checked
         self._working = self.path if in_place else self.path.with_name(self.path.name + _PARTIAL)
         self._out: Guarded | None = None
+        self._digest: Digest | None = None
         self._is_begun = False
+        self.mark: Mark | None = None
+        """Of the last commit, or of where this was resumed."""
 
-    def resume(self, position: int | None) -> BinaryIO:
-        """Cut the file at a committed length and go on there; None or 0: start anew."""
+    def resume(self, position: Mark | int | None) -> BinaryIO:
+        """Cut the file at a committed length and go on there; None or 0: start anew.
+
+        CheckpointError where the file is shorter or, with a mark, where its bytes are others.
+        """
         self.close()
+        mark = Mark(position) if isinstance(position, int) else position
         with output_error(self.path):
             check_target(self.path)
             make_folder(self.path.parent)
-            if position:
-                self._take_back(position)
-                self._check_length(position)
-            file = _open(self._working, self._mode)
-            self._out, self._is_begun = Guarded(file, self.path), True
-            file.truncate(position or 0)
-            file.seek(position or 0)
+            file = self._reopened(mark) if mark and mark.length else self._begun()
+            self._out, self._is_begun = Guarded(file, self.path, digest=self._digest), True
+            self.mark = mark
             sync_folder(self.path.parent)  # or a checkpoint could outlive the file it counts on
         return self._out  # type: ignore[return-value]
 
@@ -67,7 +76,8 @@ class FileSink:
         """Bring everything written to the disk; give the length in bytes."""
         out = self._require_open()
         out.sync()
-        return out.tell()
+        self.mark = Mark(out.tell(), self._digest.text() if self._digest else None)
+        return self.mark.length
 
     def finish(self) -> None:
         """Make the file visible under its name. Once more does no harm."""
@@ -78,6 +88,11 @@ class FileSink:
             if self._working != self.path and (self._working.exists() or not self.path.exists()):
                 os.replace(self._working, self.path)
             sync_folder(self.path.parent)
+
+    def verify(self, mark: Mark) -> None:
+        """Check the finished file against its mark."""
+        with output_error(self.path):
+            verify_whole(self.path, mark)
 
     def close(self) -> None:
         """Let go; what was not committed may be lost."""
@@ -98,58 +113,113 @@ class FileSink:
             raise OutputError(f"{self.path}: is not open; call resume first")
         return self._out
 
-    def _take_back(self, position: int) -> None:
-        """A run that died between renaming and its last note left the finished file: go on with that one."""
-        if not self._working.exists() and self.path.exists() and self.path.stat().st_size == position:
-            os.replace(self.path, self._working)
+    def _begun(self) -> BinaryIO:
+        self._digest = Digest() if self._is_checked else None
+        return create_file(self._working, private=self._is_private)
 
-    def _check_length(self, position: int) -> None:
-        length = self._working.stat().st_size if self._working.exists() else 0
-        if length < position:
-            raise CheckpointError(
-                f"{self._working}: has {length} bytes where the checkpoint has {position}; "
-                "restore the file or start without the checkpoint"
-            )
+    def _reopened(self, mark: Mark) -> BinaryIO:
+        place = self._place(mark)
+        file = open_existing(place, private=self._is_private)
+        try:
+            if self._is_checked or mark.digest is not None:
+                self._digest = verified(file, mark, place)
+            if place != self._working:
+                os.replace(place, self._working)
+            file.truncate(mark.length)
+            file.seek(mark.length)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _place(self, mark: Mark) -> Path:
+        """The file to go on with: a run that died between renaming and its last note left the finished one."""
+        if is_regular(self._working):
+            length = self._working.stat().st_size
+            if length < mark.length:
+                raise wrong_length(self._working, length, mark)
+            return self._working
+        if is_regular(self.path) and self.path.stat().st_size == mark.length:
+            return self.path
+        raise wrong_length(self._working, 0, mark)
 
 
 class PartsSink:
-    """Numbered files in a folder; a part is there under its name only when it is complete and committed."""
+    """Numbered files in a folder; a part is there under its name only when it is complete and committed.
 
-    def __init__(self, folder: str | Path, suffix: str, *, private: bool = False, prefix: str = "part-") -> None:
+    `checked` computes the digest of every part, for a checkpoint.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        suffix: str,
+        *,
+        private: bool = False,
+        prefix: str = "part-",
+        checked: bool = False,
+    ) -> None:
         self.folder = Path(folder)
         self._suffix = suffix
         self._prefix = prefix
-        self._mode = _OWNER_ONLY if private else _AS_UMASK_SAYS
+        self._is_private = private
+        self._is_checked = checked
         self._folder_mode = 0o700 if private else 0o777
         self._out: Guarded | None = None
-        self._count = 0
+        self._digest: Digest | None = None
+        self.marks: list[Mark] = []
+        """Of the committed parts in order."""
 
-    def resume(self, parts: int | None) -> None:
-        """Go back to the first so many parts; None or 0: start anew. Other files in the folder stay."""
+    @property
+    def _count(self) -> int:
+        return len(self.marks)
+
+    def resume(self, marks: Sequence[Mark] | None) -> None:
+        """Go back to these parts, checked against their marks; None or none: start anew.
+
+        Parts that follow them without a gap were written after the checkpoint and are removed: they are written again.
+        A run that starts anew removes the parts of an earlier one. Any other file that a reader of the folder would
+        take for a part is refused. CheckpointError where a part is missing, shorter, longer or altered.
+        """
         self._abandon()
-        self._count = parts or 0
+        self.marks = list(marks or ())
         with output_error(self.folder):
             make_folder(self.folder, mode=self._folder_mode)
-            found = dict(self._found())
-            missing = [number for number in range(self._count) if number not in found]
-            if missing:
-                raise CheckpointError(
-                    f"{self._path(missing[0])}: is missing but the checkpoint counts on it; "
-                    "restore the file or start without the checkpoint"
-                )
+            found = self._found()
+            self.verify(self.marks)
+            self._refuse_foreign(range(self._count) if marks is not None else found, found)
             for stale in [path for number, path in found.items() if number >= self._count]:
                 stale.unlink()
             self._remove_temporary()
+
+    def verify(self, marks: Sequence[Mark]) -> None:
+        """Check the finished parts against their marks."""
+        with output_error(self.folder):
+            for number, mark in enumerate(marks):
+                verify_whole(self._path(number), mark)
+
+    def _refuse_foreign(self, written: Iterable[int], found: Mapping[int, Path]) -> None:
+        """A reader of the folder would take them for parts: rows in the release that no promise covers."""
+        known = set(written)
+        while len(known) in found:
+            known.add(len(known))
+        ours = {self._path(number).name for number in known}
+        for path in sorted(self.folder.iterdir()):
+            if path.name.endswith(self._suffix) and not path.name.startswith((".", "_")) and path.name not in ours:
+                raise CheckpointError(
+                    f"{path}: lies among the parts but was not written by this run; "
+                    "move it to another folder and start again"
+                )
 
     def begin(self) -> BinaryIO:
         """A new part, invisible until `commit`."""
         if self._out is not None:
             raise OutputError(f"{self.folder}: a part is open already; commit it first")
+        self._digest = Digest() if self._is_checked else None
         with output_error(self.folder):
             make_folder(self.folder, mode=self._folder_mode)
-            file = _open(self._temporary(self._count), self._mode)
-            file.truncate(0)
-        self._out = Guarded(file, self._path(self._count))
+            file = create_file(self._temporary(self._count), private=self._is_private)
+        self._out = Guarded(file, self._path(self._count), digest=self._digest)
         return self._out  # type: ignore[return-value]
 
     def commit(self) -> int:
@@ -158,10 +228,11 @@ class PartsSink:
             out, self._out = self._out, None
             with contextlib.closing(out):
                 out.sync()
+                mark = Mark(out.tell(), self._digest.text() if self._digest else None)
             with output_error(self.folder):
                 os.replace(self._temporary(self._count), self._path(self._count))
                 sync_folder(self.folder)
-            self._count += 1
+            self.marks.append(mark)
         return self._count
 
     def finish(self) -> None:
@@ -180,10 +251,10 @@ class PartsSink:
         """Remove all parts, and the folder if nothing else is in it."""
         self._abandon()
         with output_error(self.folder):
-            for _, path in list(self._found()):
+            for path in self._found().values():
                 path.unlink()
             self._remove_temporary()
-            self._count = 0
+            self.marks = []
             with contextlib.suppress(OSError):  # not empty, or gone already
                 self.folder.rmdir()
 
@@ -194,12 +265,12 @@ class PartsSink:
         path = self._path(number)
         return path.with_name(f".{path.name}{_TEMPORARY}")
 
-    def _found(self) -> Iterator[tuple[int, Path]]:
+    def _found(self) -> dict[int, Path]:
+        """Parts by number."""
         pattern = re.compile(re.escape(self._prefix) + r"(\d{5,})" + re.escape(self._suffix))
-        for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            match = pattern.fullmatch(path.name)
-            if match:
-                yield int(match[1]), path
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        numbers = [(int(match[1]), path) for path in paths if (match := pattern.fullmatch(path.name))]
+        return {number: path for number, path in numbers if path.name == self._path(number).name}
 
     def _remove_temporary(self) -> None:
         for path in list(self.folder.glob(f".{self._prefix}*{self._suffix}{_TEMPORARY}")):
@@ -234,10 +305,3 @@ class StandardOutput:
 
     def close(self) -> None:
         """Standard output belongs to the process and stays open."""
-
-
-def _open(path: Path, mode: int) -> BinaryIO:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), mode)
-    if mode == _OWNER_ONLY and stat.S_IMODE(os.fstat(file).st_mode) != _OWNER_ONLY:
-        os.fchmod(file, _OWNER_ONLY)  # it was there before, open to others
-    return os.fdopen(file, "r+b")

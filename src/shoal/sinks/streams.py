@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from shoal.errors import OutputError
+from shoal.sinks.marks import Digest
 
 _SENTENCES = {
     errno.ENOSPC: "there is no space left on the disk; make room and run again",
@@ -23,6 +24,7 @@ _SENTENCES = {
     errno.EEXIST: "is a file where a folder is needed; name another place",
     errno.ENOENT: "its folder is gone or cannot be made; check the path",
     errno.ENAMETOOLONG: "the name is too long; name a shorter one",
+    errno.ELOOP: "is a symbolic link, which is not followed; remove it, or name another file",
     errno.EPIPE: "the reader has gone away; keep it open until the run is done",
 }
 
@@ -35,6 +37,7 @@ def output_error(name: str | Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
+        name = error.filename if error.errno == errno.ELOOP and error.filename else name
         reason = error.strerror or type(error).__name__
         sentence = _SENTENCES.get(error.errno or 0, f"cannot be written ({reason}); check the disk and run again")
         raise OutputError(f"{name}: {sentence}") from None
@@ -43,10 +46,13 @@ def output_error(name: str | Path) -> Iterator[None]:
 class Guarded(io.RawIOBase):
     """A stream that writes everything it is given and raises OutputError where it cannot."""
 
-    def __init__(self, out: BinaryIO, name: str | Path, *, keep_open: bool = False) -> None:
+    def __init__(
+        self, out: BinaryIO, name: str | Path, *, keep_open: bool = False, digest: Digest | None = None
+    ) -> None:
         self._target = out
         self._name = name
         self._keep_open = keep_open
+        self._digest = digest
         self.written = 0
 
     def writable(self) -> bool:
@@ -59,6 +65,8 @@ class Guarded(io.RawIOBase):
             while done < len(view):
                 done += self._target.write(view[done:])
         self.written += done
+        if self._digest is not None:
+            self._digest.update(view)
         return done
 
     def tell(self) -> int:
