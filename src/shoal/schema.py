@@ -25,6 +25,8 @@ NANOSECONDS: Final = {
 }
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _LONGEST = 2**62
+_READ_EXACTLY: Final = 2**50
+"""Decimals up to here are read back as they were."""
 
 
 def duration_ns(value: object, *, name: str) -> int:
@@ -37,6 +39,23 @@ def duration_ns(value: object, *, name: str) -> int:
     if nanoseconds > _LONGEST:
         raise PolicyError(f"{name}: longer than 146 years; give a shorter duration")
     return nanoseconds
+
+
+def format_duration(nanoseconds: int) -> str:
+    """Write a duration as policies do: whole seconds in the largest unit that holds them exactly, else decimals.
+
+    >>> [format_duration(duration_ns(text, name="")) for text in ("7d", "1w", "1h", "90min", "61s", "1.5s", "250ms")]
+    ['7d', '7d', '1h', '90min', '61s', '1.5s', '250ms']
+    """
+    if nanoseconds % NANOSECONDS["s"] == 0:
+        unit = next((unit for unit in ("d", "h", "min") if nanoseconds and nanoseconds % NANOSECONDS[unit] == 0), "s")
+        return f"{nanoseconds // NANOSECONDS[unit]}{unit}"
+    unit = next(unit for unit in ("s", "ms", "us", "ns") if nanoseconds >= NANOSECONDS[unit])
+    whole, rest = divmod(nanoseconds, NANOSECONDS[unit])
+    if nanoseconds > _READ_EXACTLY:
+        return f"{whole}s{rest}ns"
+    digits = len(str(NANOSECONDS[unit])) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".") + unit
 
 
 def _seconds_ns(value: object, name: str) -> int:

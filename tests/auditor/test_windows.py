@@ -259,7 +259,7 @@ def test_odd_times_and_values():
     text = report.text()
     assert "\x1b" not in text
     assert "site = " + "b" * 59 + "…" in text
-    assert "windows of 0.25s" in text
+    assert "windows of 250ms" in text
 
 
 def test_no_person_is_in_a_report():

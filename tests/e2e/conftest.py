@@ -27,5 +27,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 def key(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A key file, named by the environment."""
     path = scene.write("key.txt", "sixteen bytes at least")
+    path.chmod(0o600)
     monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
     return path

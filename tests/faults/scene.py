@@ -91,6 +91,7 @@ class Scene:
             lines = ["ts,user,site", *ROWS[start : start + 8]]
             (folder / f"in-{number}.csv").write_text("\n".join(lines) + "\n")
         (folder / "key.txt").write_text(KEY)
+        (folder / "key.txt").chmod(0o600)
         (folder / POLICY).write_text(_policy(sink, lateness, keep_rows))
         return cls(forker, folder, sink, is_key_given)
 

@@ -13,7 +13,7 @@ import pytest
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import CheckpointError
 from shoal.pipeline.outlets import AssembledOutlet
-from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene, Sink
+from tests.faults.scene import KILLED, POLICY, SINKS, STATE, Forker, Scene, Sink
 
 CSV, PARQUET = SINKS[0], next(sink for sink in SINKS if sink.path == "out.parquet")
 FOLDER = next(sink for sink in SINKS if sink.path == "out/")
@@ -199,6 +199,45 @@ class TestKeys:
         scene.kill_late()
         (tmp_path / STATE / "key").write_text("0" * 64)
         refused(scene, "another key")
+
+    def test_generated_by_a_first_start_that_was_killed(self, forker: Forker, tmp_path: Path) -> None:
+        """At any step between making the key and the first checkpoint: the same key is used."""
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        steps = scene.run()["steps"]
+        scene.forget()
+        first = scene.run(at=next(at for at, step in enumerate(steps, 1) if step == "replace checkpoint-00000000"))
+        assert first["code"] == KILLED
+        made = (tmp_path / STATE / "key").read_bytes()
+        assert not scene.checkpoints()
+        scene.run_to_the_end()
+        assert (tmp_path / STATE / "key").read_bytes() == made
+
+    @pytest.mark.parametrize("how", ["readable", "a link"])
+    def test_there_before_the_first_checkpoint(self, forker: Forker, tmp_path: Path, how: str) -> None:
+        """Whoever put it there knows it: it is not used in silence."""
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        key = tmp_path / STATE / "key"
+        key.parent.mkdir(parents=True)
+        if how == "readable":
+            key.write_text("0" * 64)
+            key.chmod(0o644)
+        else:
+            key.symlink_to(tmp_path / "key.txt")
+        answer = scene.run()
+        assert answer["code"] == 1
+        assert f"{key}: this key was here before the first checkpoint" in answer["err"]
+        assert "remove it so that a new key is made" in answer["err"]
+        assert not (tmp_path / "out.csv.partial").exists()
+        key.unlink()
+        scene.run_to_the_end()
+
+    def test_generated_and_opened_to_others(self, forker: Forker, tmp_path: Path) -> None:
+        scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
+        scene.kill_late()
+        (tmp_path / STATE / "key").chmod(0o644)
+        answer = scene.run()
+        assert answer["code"] == 0
+        assert f"run: chmod 600 {tmp_path / STATE / 'key'}" in answer["err"]
 
     def test_generated_is_for_the_owner_alone(self, forker: Forker, tmp_path: Path) -> None:
         scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)

@@ -43,6 +43,7 @@ class TupleScene(Scene):
             text = "\n".join([HEADER, *lines[start : start + 20]]) + "\n"
             (folder / f"in-{number}.csv").write_text(text)
         (folder / "key.txt").write_text(KEY)
+        (folder / "key.txt").chmod(0o600)
         (folder / POLICY).write_text(_policy(sink, method))
         return cls(forker, folder, sink)
 

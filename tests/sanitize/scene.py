@@ -109,6 +109,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         (self.folder / "key.txt").write_text(KEY)
+        (self.folder / "key.txt").chmod(0o600)
         os.environ["SHOAL_KEY_FILE"] = str(self.folder / "key.txt")
         brands = [f"model {number},brand {number % 3}" for number in range(8)]
         (self.folder / "devices.csv").write_text("\n".join(["model,brand", *brands]) + "\n")

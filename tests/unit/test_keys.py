@@ -7,12 +7,23 @@ import hmac
 import logging
 import stat
 import traceback
+from pathlib import Path
 
 import pytest
 
 from shoal.errors import VaultError
 from shoal.vault import keys
-from shoal.vault.keys import Secret, as_secret, default_secret, new_secret, secret_from_environment, secret_from_file
+from shoal.vault.keys import (
+    Secret,
+    as_secret,
+    default_secret,
+    is_ours_alone,
+    key_warning,
+    new_secret,
+    secret_from_environment,
+    secret_from_file,
+    warning_about,
+)
 
 VALUE = b"correct horse battery staple"
 
@@ -106,3 +117,44 @@ def test_a_secret_is_not_written_over_another(tmp_path):
     with pytest.raises(VaultError, match="cannot be written"):
         new_secret().write_to(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == VALUE
+
+
+# --- who can read a key
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o604])
+def test_a_key_that_others_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(VALUE)
+    path.chmod(mode)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+    expected = f"{path}: this key can be read or changed by others (mode {mode:04o}); run: chmod 600 {path}"
+    assert key_warning() == warning_about(path) == expected
+    assert not is_ours_alone(path)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_a_key_for_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(VALUE)
+    path.chmod(mode)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+    assert key_warning() is None
+    assert is_ours_alone(path)
+    (tmp_path / "link").symlink_to(path)
+    assert not is_ours_alone(tmp_path / "link")
+    monkeypatch.setattr("os.geteuid", lambda: path.stat().st_uid + 1)
+    assert not is_ours_alone(path)
+
+
+def test_no_key_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    assert key_warning() is None
+    assert warning_about(tmp_path / "none") is None, "reading it says what is wrong"
+
+
+def test_a_key_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "key").symlink_to(tmp_path / "victim")
+    with pytest.raises(VaultError, match="symbolic link"):
+        new_secret().write_to(tmp_path / "key")
+    assert not (tmp_path / "victim").exists()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.schema import NANOSECONDS, Categorical, Numeric, Schema, duration_ns
+from shoal.schema import NANOSECONDS, Categorical, Numeric, Schema, duration_ns, format_duration
 from tests.reference.effort import tries
 
 
@@ -43,6 +43,28 @@ def test_parts_add_up(parts):
     text = " ".join(f"{number}{unit}" for number, unit in parts)
     if total <= 2**62:
         assert duration_ns(text, name="window") == total
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("7d", "7d"), ("1w", "7d"), ("24h", "1d"), ("1h", "1h"), ("36h", "36h"), ("1h30min", "90min"), ("60s", "1min"),
+        ("61s", "61s"), (0, "0s"), ("1.5s", "1.5s"), ("250ms", "250ms"), (0.0015, "1.5ms"), ("1ns", "1ns"),
+        ("1us1ns", "1.001us"), (604_800, "7d"),
+    ],
+)  # fmt: skip
+def test_durations_are_shown_in_the_largest_unit_that_is_exact(written, shown):
+    assert format_duration(duration_ns(written, name="window")) == shown
+
+
+@given(st.one_of(st.integers(0, 2**62), st.integers(0, 2**51), st.integers(0, 10**7)))
+@example(2**62)
+@example(2**50)
+@example(2**50 + 1)
+@example(999_999_999)
+@tries(100)
+def test_what_is_shown_reads_back_as_it_was(nanoseconds):
+    assert duration_ns(format_duration(nanoseconds), name="window") == nanoseconds
 
 
 # ---- roles of columns

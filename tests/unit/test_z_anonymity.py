@@ -95,7 +95,7 @@ def test_what_it_says_of_itself():
     assert z.guarantee.max_delay_ns == 5 * 10**9
     assert z.guarantee.max_held is None
     assert make().guarantee.max_held == 0
-    assert "at least 2 different people within the 3600 s" in z.guarantee.statement
+    assert "at least 2 different people within the 1h up to it" in z.guarantee.statement
     assert z.guarantee.parameters["rotation_ns"] == 2 * HOUR * 10**9
     assert (z.live_pairs, z.held) == (0, 0)
     z.push(event(0, "ann", "a", device="x"))

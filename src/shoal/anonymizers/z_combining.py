@@ -27,6 +27,7 @@ from shoal.anonymizers.z_following import ZFollowing
 from shoal.anonymizers.z_reasons import AHEAD
 from shoal.anonymizers.z_settings import ZSettings
 from shoal.kernels import clock as clock_kernel
+from shoal.schema import format_duration
 from shoal.times import LATEST
 from shoal.vault.keys import Secret
 from shoal.vault.snapshots import State
@@ -48,7 +49,7 @@ class ZCombining(ZFollowing):
         if settings.k is None:
             return plain
         combined = (
-            f"all that leaves of a person in an epoch of {settings.rotation_ns / 1e9:g} s, taken as a set of values, "
+            f"all that leaves of a person in an epoch of {format_duration(settings.rotation_ns)}, taken as a set of values, "
             f"leaves of at least {settings.k} different people; rows wait for that to the end of their epoch"
         )
         return replace(

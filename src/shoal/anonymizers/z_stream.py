@@ -25,6 +25,7 @@ from shoal.anonymizers.z_reasons import (
 from shoal.anonymizers.z_settings import ZSettings
 from shoal.errors import CheckpointError, InputError
 from shoal.kernels import clock as clock_kernel
+from shoal.schema import format_duration
 from shoal.times import EARLIEST, is_time_type
 from shoal.vault.keys import Secret
 from shoal.vault.pseudonyms import Pseudonyms
@@ -87,7 +88,7 @@ class ZStream(Anonymizer):
     def guarantee(self) -> Guarantee:
         promises = [
             f"every {column.name!r} that leaves was exposed by at least {column.z} different people "
-            f"within the {column.window_ns / 1e9:g} s up to it"
+            f"within the {format_duration(column.window_ns)} up to it"
             for column in self._attributes
         ]
         return Guarantee(

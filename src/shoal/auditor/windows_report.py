@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from shoal.schema import format_duration
+
 _SECOND: Final = 1_000_000_000
 _EARLIEST: Final = -(2**63) + 1
 _WORST: Final = 10
 _LONGEST_VALUE: Final = 60
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 WINDOW_COLUMNS: Final = (
     "start", "active", "shown", "k_anonymous", "not_k_anonymous", "unique", "k_anonymous_share", "target_met",
@@ -194,7 +195,7 @@ class WindowReport:
     def _headlines(self) -> list[str]:
         shown = self.total("shown")
         silent = sum(not window.shown for window in self.windows)
-        windows = f"{_counted(len(self.windows), 'window')} of {_duration(self.rotation_ns)}"
+        windows = f"{_counted(len(self.windows), 'window')} of {format_duration(self.rotation_ns)}"
         without = f"; nobody is shown in {silent:,}" if silent else ""
         lines = [f"report of z-anonymity: {windows}, k = {self.k}{without}"]
         if self.has_truth:
@@ -257,22 +258,6 @@ def _counted(number: int, what: str) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:>6.1%}" if whole else "     –"
-
-
-def _duration(nanoseconds: int) -> str:
-    """Write a duration as policies do.
-
-    >>> [_duration(seconds * 10**9) for seconds in (60, 5400, 604_800)]
-    ['1min', '1h30min', '7d']
-    """
-    seconds, rest = divmod(nanoseconds, _SECOND)
-    if rest:
-        return f"{nanoseconds / _SECOND:g}s"
-    parts = []
-    for unit, length in _UNITS:
-        count, seconds = divmod(seconds, length)
-        parts += [f"{count}{unit}"] if count else []
-    return "".join(parts)
 
 
 def _printable(value: str) -> str:

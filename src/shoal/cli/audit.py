@@ -54,11 +54,13 @@ def audit(
 
 
 def _trace(path: Path | None) -> Any:
+    from shoal.cli.showing import warn_of_key
     from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
     from shoal.vault.keys import as_secret, secret_from_environment
 
     if path is None or not path.is_file() or not is_sealed_trace(path):
         return path
+    warn_of_key()
     if secret_from_environment() is None:
         raise VaultError(f"{path}: the trace is sealed; set SHOAL_KEY_FILE to the key it was made with")
     return read_sealed_trace(path, as_secret(None))

@@ -60,15 +60,17 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     from shoal.cli.showing import say_compiling, summary_lines, watch
     from shoal.pipeline import Pipeline
     from shoal.pipeline.compiling import must_compile
+    from shoal.sinks.streams import output_error
     from shoal.testing.visits import make_visits, write_visits_csv
+    from shoal.vault.safe_open import write_file
 
-    out.mkdir(parents=True, exist_ok=True)
     print(f"making a day of {events:,} visits by {people:,} people …")
-    planted = write_visits_csv(
-        out / "visits.csv", make_visits(people=people, events=events, seed=seed), late_share=0.01, broken_share=0.001
-    )
+    visits = make_visits(people=people, events=events, seed=seed)
+    with output_error(out):
+        out.mkdir(parents=True, exist_ok=True)
+        planted = write_visits_csv(out / "visits.csv", visits, late_share=0.01, broken_share=0.001)
+        write_file(out / "policy.toml", _POLICY.format(z=z))
     print(f"  among them {planted.late:,} late rows and {sum(planted.broken.values()):,} broken ones")
-    (out / "policy.toml").write_text(_POLICY.format(z=z))
     print("anonymizing …", flush=True)
     if must_compile("z-anonymity"):
         say_compiling()

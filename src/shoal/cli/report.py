@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,7 +51,8 @@ def report(
     k
         How many people must share a released set. By default what the policy's target or combine says, else 2.
     out
-        Folder for windows.csv, costs.csv and windows.png; without it nothing is written.
+        Folder for windows.csv, costs.csv and windows.png; without it nothing is written. With the private input, only
+        their owner may read them.
     as_json
         Print the report as JSON.
     """
@@ -59,7 +61,7 @@ def report(
     from shoal.auditor import report_windows
 
     found = report_windows(release, policy=policy, truth=truth or None, k=k)
-    places = [] if out is None else _write(found, _folder(out))
+    places = [] if out is None else _write(found, _folder(out), private=bool(truth))
     if as_json:
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -75,14 +77,14 @@ def _folder(out: Path) -> Path:
     return out
 
 
-def _write(found: WindowReport, folder: Path) -> list[str]:
+def _write(found: WindowReport, folder: Path, *, private: bool) -> list[str]:
     """Write the tables and the picture; return where they are."""
     from shoal.auditor.windows_report import COST_COLUMNS, WINDOW_COLUMNS
 
-    _write_table(folder / "windows.csv", WINDOW_COLUMNS, found.window_lines())
-    _write_table(folder / "costs.csv", COST_COLUMNS, found.cost_lines())
+    _write_table(folder / "windows.csv", WINDOW_COLUMNS, found.window_lines(), private=private)
+    _write_table(folder / "costs.csv", COST_COLUMNS, found.cost_lines(), private=private)
     try:
-        picture = _draw(found, folder / "windows.png")
+        picture = _draw(found, folder / "windows.png", private=private)
     except OutputError:
         raise
     except RunError as error:  # the numbers matter more than their picture
@@ -90,12 +92,15 @@ def _write(found: WindowReport, folder: Path) -> list[str]:
     return [f"tables         {folder / 'windows.csv'}, {folder / 'costs.csv'}", f"picture        {picture}"]
 
 
-def _write_table(path: Path, columns: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> None:
+def _write_table(path: Path, columns: Sequence[str], lines: Sequence[Mapping[str, Any]], *, private: bool) -> None:
+    from shoal.vault.safe_open import write_file
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(line[column]) for column in columns] for line in lines)
     try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([_cell(line[column]) for column in columns] for line in lines)
+        write_file(path, text.getvalue(), private=private)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another folder with --out") from None
 
@@ -108,7 +113,7 @@ def _cell(value: object) -> object:
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
-def _draw(found: WindowReport, path: Path) -> str:
+def _draw(found: WindowReport, path: Path, *, private: bool) -> str:
     from shoal.figures.z_windows import draw_windows
 
     if not found.windows:
@@ -122,5 +127,6 @@ def _draw(found: WindowReport, path: Path) -> str:
         anonymous=[window.anonymous for window in found.windows],
         k=found.k,
         target=target.p if target and target.k == found.k else None,
+        private=private,
     )
     return str(path)

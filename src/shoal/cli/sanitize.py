@@ -60,11 +60,12 @@ def sanitize(
     quiet
         No progress.
     """
-    from shoal.cli.showing import watch
+    from shoal.cli.showing import warn_of_key, watch
     from shoal.pipeline.sanitize import Sanitizer
     from shoal.schema import duration_ns
 
     process = Sanitizer.from_policy(policy)
+    warn_of_key(rotate_key)
     if rotate_key is not None:
         process.rotate_key(rotate_key)
         print(f"the key in {rotate_key} opens everything now; set SHOAL_KEY_FILE to it, and destroy the old one")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -86,6 +87,15 @@ def watch(*, quiet: bool) -> Iterator[Observer]:
 
     with Console(stderr=True).status("starting …") as status:
         yield LiveObserver(status)
+
+
+def warn_of_key(other: Path | None = None) -> None:
+    """Warn of key files that others can read: that of SHOAL_KEY_FILE, and another one that a command was given."""
+    from shoal.vault.keys import key_warning, warning_about
+
+    for sentence in (key_warning(), warning_about(other) if other else None):
+        if sentence:
+            print(f"shoal: warning: {sentence}", file=sys.stderr)
 
 
 def say_compiling() -> None:

@@ -16,6 +16,7 @@ from shoal.models.z_estimate import Estimate
 from shoal.models.z_replay import FEWEST_EPOCHS, FEWEST_SHOWN, reach_of
 from shoal.models.z_tuning import Candidate, Target, WindowTuning
 from shoal.pipeline.tuning import Tuned
+from shoal.schema import format_duration
 
 _WIDTH: Final = 118
 _ORIGINS: Final = {
@@ -158,7 +159,7 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     )
     if tuned.events.late_ns:
         yield (
-            f"rows are out of order by up to {tuned.events.late_ns / 1e9:,.0f} s: the policy holds rows for as long; "
+            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: the policy holds rows for as long; "
             "sorting the file would spare that"
         )
 

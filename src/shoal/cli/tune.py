@@ -111,7 +111,7 @@ def _draw(tuning: object, path: Path) -> list[Path]:
 
     assert isinstance(tuning, Tuning)
     try:
-        draw_tuning(path, tuning)
+        draw_tuning(path, tuning, private=True)
     except OutputError:
         raise
     except RunError as error:  # no matplotlib: the numbers are there all the same

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final
 
 from shoal.errors import OutputError, RunError
+from shoal.vault.safe_open import write_file
 
 # Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style and marker.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
@@ -115,12 +118,14 @@ def require_matplotlib() -> None:
         raise RunError("figures need matplotlib, which is not installed; run: pip install shoal[figures]") from None
 
 
-def save(figure: Any, path: str | PathLike[str]) -> None:
-    """Write a figure; the same figure gives the same bytes."""
+def save(figure: Any, path: str | PathLike[str], *, private: bool = False) -> None:
+    """Write a figure, for its owner alone if `private`; the same figure gives the same bytes."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
     try:
-        figure.savefig(path, format="png", metadata={"Software": None})
+        write_file(Path(path), picture.getvalue(), private=private)
     except OSError as error:
-        raise OutputError(f"the figure cannot be written ({error.strerror}); choose another path") from None
+        raise OutputError(f"{path}: the figure cannot be written ({error.strerror}); choose another path") from None
 
 
 def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:

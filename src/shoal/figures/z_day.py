@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import OutputError, PolicyError, RunError
+from shoal.errors import PolicyError, RunError
+from shoal.figures.lines import save
 
 SECOND: Final = 1_000_000_000
 BIN, HOUR, DAY = 600 * SECOND, 3600 * SECOND, 86_400 * SECOND
@@ -56,7 +57,7 @@ def draw_day(
         starts, shares = (np.asarray(side, dtype=np.float64) for side in unique_share)
         _draw_unique(axes[2], (starts - midnight) / HOUR, shares)
     _finish(axes, outside=len(moments) - sum(int(count.sum()) for count in counts.values()))
-    _save(figure, path)
+    save(figure, path)
 
 
 def count_by_verdict(since_midnight: Counts, verdicts: NDArray[np.str_]) -> dict[str, Counts]:
@@ -143,11 +144,3 @@ def _finish(axes: Sequence[Any], *, outside: int) -> None:
     note = f"; {outside:,} events of other days are not shown" if outside else ""
     axes[-1].set_xlabel(f"hour of the day (UTC{note})")
     axes[0].figure.align_ylabels(axes)
-
-
-def _save(figure: Any, path: str | PathLike[str]) -> None:
-    try:
-        # No software version in the file: the same day gives the same bytes.
-        figure.savefig(path, format="png", metadata={"Software": None})
-    except OSError as error:
-        raise OutputError(f"the figure cannot be written ({error.strerror}); choose another path") from None

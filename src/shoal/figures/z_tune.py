@@ -14,7 +14,7 @@ _MOST_WINDOWS: Final = 4
 _ROWS: Final = ("people shown who are k-anonymous", "rows released", "entropy of a person, nats")
 
 
-def draw_tuning(path: str | PathLike[str], tuning: Tuning) -> None:
+def draw_tuning(path: str | PathLike[str], tuning: Tuning, *, private: bool = False) -> None:
     """Draw p with its bounds, the share released and the entropy against z, a column for each window, as a PNG."""
     windows = tuning.windows[:_MOST_WINDOWS]
     figure = _figure(len(windows))
@@ -35,7 +35,7 @@ def draw_tuning(path: str | PathLike[str], tuning: Tuning) -> None:
     said = f"z = {best[1].z}, window {best[0].window}" if best else "not reached on unused data"
     title = f"{tuning.target.p:g} of people shown {tuning.target.k}-anonymous: {said}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-    save(figure, path)
+    save(figure, path, private=private)
 
 
 def _figure(columns: int) -> Any:

@@ -27,6 +27,7 @@ def draw_windows(
     anonymous: ArrayLike,
     k: int,
     target: float | None = None,
+    private: bool = False,
 ) -> None:
     """Draw the share of shown people who are k-anonymous, and below it how many are shown and are not, as a PNG.
 
@@ -40,6 +41,8 @@ def draw_windows(
         People with a released row in each window, and those of them who are k-anonymous.
     target
         The share to reach, drawn as a line.
+    private
+        Only the owner may read the file.
     """
     begins, people, safe = (np.asarray(side, np.int64) for side in (starts, shown, anonymous))
     if not len(begins) or not begins.shape == people.shape == safe.shape:
@@ -55,7 +58,7 @@ def draw_windows(
     )  # fmt: skip
     _draw_counts(lower, begins, length, people, people - safe)
     _finish(figure, k)
-    save(figure, path)
+    save(figure, path, private=private)
 
 
 def _figure() -> Any:

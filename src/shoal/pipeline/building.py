@@ -109,10 +109,15 @@ def make_outlet(policy: Policy, *, resumable: bool) -> Outlet:
     if place.is_standard:
         return FileOutlet(encoder, StandardOutput())
     if place.is_folder:
-        return FolderOutlet(encoder, PartsSink(place.path, encoder.suffix, checked=resumable))
+        return FolderOutlet(encoder, make_parts(policy, checked=resumable))
     if resumable and not encoder.appendable:
         return AssembledOutlet(encoder, sink.path.path)
     return FileOutlet(encoder, FileSink(place.path, checked=resumable))
+
+
+def make_parts(policy: Policy, *, checked: bool = False) -> PartsSink:
+    """The folder that released rows go to, where they go to one."""
+    return PartsSink(policy.sink.path.path, _encoder(policy).suffix, checked=checked)
 
 
 def _encoder(policy: Policy) -> Encoder:

@@ -20,7 +20,14 @@ from typing import Any, BinaryIO, Final, Literal
 from shoal.errors import CheckpointError, VaultError
 from shoal.sinks.folders import make_folder, sync_folder
 from shoal.sinks.streams import output_error
-from shoal.vault.keys import Secret, new_secret, secret_from_environment, secret_from_file
+from shoal.vault.keys import (
+    Secret,
+    is_ours_alone,
+    new_secret,
+    secret_from_environment,
+    secret_from_file,
+    warning_about,
+)
 from shoal.vault.safe_open import create_file, open_or_create
 from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
 
@@ -74,7 +81,11 @@ class CheckpointFolder:
         with output_error(path):
             make_folder(path, mode=0o700)
         self._lock = self._take_lock()
-        self.secret = self._find_secret()
+        try:
+            self.secret = self._find_secret()
+        except BaseException:
+            self.release()
+            raise
         self._number = max((number for number, _ in self._found()), default=-1)
 
     def _take_lock(self) -> BinaryIO:
@@ -95,13 +106,29 @@ class CheckpointFolder:
         if given is not None:
             return given
         path = self.path / KEY_NAME
-        if not path.exists():
-            if any(self._found()):
+        is_first = not any(self._found())
+        if not os.path.lexists(path):
+            if not is_first:
                 raise CheckpointError(
                     f"{path}: the key of these checkpoints is gone; put it back, or set SHOAL_KEY_FILE to their key"
                 )
             self._make_key(path)
+        elif is_first:
+            self._require_own_key(path)
+        warning = warning_about(path)
+        if warning:
+            self._warn(warning)
         return secret_from_file(path)
+
+    def _require_own_key(self, path: Path) -> None:
+        """A first start that was killed leaves its key without a checkpoint; any other key was put there."""
+        with output_error(path):
+            is_ours = is_ours_alone(path)
+        if not is_ours:
+            raise CheckpointError(
+                f"{path}: this key was here before the first checkpoint, and it is a link, or others own it or can "
+                "read it; remove it so that a new key is made, or keep yours elsewhere and set SHOAL_KEY_FILE to it"
+            )
 
     def _make_key(self, path: Path) -> None:
         temporary = path.with_name("key.tmp")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from shoal.anonymizers.base import Anonymizer
 from shoal.decode.base import Decoded, Decoder
-from shoal.errors import InputError, OutputError, ShoalError
+from shoal.errors import InputError, ShoalError
 from shoal.observe.observer import Observer
-from shoal.pipeline.building import make_anonymizer, make_decoder, make_files
+from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_parts
 from shoal.pipeline.carry_remarks import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
@@ -32,9 +30,10 @@ from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.stream import ROW
 from shoal.policy.tuples import TupleSection
-from shoal.sinks.files import check_target
+from shoal.sinks.files import check_file
+from shoal.sinks.folders import check_folder
 from shoal.sources.files import InputFile
-from shoal.vault.keys import KEY_FILE_VARIABLE, new_secret, secret_from_environment
+from shoal.vault.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret_from_environment
 
 SAMPLE_ROWS: Final = 100_000
 _TRIED_DEADLINES: Final = 10
@@ -75,9 +74,9 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
     if secret is None and policy.sanitize is not None:
         yield Remark("wrong", "key", f"{KEY_FILE_VARIABLE} is not set; shoal sanitize needs a key to seal names with")
     elif secret is not None:
-        path = Path(os.environ[KEY_FILE_VARIABLE])
-        if path.stat().st_mode & 0o077:
-            yield Remark("look", "key", f"{path}: others can read the key; run: chmod 600 {path}")
+        warning = key_warning()
+        if warning is not None:
+            yield Remark("look", "key", warning)
         what = "pseudonyms and sealed files use" if policy.anonymize.PUBLISHES_PSEUDONYMS else "sealed files use"
         yield Remark("good", "key", f"{what} the key that {KEY_FILE_VARIABLE} names")
     elif policy.checkpoint is not None:
@@ -125,31 +124,31 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         yield Remark(
             "look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly"
         )
+    if policy.checkpoint is not None:
+        places["checkpoint"] = policy.checkpoint.path
     places |= {ending.split(".")[1]: beside(policy.sink.path, ending) for ending in policy.anonymize.beside_sink()}
     for topic, place in places.items():
         if place.is_standard:
             continue
-        problem = _target_problem(place, takes_parts=topic == "sink" and policy.anonymize.IS_STREAM)
+        problem = _target_problem(policy, topic, place)
         if problem is not None:
             yield Remark("wrong", topic, problem)
-            continue
-        parent = next(folder for folder in (place.path, *place.path.parents) if folder.exists())
-        if not os.access(parent, os.W_OK):
-            yield Remark(
-                "wrong", topic, f"{place.text}: cannot be written; make {parent} writable or name another place"
-            )
         elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
             what = "is there already and" if place.path.is_file() else "holds part files already, which"
             yield Remark("look", topic, f"{place.text}: {what} will be replaced")
 
 
-def _target_problem(place: Location, *, takes_parts: bool) -> str | None:
+def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
     """Why a run could not write there."""
-    if takes_parts and place.is_folder:
-        return None
+    takes_parts = topic == "sink" and policy.anonymize.IS_STREAM and place.is_folder
     try:
-        check_target(place.path)
-    except OutputError as error:
+        if takes_parts:
+            make_parts(policy).refuse_foreign()
+        elif topic != "checkpoint":
+            check_file(place.path)
+        folder = place.path if takes_parts or topic == "checkpoint" else place.path.parent
+        check_folder(folder)
+    except ShoalError as error:
         return str(error)
     return None
 

@@ -31,7 +31,7 @@ from shoal.policy import Policy, load_policy
 from shoal.policy.fields import Duration
 from shoal.sources.files import InputFile
 from shoal.times import column_ns
-from shoal.vault.keys import as_secret, secret_from_environment
+from shoal.vault.keys import as_secret, key_warning, secret_from_environment
 
 _RUN_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
 _REFUSED_WAITING = "ahead"
@@ -90,13 +90,23 @@ class _Run:
             self._warn(sentence)
         with ExitStack() as stack:
             checkpoint = self.policy.checkpoint
+            self._warn_of_key()
             if checkpoint is not None:
-                self.folder = CheckpointFolder(checkpoint.path.path, warn=self.observer.warn)
+                self.folder = CheckpointFolder(checkpoint.path.path, warn=self._warn)
                 stack.callback(self.folder.release)
             secret = self.folder.secret if self.folder else as_secret(None)
             self.anonymizer: Anonymizer = make_anonymizer(self.policy, secret)
             stack.callback(self._close)
             return self._execute()
+
+    def _warn(self, sentence: str) -> None:
+        self.warnings.append(sentence)
+        self.observer.warn(sentence)
+
+    def _warn_of_key(self) -> None:
+        sentence = key_warning()
+        if sentence:
+            self._warn(sentence)
 
     def _execute(self) -> RunSummary:
         marks = {file.name: file.fingerprint() for file in self.files} if self.folder else {}

@@ -38,7 +38,7 @@ from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
 from shoal.sinks.files import FileSink, check_target
 from shoal.sinks.folders import sync_folder
 from shoal.sinks.streams import output_error
-from shoal.vault.keys import secret_from_environment
+from shoal.vault.keys import key_warning, secret_from_environment
 
 _METHODS: Final = {
     "k^m": ("shoal.anonymizers.km_anonymity", "KmAnonymity"),
@@ -111,6 +111,10 @@ class SetRun:
     def execute(self) -> SetSummary:
         with ExitStack() as stack:
             self._open(stack)
+            warning = key_warning()
+            if warning:
+                self.summary.warnings.append(warning)
+                self.observer.warn(warning)
             sets = self._read()
             result = self._decide(sets)
             self._publish(sets, result)

@@ -16,6 +16,7 @@ import numpy as np
 from shoal.errors import OutputError
 from shoal.models.z_tuning import Candidate, WindowTuning
 from shoal.pipeline.tuning import Tuned
+from shoal.vault.safe_open import write_file
 
 _MARK: Final = "# Written by shoal tune."
 CURVE: Final = "curve.csv"
@@ -45,12 +46,12 @@ def write_files(tuned: Tuned, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [folder / CURVE]
-        written[0].write_text(curve_text(tuned), encoding="utf-8", newline="")
+        write_file(written[0], curve_text(tuned), private=True)  # measured on private input
         policy = folder / POLICY
         policy.unlink(missing_ok=True)
         best = tuned.tuning.best
         if best is not None:
-            policy.write_text(policy_text(tuned, *best, folder), encoding="utf-8")
+            write_file(policy, policy_text(tuned, *best, folder))
             written.append(policy)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}); choose another with --out") from None

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -22,12 +22,19 @@ _PARTIAL: Final = ".partial"
 
 def check_target(path: Path) -> None:
     """Refuse what is no file: renaming over a device or pipe would replace it, as root even /dev/null."""
-    if path.is_dir() and not path.is_symlink():
-        raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
-    if path.exists() and not path.is_file():
-        raise OutputError(f'{path}: is not a regular file; name a file, or "-" for standard output')
     with output_error(path):
+        if path.is_dir() and not path.is_symlink():
+            raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
+        if path.exists() and not path.is_file():
+            raise OutputError(f'{path}: is not a regular file; name a file, or "-" for standard output')
         is_regular(path)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path, as `check_target` does, also where the file beside it that is written first cannot be made."""
+    check_target(path)
+    with output_error(path):
+        is_regular(path.with_name(path.name + _PARTIAL))
 
 
 class FileSink:
@@ -187,7 +194,7 @@ class PartsSink:
             make_folder(self.folder, mode=self._folder_mode)
             found = self._found()
             self.verify(self.marks)
-            self._refuse_foreign(range(self._count) if marks is not None else found, found)
+            self.refuse_foreign(None if marks is None else self._count)
             for stale in [path for number, path in found.items() if number >= self._count]:
                 stale.unlink()
             self._remove_temporary()
@@ -198,13 +205,18 @@ class PartsSink:
             for number, mark in enumerate(marks):
                 verify_whole(self._path(number), mark)
 
-    def _refuse_foreign(self, written: Iterable[int], found: Mapping[int, Path]) -> None:
-        """A reader of the folder would take them for parts: rows in the release that no promise covers."""
-        known = set(written)
-        while len(known) in found:
-            known.add(len(known))
-        ours = {self._path(number).name for number in known}
-        for path in sorted(self.folder.iterdir()):
+    def refuse_foreign(self, count: int | None = None) -> None:
+        """Refuse files that a reader of the folder would take for parts: rows that no promise covers.
+
+        Known are `count` parts and those that follow them without a gap; without a count, all that are named like
+        parts.
+        """
+        found = self._found()
+        known = count or 0
+        while known in found:
+            known += 1
+        ours = {self._path(number).name for number in (found if count is None else range(known))}
+        for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
             if path.name.endswith(self._suffix) and not path.name.startswith((".", "_")) and path.name not in ours:
                 raise CheckpointError(
                     f"{path}: lies among the parts but was not written by this run; "

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from shoal.errors import StoreError
 from shoal.stores.base import ARROW, Layout, Store, quoted
+from shoal.vault.safe_open import open_or_create
 
 _BESIDE: Final = ("", "-journal", "-wal", "-shm")
 _FETCHED: Final = 50_000
@@ -31,9 +32,7 @@ class SqliteStore(Store):
         self.path = path
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600 if private else 0o666))
-            if private:
-                path.chmod(0o600)
+            os.close(open_or_create(path, private=private))
             self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             for pragma in (
                 "secure_delete = ON",

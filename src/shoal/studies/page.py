@@ -11,6 +11,7 @@ from typing import Final
 
 from shoal.errors import OutputError
 from shoal.studies.tables import Table
+from shoal.vault.safe_open import write_file
 
 _LONGEST_TABLE: Final = 40
 """Rows; a longer table is folded away."""
@@ -48,7 +49,7 @@ def write_page(folder: Path, *, title: str, sections: Sequence[Section]) -> Path
     )
     path = folder / "index.html"
     try:
-        path.write_text(page, encoding="utf-8")
+        write_file(path, page)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
     return path

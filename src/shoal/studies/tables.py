@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shoal.errors import OutputError
+from shoal.vault.safe_open import write_file
 
 Record = Mapping[str, Any]
 
@@ -40,11 +42,12 @@ class Table:
 
     def write(self, folder: Path) -> None:
         """Write the CSV file."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.lines())
         try:
-            with (folder / self.file).open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(self.columns)
-                writer.writerows(self.lines())
+            write_file(folder / self.file, text.getvalue())
         except OSError as error:
             raise OutputError(f"{folder / self.file}: cannot be written ({error.strerror})") from None
 

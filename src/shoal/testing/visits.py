@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import PolicyError
+from shoal.vault.safe_open import write_file
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -218,7 +219,7 @@ def write_visits_csv(
     lines = _lines(visits, order)
     broken = _break(lines, broken_share, random)
     text = "\n".join(["ts,user,site,device", *lines, ""])
-    Path(path).write_bytes(text.encode("utf-8", "surrogateescape"))
+    write_file(Path(path), text.encode("utf-8", "surrogateescape"))
     is_sound = np.ones(len(lines), dtype=bool)
     is_sound[[row for rows in broken.values() for row in rows]] = False
     times = visits.times[order][is_sound]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shoal.errors import VaultError
+from shoal.vault.safe_open import create_file, is_regular, open_existing, open_or_create
 
 
 def sync_names(folder: Path) -> None:
@@ -25,8 +26,7 @@ def replace_private(path: Path, data: bytes) -> None:
     with vault_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(path.name + ".tmp")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with create_file(temporary, private=True) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -37,10 +37,10 @@ def replace_private(path: Path, data: bytes) -> None:
 def destroy(path: Path) -> None:
     """Overwrite a file, then remove it. A disk that writes elsewhere may still hold the old bytes."""
     with vault_errors(path):
-        if not path.exists():
+        if not is_regular(path):
             return
         size = path.stat().st_size
-        with path.open("r+b") as file:
+        with open_existing(path, private=True) as file:
             file.write(os.urandom(size))
             file.flush()
             os.fsync(file.fileno())
@@ -53,7 +53,7 @@ def only_one(path: Path) -> Iterator[None]:
     """Hold a lock file; VaultError where another process has it."""
     with vault_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = open_or_create(path)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,15 +6,18 @@ import hashlib
 import hmac
 import os
 import secrets
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from shoal.errors import PolicyError, VaultError
+from shoal.vault.safe_open import create_file
 
 KEY_FILE_VARIABLE: Final = "SHOAL_KEY_FILE"
 SHORTEST: Final = 16
 _GENERATED: Final = 32
+_FOR_OTHERS: Final = 0o077
 
 
 class Secret:
@@ -41,8 +44,7 @@ class Secret:
     def write_to(self, path: Path) -> None:
         """Keep the secret in a new file only its owner can read, durable before this returns."""
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
+            with create_file(path, private=True, replace=False) as file:
                 file.write(self._value + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -69,6 +71,29 @@ def secret_from_environment() -> Secret | None:
     """The secret in the file named by SHOAL_KEY_FILE; None where the variable is not set."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return secret_from_file(path) if path else None
+
+
+def warning_about(path: str | Path) -> str | None:
+    """A sentence where a key file can be read by others than its owner; None where all is well."""
+    try:
+        mode = stat.S_IMODE(Path(path).stat().st_mode)
+    except OSError:
+        return None  # reading it will say what is wrong
+    if not mode & _FOR_OTHERS:
+        return None
+    return f"{path}: this key can be read or changed by others (mode {mode:04o}); run: chmod 600 {path}"
+
+
+def key_warning() -> str | None:
+    """A sentence where the key of SHOAL_KEY_FILE can be read by others; None where all is well or none is set."""
+    path = os.environ.get(KEY_FILE_VARIABLE)
+    return warning_about(path) if path else None
+
+
+def is_ours_alone(path: Path) -> bool:
+    """Whether a file is a regular one, belongs to this user, and nobody else can read or change it."""
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS
 
 
 def new_secret() -> Secret:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from shoal.errors import VaultError
 from shoal.vault.files import sync_names, vault_errors
 from shoal.vault.keyring import Keyring
+from shoal.vault.safe_open import is_regular, open_or_create, open_to_read
 from shoal.vault.tags import Blocks, as_blocks, one_way
 
 HASH: Final = 32
@@ -74,7 +75,9 @@ class SealedHashes:
         self._ring = ring
         self._known: set[bytes] = set()
         self._length = 0
-        if path.exists():
+        with vault_errors(path):
+            is_there = is_regular(path)
+        if is_there:
             self._read()
 
     def __len__(self) -> int:
@@ -99,9 +102,7 @@ class SealedHashes:
         head = b"" if self._length else _MAGIC
         with vault_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), 0o600)
+            with os.fdopen(open_or_create(self.path), "r+b") as file:
                 file.truncate(self._length)  # a torn piece of a crashed run
                 file.seek(self._length)
                 file.write(head + _LENGTH.pack(len(piece)) + piece)
@@ -111,8 +112,8 @@ class SealedHashes:
             sync_names(self.path.parent)
 
     def _read(self) -> None:
-        with vault_errors(self.path):
-            data = self.path.read_bytes()
+        with vault_errors(self.path), open_to_read(self.path) as file:
+            data = file.read()
         if not data.startswith(_MAGIC[: len(data)]):
             raise VaultError(f"{self.path}: is not a file of sealed hashes; name another")
         at = len(_MAGIC)
