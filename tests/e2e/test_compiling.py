@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import event
 
 from shoal.anonymizers.restoring import METHODS
 from shoal.cli.showing import LiveObserver
+from shoal.decode.csv import CsvDecoder
 from shoal.observe.observer import COMPILING
+from shoal.pipeline.compiling import timed_compiling
 from tests.e2e.scene import Scene, shoal
 
 ASKING = """
@@ -124,3 +130,68 @@ def test_a_filled_cache_is_noticed(scene: Scene) -> None:
     assert scene.run("--quiet").code == 0
     asked = subprocess.run([sys.executable, "-c", ASKING], capture_output=True, text=True, check=True)
     assert asked.stdout.split()[list(METHODS).index("z-anonymity")] == "False"
+
+
+# ---- what is measured
+
+
+class FakeClock:
+    """The real clock, moved on by hand."""
+
+    def __init__(self) -> None:
+        self._real, self.ahead = time.perf_counter, 0.0
+
+    def __call__(self) -> float:
+        return self._real() + self.ahead
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    clock = FakeClock()
+    monkeypatch.setattr("time.perf_counter", clock)
+    return clock
+
+
+def compile_something(clock: FakeClock, seconds: float) -> None:
+    """As Numba tells of it: a function, and another one that it needs, compiled within."""
+    for start in (event.start_event, event.start_event):
+        start("numba:compile")
+    clock.ahead += seconds
+    for end in (event.end_event, event.end_event):
+        end("numba:compile")
+
+
+@pytest.mark.parametrize("sections", [{}, SETS], ids=["stream", "sets"])
+def test_no_speed_includes_compiling(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, sections: dict[str, Any]
+) -> None:
+    """Wherever in a run it happens: here while a batch is decoded."""
+    scene.sections |= sections
+    real = CsvDecoder.batches
+
+    def batches(self: CsvDecoder, position: Any = None) -> Iterator[Any]:
+        compile_something(clock, 1e6)
+        yield from real(self, position)
+
+    monkeypatch.setattr(CsvDecoder, "batches", batches)
+    summary = scene.run("--json", "--quiet").summary
+    assert summary["compiling_seconds"] >= 1e6
+    assert summary["seconds"] < 1e5
+    assert summary["rows_per_second"] > summary["rows_in"] / 1e5
+    if not sections:
+        assert ", without 1000000.0 s of compiling)" in scene.run("--quiet").out.decode()
+
+
+def test_compiling_in_several_threads_counts_once(clock: FakeClock) -> None:
+    with timed_compiling() as timer:
+        event.start_event("numba:compile")
+        clock.ahead += 1000
+        with ThreadPoolExecutor(max_workers=1) as other:
+            other.submit(compile_something, clock, 1000).result()
+        assert 2000 <= timer.seconds < 2900, "while it is going on"
+        event.end_event("numba:compile")
+        clock.ahead += 1000
+        assert 2000 <= timer.seconds < 2900
+        compile_something(clock, 500)
+    compile_something(clock, 500)
+    assert 2500 <= timer.seconds < 2900

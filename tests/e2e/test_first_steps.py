@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -60,6 +61,19 @@ def test_a_demo_without_its_picture_still_tells_its_result(scene: Scene) -> None
     assert ended.code == 0
     assert b"the promise holds (smallest crowd behind a released row: 5 people" in ended.out
     assert b"none: no pictures here" in ended.out
+
+
+def test_the_picture_of_a_demo_counts_as_the_console_does(scene: Scene) -> None:
+    """Also the dead letters that have no usable time and no place in it."""
+    drawn: list[Any] = []
+    with patch("shoal.figures.z_day.save", side_effect=lambda figure, _: drawn.append(figure)):
+        ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
+    said = ended.out.decode()
+    labels = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
+    for name, line in (("released", "released"), ("suppressed", "suppressed"), ("dead letters", "dead letters")):
+        count = next(words.split(line)[1].split()[0] for words in said.splitlines() if words.startswith(f"  {line}"))
+        assert f"{name} ({count})" in labels
+    assert "dead letters without a usable time" in drawn[0].axes[-1].get_xlabel()
 
 
 def test_the_help_says_what_every_command_is_for() -> None:

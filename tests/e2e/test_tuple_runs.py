@@ -515,11 +515,27 @@ def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"l": 4}
     ended = stage.run()
     assert ended.code == 0
-    assert ended.sentences[-1].startswith("shoal: warning: nothing was released, no row found a crowd; shoal doctor")
+    assert ended.sentences[-1].startswith("shoal: warning: nothing was released of ")
+    assert "100.0% were suppressed, because too few people have like values, or these are not" in ended.sentences[-1]
     out = shoal("doctor", stage.policy).out.decode()
     assert "column 'work': 3 different values, fewer than l = 4: nothing can leave" in out
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
-    assert "nothing was released, all rows were refused" in stage.run().err
+    ended = stage.run("--json")
+    expected = (
+        "nothing was released: 9 of 9 rows (100.0%) were refused, 9 of them as null-person (column 'id': there is no "
+        f"person; fill the column); each one stands in {stage.folder / 'out.jsonl.dead.jsonl'}"
+    )
+    assert ended.sentences == [f"shoal: warning: {expected}"]
+    assert ended.summary["outcome"] == expected
+    assert ended.summary["warnings"] == [expected]
+
+
+def test_a_cost_is_told_only_where_the_policy_says_what_a_delay_costs(stage: Scene) -> None:
+    """It grows with every arrival that a row waits: by default to figures such as 1.6e15, which say nothing."""
+    assert "cost" not in stage.run("--json").summary["metrics"]
+    stage.sections["anonymize"] |= {"alpha": 0.0}
+    found = stage.run("--json").summary["metrics"]
+    assert found["cost"] == found["loss"]
 
 
 def test_the_doctor_on_many_rows_refused(stage: Scene) -> None:

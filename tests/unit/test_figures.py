@@ -51,6 +51,29 @@ def test_a_third_panel_and_wrong_clocks(day, tmp_path):
     assert (tmp_path / "day.png").stat().st_size > 10_000
 
 
+def test_the_legend_counts_all_events(day, tmp_path, monkeypatch):
+    """Also those of other days and without a time: as the console does."""
+    times, verdicts = day
+    times[:2] = 0, 2**62
+    drawn = []
+    monkeypatch.setattr("shoal.figures.z_day.save", lambda figure, _: drawn.append(figure))
+    draw_day(tmp_path / "day.png", times=times, verdicts=verdicts, timeless=240)
+    dead = np.count_nonzero(verdicts == "dead")
+    labels = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
+    assert f"dead letters ({dead + 240:,})" in labels
+    assert f"released ({np.count_nonzero(verdicts == 'released'):,})" in labels
+    assert "arrived (5,240)" in labels
+    note = "not drawn: 2 events of other days, 240 dead letters without a usable time"
+    assert drawn[0].axes[-1].get_xlabel() == f"hour of the day (UTC; {note})"
+
+
+def test_dead_letters_that_cannot_be_drawn_are_counted(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("shoal.figures.z_day.save", lambda figure, _: drawn.append(figure))
+    draw_day(tmp_path / "day.png", times=[MIDNIGHT], verdicts=["released"], timeless=3)
+    assert "dead letters (3)" in [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
+
+
 def test_a_single_event(tmp_path):
     draw_day(tmp_path / "day.png", times=[MIDNIGHT], verdicts=["dead"], unique_share=([], []))
     assert (tmp_path / "day.png").exists()

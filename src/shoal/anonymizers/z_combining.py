@@ -49,8 +49,8 @@ class ZCombining(ZFollowing):
         if settings.k is None:
             return plain
         combined = (
-            f"all that leaves of a person in an epoch of {format_duration(settings.rotation_ns)}, taken as a set of values, "
-            f"leaves of at least {settings.k} different people; rows wait for that to the end of their epoch"
+            f"all that leaves of a person in an epoch of {format_duration(settings.rotation_ns)}, taken as a set of "
+            f"values, leaves of at least {settings.k} different people; rows wait for that to the end of their epoch"
         )
         return replace(
             plain,

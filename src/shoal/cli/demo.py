@@ -140,5 +140,5 @@ def _draw(pipeline: Any, out: Path, report: Any, z: int) -> None:
     verdicts = np.asarray(trace.column("verdict").to_pylist())
     draw_day(
         out / "day.png", times=times[rows][shown], verdicts=verdicts[shown],
-        title=f"Web visits under z-anonymity, z = {z} people an hour",
+        timeless=int(np.count_nonzero(~shown)), title=f"Web visits under z-anonymity, z = {z} people an hour",
     )  # fmt: skip

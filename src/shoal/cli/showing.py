@@ -17,6 +17,7 @@ from shoal.observe.observer import COMPILING, Observer
 from shoal.observe.set_counts import SetSummary
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
+_LONG: Final = 0.1
 _NOTHING: Final = 2**31 - 1
 
 
@@ -126,15 +127,10 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
         print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
     else:
         print("\n".join(summary_lines(summary)), file=out)
-    if summary.rows_in and not summary.released:
-        print(f"shoal: warning: {_nothing_released(summary)}", file=sys.stderr)
+    if summary.outcome:
+        print(f"shoal: warning: {summary.outcome}", file=sys.stderr)
     if summary.failure:
         print(f"shoal: {summary.failure} (what could be read was used)", file=sys.stderr)
-
-
-def _nothing_released(summary: RunSummary) -> str:
-    what = "all rows were refused" if summary.dead == summary.rows_in else "no row found a crowd"
-    return f"nothing was released, {what}; shoal doctor looks at the policy and a sample of the rows"
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
@@ -153,7 +149,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
     lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
     lines += _metric_lines(summary)
     lines += [
-        f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({summary.seconds:.1f} s)",
+        f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({_seconds(summary)})",
         f"promise        {summary.guarantee}",
         f"released to    {summary.released_to}",
     ]
@@ -162,6 +158,11 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if summary.trace:
         lines.append(f"trace          {summary.trace}  (private: for the auditor)")
     return lines
+
+
+def _seconds(summary: RunSummary) -> str:
+    compiling = summary.compiling_seconds
+    return f"{summary.seconds:.1f} s" + (f", without {compiling:.1f} s of compiling" if compiling >= _LONG else "")
 
 
 def _kept_back(summary: RunSummary) -> str:

@@ -159,8 +159,8 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     )
     if tuned.events.late_ns:
         yield (
-            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: the policy holds rows for as long; "
-            "sorting the file would spare that"
+            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: the policy holds rows for as "
+            "long; sorting the file would spare that"
         )
 
 

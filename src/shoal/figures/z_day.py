@@ -29,8 +29,11 @@ def draw_day(
     verdicts: Sequence[str] | NDArray[Any],
     title: str = "A day of events under z-anonymity",
     unique_share: tuple[ArrayLike, ArrayLike] | None = None,
+    timeless: int = 0,
 ) -> None:
     """Draw events per ten minutes by verdict and the share released, as a PNG.
+
+    The legend counts all events, also those that have no place in the picture; a note says how many these are.
 
     Parameters
     ----------
@@ -38,6 +41,8 @@ def draw_day(
         Event times in nanoseconds since 1970 UTC, one for each verdict.
     verdicts
         ``released``, ``suppressed`` or ``dead``; the caller leaves out dead events without a time.
+    timeless
+        How many dead events without a time were left out.
     unique_share
         Starts of epochs (nanoseconds) and the share of people shown in each whose released set of attributes
         no one else has; drawn as a third panel.
@@ -51,12 +56,12 @@ def draw_day(
     axes = figure.axes
     date = datetime.fromtimestamp(midnight // SECOND, UTC).date().isoformat()
     axes[0].set_title(f"{title}, {date}", loc="left", fontsize=13, fontweight="bold", pad=26)
-    _draw_events(axes[0], counts)
+    _draw_events(axes[0], counts, _totals(kinds, timeless))
     _draw_share(axes[1], counts)
     if unique_share:
         starts, shares = (np.asarray(side, dtype=np.float64) for side in unique_share)
         _draw_unique(axes[2], (starts - midnight) / HOUR, shares)
-    _finish(axes, outside=len(moments) - sum(int(count.sum()) for count in counts.values()))
+    _finish(axes, outside=len(moments) - sum(int(count.sum()) for count in counts.values()), timeless=timeless)
     save(figure, path)
 
 
@@ -67,6 +72,13 @@ def count_by_verdict(since_midnight: Counts, verdicts: NDArray[np.str_]) -> dict
         verdict: np.bincount(since_midnight[is_today & (verdicts == verdict)] // BIN, minlength=DAY // BIN)
         for verdict in ("released", "suppressed", "dead")
     }
+
+
+def _totals(verdicts: NDArray[np.str_], timeless: int) -> dict[str, int]:
+    """All events by verdict, drawn or not."""
+    totals = {name: int(np.count_nonzero(verdicts == name)) for name in ("released", "suppressed", "dead")}
+    totals["dead"] += timeless
+    return totals
 
 
 def _figure(*, rows: int) -> Any:
@@ -87,15 +99,16 @@ def _edges(values: NDArray[Any]) -> tuple[Hours, NDArray[Any]]:
     return np.linspace(0, 24, len(values) + 1), np.append(values, values[-1:])
 
 
-def _draw_events(axis: Any, counts: dict[str, Counts]) -> None:
+def _draw_events(axis: Any, counts: dict[str, Counts], totals: dict[str, int]) -> None:
     released, suppressed, dead = counts["released"], counts["suppressed"], counts["dead"]
     hours, top = _edges(released)
-    _fill(axis, 0, top, _RELEASED, _label("released", released))
-    for count, colour, name in ((suppressed, _SUPPRESSED, "suppressed"), (dead, _DEAD, "dead letters")):
+    _fill(axis, 0, top, _RELEASED, _label("released", totals["released"]))
+    shown = ((suppressed, _SUPPRESSED, "suppressed", "suppressed"), (dead, _DEAD, "dead", "dead letters"))
+    for count, colour, verdict, name in shown:
         bottom, top = top, top + _edges(count)[1]
-        if count.any():
-            _fill(axis, bottom, top, colour, _label(name, count))
-    arrived = _label("arrived", released + suppressed + dead)
+        if totals[verdict]:
+            _fill(axis, bottom, top, colour, _label(name, totals[verdict]))
+    arrived = _label("arrived", sum(totals.values()))
     axis.step(hours, top, where="post", color=_INK, linewidth=1.2, label=arrived)
     axis.set_ylabel("events in 10 minutes")
     axis.set_ylim(bottom=0)
@@ -108,8 +121,8 @@ def _fill(axis: Any, bottom: Any, top: Counts, colour: str, label: str) -> None:
     axis.fill_between(hours, bottom, top, step="post", linewidth=0, color=colour, label=label)
 
 
-def _label(name: str, counts: Counts) -> str:
-    return f"{name} ({int(counts.sum()):,})"
+def _label(name: str, count: int) -> str:
+    return f"{name} ({count:,})"
 
 
 def _draw_share(axis: Any, counts: dict[str, Counts]) -> None:
@@ -131,7 +144,7 @@ def _draw_unique(axis: Any, hours: Hours, shares: Hours) -> None:
     axis.set_ylabel("people with a\nunique set")
 
 
-def _finish(axes: Sequence[Any], *, outside: int) -> None:
+def _finish(axes: Sequence[Any], *, outside: int, timeless: int) -> None:
     for axis in axes:
         axis.grid(axis="y", color="#dddddd", linewidth=0.8)
         axis.set_axisbelow(True)
@@ -141,6 +154,8 @@ def _finish(axes: Sequence[Any], *, outside: int) -> None:
         axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes[-1].set_xlim(0, 24)
     axes[-1].set_xticks(range(0, 25, 2))
-    note = f"; {outside:,} events of other days are not shown" if outside else ""
+    missing = [f"{outside:,} events of other days"] if outside else []
+    missing += [f"{timeless:,} dead letters without a usable time"] if timeless else []
+    note = f"; not drawn: {', '.join(missing)}" if missing else ""
     axes[-1].set_xlabel(f"hour of the day (UTC{note})")
     axes[0].figure.align_ylabels(axes)

@@ -20,6 +20,9 @@ class RunSummary:
     dead: int = 0
     dead_by_reason: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    """How long reading, deciding and writing took, without `compiling_seconds`."""
+    compiling_seconds: float = 0.0
+    """How long it took to compile kernels: on the first run of a machine, else 0."""
     rows_per_second: float = 0.0
     files: int = 0
     resumed: bool = False
@@ -35,6 +38,8 @@ class RunSummary:
     dead_letters: str = ""
     trace: str | None = None
     failure: str | None = None
+    outcome: str | None = None
+    """Why hardly anything was released, and what to do; None where enough was. It is also among the warnings."""
     warnings: list[str] = field(default_factory=list)
 
     @property

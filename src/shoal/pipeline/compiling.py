@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
+
+from numba.core import event
 
 from shoal.anonymizers.restoring import METHODS
 
@@ -24,6 +30,44 @@ _SET_KERNELS: Final = {
 def must_compile(method: str) -> bool:
     """Whether nothing of a method is cached yet, or what is cached is of another version."""
     return all(map(_is_missing, _kernels(method)))
+
+
+class CompileTimer(event.Listener):
+    """Seconds during which something was being compiled, in whichever thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._begun = 0.0
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Up to now."""
+        with self._lock:
+            return self._seconds + (time.perf_counter() - self._begun if self._depth else 0.0)
+
+    def on_start(self, event: event.Event) -> None:
+        """A function is compiled; it may have others compiled first."""
+        with self._lock:
+            if not self._depth:
+                self._begun = time.perf_counter()
+            self._depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        """It is done."""
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                self._seconds += time.perf_counter() - self._begun
+
+
+@contextmanager
+def timed_compiling() -> Iterator[CompileTimer]:
+    """Measure compiling, so that no figure of rows per second includes it."""
+    timer = CompileTimer()
+    with event.install_listener("numba:compile", timer):
+        yield timer
 
 
 def _kernels(method: str) -> list[Any]:

@@ -14,7 +14,7 @@ from shoal.errors import PolicyError, StoreError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer
-from shoal.pipeline.compiling import must_compile
+from shoal.pipeline.compiling import CompileTimer, must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.sanitize_audit import audit_stores
@@ -36,6 +36,8 @@ class SanitizeSummary:
     published: int = 0
     dead: int = 0
     seconds: float = 0.0
+    """Without `compiling_seconds`."""
+    compiling_seconds: float = 0.0
     cleared: int = 0
     status: dict[str, Any] = field(default_factory=dict)
 
@@ -79,19 +81,19 @@ class Sanitizer:
         line of a text file as long as it has no end.
         """
         observer = observer or Observer()
-        started = time.perf_counter()
-        with self._open() as house, self._working(house) as (intake, publisher):
+        with timed_compiling() as compiling, self._open() as house, self._working(house) as (intake, publisher):
+            clock = _Clock(compiling)
             if must_compile(self.policy.anonymize.METHOD):
                 observer.compiling()
             if not intake.progress.arrived:
                 self._check_carried(intake, observer, whole_lines=whole_lines)
             before = (publisher.state.published, publisher.state.dead + intake.progress.dead)
             read = intake.read(
-                lambda rows: observer.progress(_progress(rows, publisher, started)), whole_lines=whole_lines
+                lambda rows: observer.progress(_progress(rows, publisher, clock.seconds)), whole_lines=whole_lines
             )
             publisher.restore()
             for _ in publisher.publish_all(_ns(now)):
-                observer.progress(_progress(intake.progress.arrived, publisher, started))
+                observer.progress(_progress(intake.progress.arrived, publisher, clock.seconds))
             cleared = clear(house, _ns(now), publisher.state.consumed)
             if audit and (publisher.state.published > before[0] or publisher.state.audit == "never"):
                 self._audit(house, publisher)
@@ -99,7 +101,8 @@ class Sanitizer:
                 read=read,
                 published=publisher.state.published - before[0],
                 dead=publisher.state.dead + intake.progress.dead - before[1],
-                seconds=time.perf_counter() - started,
+                seconds=clock.seconds,
+                compiling_seconds=compiling.seconds,
                 cleared=len(cleared),
                 status=_status(house, intake, publisher),
             )
@@ -189,8 +192,19 @@ def _status(house: House, intake: Intake, publisher: Publisher) -> dict[str, Any
     }
 
 
-def _progress(rows: int, publisher: Publisher, started: float) -> RunSummary:
-    seconds = time.perf_counter() - started
+class _Clock:
+    """Seconds since it was made, without those of compiling."""
+
+    def __init__(self, compiling: CompileTimer) -> None:
+        self._started = time.perf_counter()
+        self._compiling = compiling
+
+    @property
+    def seconds(self) -> float:
+        return max(time.perf_counter() - self._started - self._compiling.seconds, 0.0)
+
+
+def _progress(rows: int, publisher: Publisher, seconds: float) -> RunSummary:
     state = publisher.state
     return RunSummary(
         rows_in=rows,

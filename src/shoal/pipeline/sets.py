@@ -16,7 +16,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.building import make_files, make_whole_outlet, make_whole_trace
-from shoal.pipeline.compiling import must_compile
+from shoal.pipeline.compiling import must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
@@ -109,7 +109,7 @@ class SetRun:
         )
 
     def execute(self) -> SetSummary:
-        with ExitStack() as stack:
+        with timed_compiling() as self.compiling, ExitStack() as stack:
             self._open(stack)
             warning = key_warning()
             if warning:
@@ -119,7 +119,7 @@ class SetRun:
             result = self._decide(sets)
             self._publish(sets, result)
             stack.pop_all()  # all is finished: there is nothing to take back
-        self.summary.seconds = time.perf_counter() - self.started
+        self._note_time()
         return self.summary
 
     def _open(self, stack: ExitStack) -> None:
@@ -181,9 +181,15 @@ class SetRun:
         summary = self.summary
         summary.rows_in = reader.rows
         summary.dead, summary.dead_by_reason = reader.refused.total(), dict(reader.refused)
-        summary.seconds = time.perf_counter() - self.started
-        summary.rows_per_second = reader.rows / summary.seconds
+        self._note_time()
+        summary.rows_per_second = reader.rows / summary.seconds if summary.seconds else 0.0
         self.observer.progress(summary)
+
+    def _note_time(self) -> None:
+        """Compiling is not counted in."""
+        summary = self.summary
+        summary.compiling_seconds = self.compiling.seconds
+        summary.seconds = max(time.perf_counter() - self.started - summary.compiling_seconds, 0.0)
 
     # ---- deciding
 
