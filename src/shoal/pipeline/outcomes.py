@@ -32,8 +32,9 @@ def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal]) -> s
             "when more rows have come, or use a smaller k"
         )
     return (
-        f"{released}; {summary.suppressed / rows:.1%} were suppressed, because too few people have like values, or these "
-        "are not diverse enough: use a smaller z, k or l, a longer window or deadline, or coarser values; shoal doctor tries a policy on a sample"
+        f"{released}; {summary.suppressed / rows:.1%} were suppressed, because too few people have like values, or "
+        "these are not diverse enough: use a smaller z, k or l, a longer window or deadline, or coarser values; "
+        "shoal doctor tries a policy on a sample"
     )
 
 
