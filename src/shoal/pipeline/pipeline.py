@@ -105,10 +105,6 @@ class _Run:
         self.started = time.perf_counter()
         self.last_checkpoint = (self.started, 0)
 
-    def _warn(self, sentence: str) -> None:
-        self.warnings.append(sentence)
-        self.observer.warn(sentence)
-
     def _warn_of_key(self) -> None:
         sentence = key_warning()
         if sentence:
