@@ -7,9 +7,8 @@ from typing import Final
 
 from shoal.anonymizers.base import Refusal
 from shoal.observe.counts import RunSummary
+from shoal.pipeline.verdict import FEW_RELEASED, MOST_REFUSED
 
-_MANY_REFUSED: Final = 0.5
-_FEW_RELEASED: Final = 0.05
 _UNREADABLE: Final = "unreadable"
 
 
@@ -21,9 +20,9 @@ def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal]) -> s
     rows = summary.rows_in
     if not rows:
         return None
-    if summary.dead > _MANY_REFUSED * rows:
+    if summary.dead > MOST_REFUSED * rows:
         return _refused(summary, explain)
-    if summary.released >= _FEW_RELEASED * rows:
+    if summary.released >= FEW_RELEASED * rows:
         return None
     released = _released(summary)
     if summary.pending > summary.suppressed:
