@@ -12,10 +12,10 @@ from shoal.pipeline.verdict import FEW_RELEASED, MOST_REFUSED
 _UNREADABLE: Final = "unreadable"
 
 
-def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal]) -> str | None:
+def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal], advice: str) -> str | None:
     """One sentence where more than half of the rows were refused or less than a twentieth was released, else None.
 
-    `explain` gives the column and the sentence for a reason.
+    `explain` gives the column and the sentence for a reason, `advice` is what to change in the policy.
     """
     rows = summary.rows_in
     if not rows:
@@ -27,13 +27,11 @@ def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal]) -> s
     released = _released(summary)
     if summary.pending > summary.suppressed:
         return (
-            f"{released}; {summary.pending / rows:.1%} are pending, because too few people are there yet: run again "
-            "when more rows have come, or use a smaller k"
+            f"{released}; {summary.pending / rows:.1%} are pending, because too few people have like values: {advice}"
         )
     return (
         f"{released}; {summary.suppressed / rows:.1%} were suppressed, because too few people have like values, or "
-        "these are not diverse enough: use a smaller z, k or l, a longer window or deadline, or coarser values; "
-        "shoal doctor tries a policy on a sample"
+        f"these are not diverse enough: {advice}; shoal doctor tries a policy on a sample"
     )
 
 

@@ -400,7 +400,7 @@ class _Run:
 
     def _last_summary(self) -> RunSummary:
         summary = self._summary()
-        summary.outcome = outcome_warning(summary, self.anonymizer.explain)
+        summary.outcome = outcome_warning(summary, self.anonymizer.explain, self.policy.anonymize.advice)
         if summary.outcome:
             summary.warnings.append(summary.outcome)
         return summary
