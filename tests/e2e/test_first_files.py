@@ -224,6 +224,7 @@ def test_each_row_is_a_set(tmp_path: Path) -> None:
     ended = scene.run("--json", "--quiet")
     assert ended.summary["records"] == 10
     assert audit(scene) == 0
+    assert b"every row counts as one person" in shoal("doctor", scene.policy).out
     named = (scene.folder / "out.csv").read_bytes()
     del scene.sections["stream"]
     assert scene.run("--quiet").code == 0

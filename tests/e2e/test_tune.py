@@ -72,6 +72,22 @@ def test_the_policy_it_writes_can_be_run_and_audited(scene, steady):
     assert audit.code == 0
 
 
+@pytest.mark.compiled
+def test_a_policy_with_another_unit_and_rows_as_persons(scene, steady):
+    """What the policy says about reading holds for tuning, and stands in the policy that is written."""
+    path = scene.write("in.csv", encode("csv", steady))
+    expected = tuned(path, *NAMES, "--p", "0.9", "--out", "seconds")["z"]
+    milliseconds = steady.set_column(0, "ts", pa.array([time * 1000 for time in steady["ts"].to_pylist()]))
+    scene.write("in.csv", encode("csv", milliseconds))
+    scene.sections["stream"] = {"person": "user", "time": "ts", "time_unit": "ms"}
+    scene.write_policy()
+    assert tuned(scene.policy, "--p", "0.9", "--out", "tuned")["z"] == expected
+    assert load_policy(scene.folder / "tuned" / "policy.toml").stream.time_unit == "ms"
+    scene.sections["stream"]["person"] = "row"
+    scene.write_policy()
+    assert tuned(scene.policy, "--p", "0.9", "--out", "rows")["people"] == len(steady)
+
+
 def test_every_format_says_the_same(scene, steady):
     found = []
     for kind in ("csv", "jsonl.gz", "arrow"):

@@ -113,6 +113,7 @@ class Decoder(ABC):
             count = names.count(column)
             if count != 1:
                 what = "there is no column" if count == 0 else f"{count} columns are named"
-                raise InputError(f"{self._file.name}: {what} {column!r} among its {len(names)} columns; {remedy}")
+                many = f"{len(names)} column{'s' * (len(names) != 1)}"
+                raise InputError(f"{self._file.name}: {what} {column!r} among its {many}; {remedy}")
             found.append(names.index(column))
         return found

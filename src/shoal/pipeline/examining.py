@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from shoal.anonymizers.base import Anonymizer
-from shoal.decode.base import Decoded, Decoder
+from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_parts
@@ -18,7 +18,7 @@ from shoal.pipeline.compiling import must_compile
 from shoal.pipeline.flexible_remarks import flexible_outcome, flexible_remarks
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.preparing import PreparedDecoder
-from shoal.pipeline.remarks import Remark, Sample, Unreadable
+from shoal.pipeline.remarks import Remark, Sample, Unreadable, row_remark
 from shoal.pipeline.time_remarks import time_remarks
 from shoal.pipeline.tuple_remarks import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.verdict import verdict
@@ -166,7 +166,8 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)
-        remarks += _person_remarks(policy, decoder)
+        if isinstance(decoder, PreparedDecoder) and policy.stream.person == ROW:
+            remarks.append(row_remark(numbers_rows=decoder.numbers_rows))
         try:
             for part in _until(decoder.batches(), rows):
                 decoded.append(part)
@@ -182,18 +183,6 @@ def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: lis
         problems += (Unreadable(first + problem.row, problem.column, problem.reason) for problem in part.problems)
         first += part.batch.num_rows
     return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), tuple(problems), is_all)
-
-
-def _person_remarks(policy: Policy, decoder: Decoder) -> Iterator[Remark]:
-    """What ``person = "row"`` means for this input."""
-    if not isinstance(decoder, PreparedDecoder) or policy.stream.person != ROW:
-        return
-    if decoder.numbers_rows:
-        words = "every row counts as one person; if a person can have several rows, name the column that says who"
-        yield Remark("good", "person", f'person = "{ROW}": {words}')
-    else:
-        words = "which says who; rename it if every row is meant to be one person"
-        yield Remark("look", "person", f"the input has a column {ROW!r}, {words}")
 
 
 def _other_files(

@@ -17,6 +17,7 @@ from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
 from shoal.pipeline.building import make_decoder
 from shoal.pipeline.near_labels import NearLabels
+from shoal.pipeline.preparing import PreparedDecoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
 from shoal.sources.files import InputFile
@@ -93,6 +94,8 @@ class SetReader:
         self.near = None if known is None else NearLabels(known)
         self._unknown = f"an item is not in the {where}; add it there, or its set leaves without it"
         self._letter = letter
+        self.numbers_rows: bool | None = None
+        """Whether ``person = "row"`` numbers the rows; None where the policy does not say so, or nothing was read."""
         self._people, self._items = Numbering(), Numbering()
         self._owners: list[Ints] = []
         self._people_rows = 0
@@ -103,6 +106,8 @@ class SetReader:
         for file in files:
             with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
                 self._check_types(decoder.schema, file.name)
+                if isinstance(decoder, PreparedDecoder):
+                    self.numbers_rows = decoder.numbers_rows
                 types = decoder.types
                 yield self._batches(decoder, file)
 

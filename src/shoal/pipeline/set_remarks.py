@@ -12,7 +12,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_files
 from shoal.pipeline.compiling import UNIQUENESS, must_compile
-from shoal.pipeline.remarks import Level, Remark
+from shoal.pipeline.remarks import Level, Remark, row_remark
 from shoal.pipeline.set_reading import ReadSets, SetReader
 from shoal.pipeline.set_release import DEFAULT_SEPARATOR, Grouped, check_separator, group
 from shoal.pipeline.sets import set_reader
@@ -55,6 +55,8 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
         yield Remark("look", "sample", "there are no rows")
         return
     yield Remark("good", "sample", f"{'all' if is_all else 'the first'} {reader.rows:,} rows were looked at")
+    if reader.numbers_rows is not None:
+        yield row_remark(numbers_rows=reader.numbers_rows)
     yield from _refused_remarks(reader, first)
     read = reader.result()
     if len(read.items) and must_compile(UNIQUENESS):

@@ -36,7 +36,11 @@ def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator
     times, usable = column_ns(batch.column(column))
     known = times[usable]
     if not len(known):
-        yield Remark("wrong", "time", f"column {column!r}: no row has a usable time; name the right column")
+        yield Remark(
+            "wrong", "time",
+            f"column {column!r}: no row has a usable time; name the right column, or convert it: times are timestamps, "
+            "ISO 8601 text (2018-01-31 17:49) or numbers since 1970",
+        )  # fmt: skip
         return
     if policy.stream.time_unit is not None and is_in_1970(known):
         yield Remark("look", "time", in_1970_words(column, policy.stream.time_unit))
