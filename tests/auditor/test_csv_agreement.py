@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
+from shoal.auditor.sets_promise import read_set_promise
+from shoal.auditor.sets_reading import read_truth
 from shoal.errors import InputError, PolicyError
 from shoal.pipeline.building import make_decoder, make_files
+from shoal.pipeline.sets import set_reader
 from shoal.policy import parse_policy
 from tests.auditor.csv_cases import CSV_CASES, Case
 
@@ -43,6 +48,28 @@ def test_the_auditor(case: Case, tmp_path: Path) -> None:
     path = written(case, tmp_path)
     rows = read(path, name="truth", expected=Format.of_source({"kind": "csv", **case.source}))
     assert {name: rows.text(name).to_pylist() for name in rows.columns} == case.columns
+
+
+@pytest.mark.parametrize(("trim", "expected"), [(True, [["a", "b"], ["a", "b"]]), (False, [["a ", " b"], ["b", " a"]])])
+def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[list[str]]) -> None:
+    written(Case("items\na | b\nb| a\n", {}), tmp_path)
+    policy = {
+        "source": {"kind": "csv", "path": "in.csv", "separator": "|", "trim": trim},
+        "anonymize": {"method": "k^m", "item": "items", "k": 2, "m": 1, "generalize": {"balanced": 2}},
+        "sink": {"kind": "jsonl", "path": "out.jsonl"},
+    }
+    known = read_policy(policy)
+    truth = read_truth(tmp_path / "in.csv", known, read_set_promise(known))
+    labels = truth.sets.labels
+    found = [{labels[label] for label in truth.sets.items[start:end]} for start, end in pairwise(truth.sets.offsets)]
+    assert found == [set(record) for record in expected]
+    checked = parse_policy(policy, folder=tmp_path)
+    reader = set_reader(checked, lambda letter, record: None)
+    for batches in reader.files(make_files(checked)):
+        list(batches)
+    read_sets = reader.result()
+    owned = [{read_sets.names[item] for item in read_sets.items[read_sets.owners == row]} for row in range(2)]
+    assert owned == found
 
 
 def test_a_release_is_read_to_the_letter(tmp_path: Path) -> None:

@@ -101,6 +101,24 @@ def test_a_real_column_is_used(tmp_path, kind: str) -> None:
     assert audited(tmp_path, policy_of(kind=kind)).text("row").to_pylist() == ["ann", "bob", "ann"]
 
 
+def test_times_in_json_lines(tmp_path) -> None:
+    values = ["1700000000123", "1.5", "null", '"1700000000123"', '"2023-11-14T22:13:20Z"', '"soon"', "1e30"]
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"t": {value}, "a": "x"}}\n' for value in values) + '{"a": "y"}\n')
+    table, refused = published(tmp_path, policy_of(unit="ms", kind="jsonl"))
+    truth = audited(tmp_path, policy_of(unit="ms", kind="jsonl"))
+    times, valid = truth.moments("t")
+    found = [int(time) if there else None for time, there in zip(times, valid, strict=True)]
+    at = 1_700_000_000_123_000_000
+    assert found == [at, 1_500_000, None, at, 1_700_000_000_000_000_000, None, None, None]
+    assert table["t"].cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist() == found
+    assert refused == np.flatnonzero(truth.broken).tolist() == [5, 6]
+
+
+def test_a_truth_without_the_time_column_is_left_alone(tmp_path) -> None:
+    (tmp_path / "in.csv").write_text("a\nx\n")
+    assert audited(tmp_path, policy_of(unit="ms", kind="csv")).columns == ["a", "row"]
+
+
 def test_a_later_file_with_such_a_column_is_refused(tmp_path) -> None:
     (tmp_path / "in1.csv").write_text("t,a\n1,x\n")
     (tmp_path / "in2.csv").write_text("t,a,row\n1,x,ann\n")

@@ -75,7 +75,14 @@ def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 def misfit_problems(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -> list[Problem]:
     """Why values are refused, without the values."""
-    return [Problem(int(row), name, f"not a value of type {kind}; correct it, or [source] types") for row in rows]
+    return [Problem(int(row), name, misfit_reason(kind)) for row in rows]
+
+
+def misfit_reason(kind: pa.DataType) -> str:
+    """Why a value does not fit a type, without the value."""
+    if pa.types.is_timestamp(kind):
+        return "not a time in ISO 8601; correct it (numbers are times in [stream] time alone, in its time_unit)"
+    return f"not a value of type {kind}; correct it, or [source] types"
 
 
 def cast_text(text: Any, kind: pa.DataType) -> Any:

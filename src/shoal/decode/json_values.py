@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.decode.base import Problem
-from shoal.decode.columns import cast_text
+from shoal.decode.columns import cast_text, misfit_reason
 
 _NESTED: Final = "an object or a list where a single value is needed"
 _NO_NAME: Final = "an item is neither text nor a whole number of up to 64 bits; write it as text"
@@ -83,8 +83,7 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> 
             fitting.append(_fitting(value, field.type))
         except _Misfit as misfit:
             fitting.append(None)
-            reason = str(misfit) or f"not a value of type {field.type}; correct it, or [source] types"
-            problems.append(Problem(row, field.name, reason))
+            problems.append(Problem(row, field.name, str(misfit) or misfit_reason(field.type)))
     return pa.array(fitting, type=field.type), problems
 
 
