@@ -6,12 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.sets_promise import read_set_promise
 from shoal.auditor.sets_reading import read_truth
+from shoal.decode.columns import trimmed
 from shoal.errors import InputError, PolicyError
 from shoal.pipeline.building import make_decoder, make_files
 from shoal.pipeline.sets import set_reader
@@ -70,6 +74,16 @@ def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[li
     read_sets = reader.result()
     owned = [{read_sets.names[item] for item in read_sets.items[read_sets.owners == row]} for row in range(2)]
     assert owned == found
+
+
+@given(st.lists(st.none() | st.text(alphabet=st.sampled_from("ab \t\x1c\x85\u00a0\u2003\u200b\u3000é")), max_size=6))
+@example(["x", " "])
+@example(["\u3000é\u00a0"])
+@example([None])
+def test_blanks_are_what_python_strips(texts: list[str | None]) -> None:
+    """An empty field is null before it is trimmed, so empty texts need not become so."""
+    found = trimmed(pa.array(texts, pa.string())).to_pylist()
+    assert [text or None for text in found] == [(text or "").strip() or None for text in texts]
 
 
 def test_a_release_is_read_to_the_letter(tmp_path: Path) -> None:

@@ -45,10 +45,17 @@ def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
 
 def trimmed(text: Any) -> Any:
     """The text without blanks around it; null where nothing else is left."""
-    bare = pc.utf8_trim_whitespace(text)
-    if bare.equals(text):
+    if not _may_hold_blanks(text):
         return text
+    bare = pc.utf8_trim_whitespace(text)
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
+
+
+def _may_hold_blanks(text: Any) -> bool:
+    """Whether a byte could belong to white space: below it in ASCII, or of a character beyond ASCII."""
+    data = text.buffers()[2]
+    codes = np.frombuffer(data or b"", dtype=np.uint8)
+    return bool(len(codes)) and bool(codes.min() <= 0x20 or codes.max() >= 0x80)
 
 
 def without_spellings(text: Any, spellings: Sequence[str]) -> Any:
