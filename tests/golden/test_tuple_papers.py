@@ -61,7 +61,7 @@ def test_table_2_distance():
     for years, chosen in ((34, 2), (35, 1)):
         third = (24 + years, "Female", "Ph.D", 162, None)
         _, _, trace = publish(Fads, quasi, [first, other, third], k=2, deadline=2, reuse=0)
-        assert [row["row"] for row in trace] == [0, chosen]
+        assert {row["row"] for row in trace} == {0, chosen}
 
 
 TABLE_3 = [(18, "Male", 168, 80), (20, "Male", 175, None), (19, None, 170, 74)]
@@ -90,12 +90,14 @@ def test_table_4_iot_anonymization_fills_in():
 
 def test_table_5_k_varp_keeps_each_rows_nulls():
     made, shown, trace = publish_table_3(KVarp, nulls="paper")
+    shown = [vector for _, vector in sorted(zip([row["row"] for row in trace], shown, strict=True))]
+    trace = sorted(trace, key=lambda row: row["row"])
     assert shown == [WHOLE, (AGE, "Male", HEIGHT, None), (AGE, None, HEIGHT, WEIGHT)]
     assert [row["carriers"] for row in trace] == [[3, 2, 3, 2]] * 3
     assert [row["delay"] for row in trace] == [2, 1, 0]
     # flexible reuse: by tuples that carry less, as long as it covers what they carry
     made.push_batch(table_of(QUASI, [(18, None, None, 75), (18, None, None, 81)], first=3))
-    trace = made.flush().trace.to_pylist()
+    trace = sorted(made.flush().trace.to_pylist(), key=lambda row: row["row"])
     assert [(row["verdict"], row["group"], row["reused"]) for row in trace] == [
         ("released", 0, True),
         ("suppressed", None, None),
@@ -119,7 +121,7 @@ def test_the_order_of_merging_of_figure_3():
     rows += [(None, 51, None)] * 4 + [(80, 80, 50)]
     settings = {"k": 4, "deadline": len(rows) - 1, "reuse": 0, "nulls": "paper"}
     chosen = {
-        method: [row["row"] for row in publish(method, quasi, rows, **settings)[2]]
+        method: sorted(row["row"] for row in publish(method, quasi, rows, **settings)[2])
         for method in (KVarp, IotAnonymization)
     }
     assert chosen == {KVarp: [0, 6, 7, 8], IotAnonymization: [0, 4, 5, 10]}
@@ -150,7 +152,8 @@ def test_an_older_cluster_is_better_than_a_new_one():
     rows = [(44, "Academic"), (46, "Non-Academic"), (45, "Academic"), (26, "Non-Academic")]
     made, shown, trace = publish(Fads, PEOPLE, rows, k=2, deadline=1, reuse=20)
     assert shown == [((44, 46), "Staff")] * 3
-    assert [(row["row"], row["group"], row["reused"]) for row in trace] == [(0, 0, False), (1, 0, False), (2, 0, True)]
+    found = sorted((row["row"], row["group"], row["reused"]) for row in trace)
+    assert found == [(0, 0, False), (1, 0, False), (2, 0, True)]
     assert made.held == 1
     release = made.push_batch(table_of(PEOPLE, [(39, "PhD")], first=4))
     assert [vector_of(row) for row in release.rows.to_pylist()] == [((26, 39), "University-Person")] * 2

@@ -11,6 +11,7 @@ from shoal.anonymizers.least_loss import LeastLoss
 from shoal.hierarchies import Hierarchy
 from shoal.schema import Categorical, Numeric, Schema
 from tests.reference.least_loss import LeastLossTwin
+from tests.reference.publish_order import in_published_order
 from tests.reference.tuples import Cat, Num
 
 TREE = {"r": {"a": ["x", "y"], "b": ["z", "w", "v"]}}
@@ -66,8 +67,9 @@ def both(rows: list[dict], *, timed: bool, labels: float, candidates: int, **set
     )
     decisions = []
     for row in rows:
-        decisions += twin.push(row["id"], [row[name] for name in "acbf"], row["ts"] if timed else None, (row["s"],))
-    decisions += twin.flush()
+        made = twin.push(row["id"], [row[name] for name in "acbf"], row["ts"] if timed else None, (row["s"],))
+        decisions += in_published_order(made, bytes(16))
+    decisions += in_published_order(twin.flush(), bytes(16))
     return method, read(releases), twin, decisions
 
 

@@ -24,6 +24,7 @@ from tests.reference.fads_varied import FadsVariedTwin
 from tests.reference.fast import FastTwin
 from tests.reference.iot_anonymization import IotAnonymizationTwin
 from tests.reference.k_varp import KVarpTwin
+from tests.reference.publish_order import in_published_order
 from tests.reference.tuples import Attribute, Cat, Decision, Num, TupleTwin, blank_to_none, cost
 
 SECOND = 1_000_000_000
@@ -278,19 +279,19 @@ class Pair:
         for record in records:
             time = None if record["ts"] is None else np.datetime64(record["ts"], "ns")
             rows = self.made.push({**record, "ts": time})
-            expected = self._expect([record])
+            (expected,) = self._expect([record])
             self.decided += expected
             self.formed |= {one.group for one in expected if one.group is not None}
             assert [self._shown(row) for row in rows] == [
-                self._expected_row(one) for one in expected if self._left(one)
+                self._expected_row(one) for one in in_published_order(expected, KEY) if self._left(one)
             ]
 
     def advance(self, now: int) -> None:
-        self.compare(self.made.advance(np.datetime64(now, "ns")), self.run.advance(now))
+        self.compare(self.made.advance(np.datetime64(now, "ns")), [self.run.advance(now)])
 
     def flush(self) -> None:
         self.run.clock.owner = None
-        self.compare(self.made.flush(), self.run.twin.flush())
+        self.compare(self.made.flush(), [self.run.twin.flush()])
         assert self.made.held == 0
 
     def restore(self, restore: Any) -> None:
@@ -306,21 +307,28 @@ class Pair:
 
     # -- comparing
 
-    def _expect(self, records: Sequence[dict[str, Any]]) -> list[Decision]:
+    def _expect(self, records: Sequence[dict[str, Any]]) -> list[list[Decision]]:
+        """What each record's arrival decides."""
         self.records += records
         if isinstance(self.run.twin, FastTwin):  # where lanes are cut is chosen on the first round, and free
             self.run.twin.cuts = self.made._state._dealing._cuts
-        return [one for record in records for one in self.run.push(record, self.names, self.sensitive)]
+        return [self.run.push(record, self.names, self.sensitive) for record in records]
 
-    def compare(self, release: Any, expected: Sequence[Decision]) -> None:
+    def compare(self, release: Any, events: Sequence[Sequence[Decision]]) -> None:
+        """Events are sets: the twin decides what is in them, and the keyed order how they are published."""
+        first = len(self.records) - len(events)
+        shuffled = [in_published_order(event, KEY) for event in events]
+        expected = [one for event in shuffled for one in event]
+        numbers = [first + at for at, event in enumerate(events) for _ in event]
         trace = release.trace.to_pylist()
         assert [self._traced(row) for row in trace] == [self._expected_trace(one) for one in expected]
+        assert [row["event"] for row in trace] == numbers
         left = [one for one in expected if self._left(one)]
         assert [self._shown(row) for row in release.rows.to_pylist()] == [self._expected_row(one) for one in left]
         assert self.made.held == len(self.run.twin.held)
         if "reference" in release.trace.schema.names:
             self._compare_references(trace)
-        self.decided += expected
+        self.decided += [one for event in events for one in event]
         self.formed |= {one.group for one in expected if one.group is not None}
 
     @staticmethod
@@ -349,11 +357,12 @@ class Pair:
         return tuple((one.low, one.high) if isinstance(one, Num) else one.root for one in self.scene.attributes)
 
     def _compare_references(self, trace: Sequence[dict[str, Any]]) -> None:
-        """A new cluster says on its first row what it was held against."""
+        """A new cluster says on the first of its own rows what it was held against."""
         seen = set(self.formed)
         for row in trace:
-            is_first = row["group"] is not None and row["group"] not in seen
-            seen.add(row["group"])
+            is_first = row["group"] is not None and not row["reused"] and row["group"] not in seen
+            if is_first:
+                seen.add(row["group"])
             if not is_first:
                 assert row["reference"] is None
                 continue

@@ -28,7 +28,7 @@ class FastTwin(TupleTwin):
     with due <= that time, oldest first. The rule of those that cannot wait does not apply there, and the round goes on.
 
     Every barrier drops old clusters by its own now, reads the pool as it was before, and adds the new clusters,
-    numbered in the order they were made and created now, after the last lane is done. Rows leave in that order too.
+    numbered in the order they were made and created now, after the last lane is done. Rows are listed so too.
     With l, entropy_l or t a reused row counts in its class at once, also for the lanes after it: otherwise two lanes
     could break a class together.
 

@@ -3,6 +3,9 @@
 Everything is plain lists, dicts and floats, and every decision looks at everything again. Sums over attributes start
 at 0.0 and go in the order of the schema, so that compiled code can be compared for equality.
 
+What one call returns (a push, an advance, a flush) is one event, in the order of deciding. It is published as a set; in
+which order is stated in publish_order.py.
+
 What the description of the methods leaves open is decided here as follows.
 
 - Numbers are made float64 when they come in; times, deadlines and reuse ages stay whole nanoseconds.

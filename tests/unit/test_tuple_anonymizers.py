@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from unittest import mock
 
 import numpy as np
@@ -66,7 +67,8 @@ def test_schemas_before_and_after_anything_is_seen():
     assert made.output_schema == pa.schema(
         [("age", NUMBERS), ("town", pa.string()), ("ill", pa.string()), ("note", pa.int64())]
     )
-    assert made.trace_schema.names == ["row", "verdict", "reason", "group", "delay", "k", "reused", "carriers"]
+    columns = ["row", "verdict", "reason", "group", "delay", "k", "reused", "carriers", "event"]
+    assert made.trace_schema.names == columns
     assert make(t=0.5).trace_schema.names[-1] == "reference"
     assert "reference" not in make(t=0.5, reference={"ill": {"x": 1}}).trace_schema.names
     assert made.push_batch(SOME.slice(0, 0)).rows.schema == made.output_schema
@@ -163,7 +165,7 @@ def test_people_are_told_apart_by_text():
     numbers = make().push_batch(pa.table({"id": [7, 7, 8], **ages}))
     texts = make().push_batch(pa.table({"id": ["7", "7", "8"], **ages}))
     assert numbers.trace.to_pylist() == texts.trace.to_pylist()
-    assert [row["row"] for row in texts.trace.to_pylist()] == [0, 2]
+    assert sorted(row["row"] for row in texts.trace.to_pylist()) == [0, 2]
 
 
 @pytest.mark.parametrize("ills", [pa.array([["gout"], ["flu"]]), pa.array([{"name": "gout"}, {"name": "flu"}])])
@@ -362,7 +364,7 @@ def test_what_is_due_leaves_when_time_passes():
     assert made.advance(109.9).rows.num_rows == 0
     release = made.advance(110)
     assert release.rows.to_pylist() == [{"age": span(10, 20)}] * 2
-    assert release.trace.column("delay").to_pylist() == [10 * 10**9, 7 * 10**9]
+    assert sorted(release.trace.column("delay").to_pylist()) == [7 * 10**9, 10 * 10**9]
     assert made.advance(50).trace.num_rows == 0  # time does not go back
     assert made.advance(datetime(1970, 1, 1, 0, 1, 54, tzinfo=UTC)).trace.to_pylist()[0]["verdict"] == "suppressed"
     assert made.metrics["max_delay"] == 10.0
@@ -386,7 +388,7 @@ def test_time_may_pass_before_anything_comes():
     early, data = timed(("u", 10, -100), ("v", 20, -95))
     early.advance(-200)
     early.push_batch(data)
-    assert early.advance(-90).trace.column("delay").to_pylist() == [10 * 10**9, 5 * 10**9]
+    assert sorted(early.advance(-90).trace.column("delay").to_pylist()) == [5 * 10**9, 10 * 10**9]
 
 
 def test_counts_do_not_care_for_time():
@@ -404,7 +406,7 @@ def test_one_wrong_clock_is_not_believed_and_a_wrong_start_is_left():
     assert [(row["row"], row["reason"]) for row in trace] == [(3, "ahead")]
     release = made.advance(110)  # u, too, counts from the right start
     assert release.trace.column("delay").to_pylist() == [10 * 10**9] * 2
-    assert release.trace.column("row").to_pylist() == [0, 1]
+    assert sorted(release.trace.column("row").to_pylist()) == [0, 1]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -444,13 +446,13 @@ def test_suppressed_rows_leave_at_the_root(kind):
     root = {"age": span(0, 100), "town": "*"}
     expected = [{**root, "ill": f"ill {row}", "note": row} for row in range(4)]
     shown = release.rows.to_pylist() + made.flush().rows.to_pylist()
-    assert shown == (expected if kind is not FadsVaried else expected[:4])
+    assert sorted(shown, key=itemgetter("note")) == expected
     assert made.counts["suppressed"] == 4
     assert made.metrics["loss"] == made.metrics["loss_all"] == 1.0
     single = make(kind, suppressed="root", k=5)
     single.bind(SOME.schema)
     found = [row for record in SOME.to_pylist() for row in single.push(record)]
-    assert found + single.flush().rows.to_pylist() == expected
+    assert found + single.flush().rows.to_pylist() == shown
 
 
 def test_released_and_suppressed_rows_in_one_decision_order():
@@ -458,7 +460,9 @@ def test_released_and_suppressed_rows_in_one_decision_order():
     data = rows(("u", 20, "a"), ("v", 30, "b"), ("w", 40, "c"), ("w", 41, "c"), ("x", None, "7"), ("x", None, "7"))
     release = made.push_batch(data)
     shown = [(row["note"], row["town"]) for row in release.rows.to_pylist()]
-    assert shown == [(0, "north"), (1, "north"), (2, "*"), (3, "south"), (4, "south")]
+    assert sorted(shown[:2]) == [(0, "north"), (1, "north")]
+    assert shown[2] == (2, "*")
+    assert sorted(shown[3:]) == [(3, "south"), (4, "south")]
     verdicts = [row["verdict"] for row in release.trace.to_pylist()]
     assert verdicts == ["released", "released", "suppressed", "released", "released"]
 
@@ -470,7 +474,7 @@ def test_the_trace_tells_what_clusters_were_held_against():
          "score": [1.0, 2.0, math.nan, None, 2.0, 2.0]}
     )  # fmt: skip
     trace = made.push_batch(data).trace.to_pylist()
-    assert [row["row"] for row in trace] == [0, 1, 2, 3]
+    assert sorted(row["row"] for row in trace) == [0, 1, 2, 3]
     said = {(one["column"], one["value"]): one["count"] for one in trace[0]["reference"]}
     assert said == {("ill", "a"): 1, ("ill", "b"): 1, ("ill", None): 1, ("score", "2.0"): 1, ("score", None): 2}
     assert trace[1]["reference"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from shoal.anonymizers.base import VERDICTS, Release
 from shoal.anonymizers.intake import fitted, plain, record_batches, select
 from shoal.anonymizers.traces import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
+from shoal.anonymizers.tuple_order import in_secret_order
 from shoal.anonymizers.tuple_pieces import Piece
 from shoal.anonymizers.tuple_publishing import Shown
 from shoal.anonymizers.tuple_reading import Bools, Floats, Ints, NumericReader
@@ -159,6 +161,7 @@ class TupleBatches(TupleStream):
 
     def _close(self, decided: Decided, dead: Ints | None = None, reasons: Reasons | None = None) -> Release:
         """Hand over what was decided, and what was refused."""
+        decided = in_secret_order(decided, self._order_key)
         rows = self._rows(decided)
         self._kept.keep_only(self._state.held_rows())
         if dead is None or reasons is None:
@@ -191,17 +194,18 @@ class TupleBatches(TupleStream):
     def _trace(self, decided: Decided, dead: Ints, reasons: Reasons) -> pa.RecordBatch:
         """One row a decision, in the order in which pushing one by one would decide."""
         count, refused = len(decided), len(dead)
-        order = np.argsort(np.concatenate((decided.at, dead)), kind="stable")
+        events = np.concatenate((decided.at, dead))
+        order = np.argsort(events, kind="stable")
         rows = np.concatenate((decided.rows, dead))
         verdicts = np.where(decided.verdicts == t.IS_RELEASED, IS_RELEASED, IS_SUPPRESSED)
         verdicts = np.concatenate((verdicts, np.full(refused, IS_DEAD))).astype(np.int8)
         why = np.concatenate((np.zeros(count, np.int16), reasons))
         groups = np.concatenate((decided.groups, np.full(refused, t.NO_GROUP)))
         delays = np.concatenate((decided.delays, np.zeros(refused, np.int64)))
-        return self._trace_batch(decided, [array[order] for array in (rows, verdicts, why, groups, delays)])
+        return self._trace_batch(decided, [array[order] for array in (rows, verdicts, why, groups, delays, events)])
 
     def _trace_batch(self, decided: Decided, in_order: list[npt.NDArray[Any]]) -> pa.RecordBatch:
-        rows, verdicts, why, groups, delays = in_order
+        rows, verdicts, why, groups, delays, events = in_order
         alone = groups < 0
         places = pa.array(groups, mask=alone)
         per_group = [
@@ -218,6 +222,7 @@ class TupleBatches(TupleStream):
             pa.repeat(pa.scalar(self._settings.k, pa.int64()), len(rows)),
             reused,
             carriers,
+            pa.array(events),
         ]
         if self._settings.remembers:
             columns.append(self._references(groups, decided))
@@ -260,12 +265,16 @@ class TupleBatches(TupleStream):
         if clock[clock_kernel.STARTED] == 0 or time > clock[clock_kernel.NEWEST]:
             clock[clock_kernel.NEWEST] = time
             clock[clock_kernel.STARTED] = clock[clock_kernel.CONFIRMED] = 1
-        return self._close(self._state.pass_time(int(clock[clock_kernel.NEWEST]))).made()
+        return self._close_all(self._state.pass_time(int(clock[clock_kernel.NEWEST])))
 
     def flush(self) -> Release:
         if self._clock[clock_kernel.STARTED]:
             self._clock[clock_kernel.CONFIRMED] = 1  # what leaves now left by this clock
-        return self._close(self._state.finish()).made()
+        return self._close_all(self._state.finish())
+
+    def _close_all(self, decided: Decided) -> Release:
+        """Hand over what a call without records decided: all of it is one event, after the last record."""
+        return self._close(replace(decided, at=np.full(len(decided), self._seen - 1, dtype=np.int64))).made()
 
 
 def _lists(rows: npt.NDArray[np.int32]) -> pa.ListArray:

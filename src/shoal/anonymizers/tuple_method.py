@@ -30,7 +30,8 @@ class Common(TypedDict, total=False):
     reference
         What ``t`` is held against: the last so many arrivals, or a table of shares for each sensitive column.
     groups
-        Let rows leave only in groups of at least k people; then nothing is reused.
+        Let rows leave only in groups of at least k people; then nothing is reused. Set it if an attacker may know when
+        tuples arrived.
     suppressed
         What becomes of rows without a crowd: ``"drop"`` (default), or ``"root"``: every attribute at its root.
     alpha
@@ -38,7 +39,7 @@ class Common(TypedDict, total=False):
     max_gap
         An event further ahead than this does not move time before a second person's event confirms it.
     key
-        At least 16 secret bytes for snapshots and table keys; see :class:`shoal.ZAnonymity`.
+        At least 16 secret bytes for snapshots, table keys and the order of rows; see :class:`shoal.ZAnonymity`.
     """
 
     k: int

@@ -11,6 +11,7 @@ from shoal.anonymizers.base import Record
 from shoal.anonymizers.exposures import as_text
 from shoal.anonymizers.single_records import check_record, key_of, number_of
 from shoal.anonymizers.tuple_batches import TupleBatches
+from shoal.anonymizers.tuple_order import in_secret_order
 from shoal.anonymizers.tuple_reading import REFUSED, NumericReader
 from shoal.anonymizers.tuple_reasons import AHEAD, BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.anonymizers.tuple_state import Decided
@@ -78,7 +79,7 @@ class TupleSingles(TupleBatches):
             np.zeros(1, dtype=np.int64),
             codes.reshape(len(self._codes), 1),
         )  # fmt: skip
-        decided = self._state.take(arrivals)
+        decided = in_secret_order(self._state.take(arrivals), self._order_key)
         return self._dicts(decided) if len(decided) else []
 
     def _count_clamped(self, record: Record) -> None:

@@ -44,6 +44,7 @@ class TupleStream(Anonymizer):
         self._settings = settings
         self._secret = secret
         self._person_key = key_words(secret.subkey("table of people"))
+        self._order_key = key_words(secret.subkey("order of published tuples"))
         schema = settings.schema
         self._readers: list[Reader] = [reader_of(role) for role in schema.quasi]
         self._reasons = tuple_reasons(schema)
@@ -92,6 +93,7 @@ class TupleStream(Anonymizer):
         fields = [
             ("row", pa.int64()), ("verdict", _VERDICT), ("reason", _REASON), ("group", pa.int64()),
             ("delay", pa.int64()), ("k", pa.int64()), ("reused", pa.bool_()), ("carriers", pa.list_(pa.int32())),
+            ("event", pa.int64()),
         ]  # fmt: skip
         return pa.schema([*fields, *([("reference", _REFERENCE)] if self._settings.remembers else [])])
 

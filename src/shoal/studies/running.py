@@ -104,7 +104,7 @@ class Decisions:
     """A trace read as a sequence of rounds: one expiring tuple decided, alone or with a new cluster."""
 
     round_of_row: Ints
-    """The round each decided row left in, in the order they left."""
+    """The round each decided row left in, in the order they were decided."""
     arrived: Ints
     left: Ints
     """Number of the arrival after which each row left."""
@@ -124,10 +124,21 @@ def read_decisions(trace: pa.Table) -> Decisions:
     group = trace.column("group").fill_null(-1).to_numpy()
     is_reused = trace.column("reused").fill_null(False).to_numpy()  # noqa: FBT003 - Arrow takes it by place
     in_new = (group >= 0) & ~is_reused
+    order = _decided_order(arrived, left, group, in_new)
+    arrived, left, group, in_new = arrived[order], left[order], group[order], in_new[order]
     is_next_of_same = np.zeros(len(group), dtype=np.bool_)
     is_next_of_same[1:] = in_new[1:] & in_new[:-1] & (group[1:] == group[:-1])
     rounds = np.cumsum(~is_next_of_same) - 1
     return Decisions(rounds, arrived, left, in_new & ~is_next_of_same)
+
+
+def _decided_order(arrived: Ints, left: Ints, group: Ints, in_new: NDArray[np.bool_]) -> Ints:
+    """The order of decisions. Rows of one event are published in a secret order, but the oldest is decided first."""
+    expiring = arrived.copy()
+    oldest = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(oldest, group[in_new], arrived[in_new])
+    expiring[in_new] = oldest[group[in_new]]
+    return np.lexsort((arrived, expiring, left))
 
 
 def pool_sizes(decisions: Decisions, at: Ints, *, reuse: int) -> Ints:
