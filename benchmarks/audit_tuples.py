@@ -62,7 +62,10 @@ def make_release(rows: int, classes: int, seed: int = 7) -> tuple[pa.Table, pa.T
         "delay": delay, "k": np.full(rows, K), "reused": turn >= K,
         "carriers": carriers.cast(pa.list_(pa.int32())),
     }  # fmt: skip
-    return pa.table(release), pa.table(truth), pa.table(trace)
+    order = np.arange(rows)  # the two of a cluster in random order
+    first = np.flatnonzero(turn == 0)[draw.random(classes) < 0.5]
+    order[first], order[first + 1] = first + 1, first
+    return pa.table(release).take(order), pa.table(truth), pa.table(trace).take(order)
 
 
 def frame_of(release: pa.Table) -> pd.DataFrame:

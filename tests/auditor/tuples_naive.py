@@ -78,6 +78,7 @@ class Publisher:
     root: bool = False
     grid: int | None = None
     is_timed: bool = False
+    shuffles: bool = True
     released: list[Row] = field(default_factory=list)
     trace: list[Row] = field(default_factory=list)
 
@@ -86,8 +87,11 @@ class Publisher:
         self._pool: list[Cluster] = []
         self._ills: list[str] = []
         clock, arrivals, formed = -math.inf, 0, 0
-        self._formed = formed
+        self._formed, self._event, self._made = formed, 0, []
+        self._order = random.Random(5)
         for number, record in enumerate(stream):
+            self._publish_event()
+            self._event = number
             reason = refusal(record)
             if reason:
                 self._note(number, "dead", reason=reason)
@@ -101,9 +105,20 @@ class Publisher:
             while not self.is_timed and self._held and self._held[0][1] + self.deadline <= arrivals:
                 self._decide(arrivals)
             arrivals += 1
+        self._publish_event()
         while self._held:
             self._decide(int(clock) if self.is_timed else arrivals - 1)
+        self._publish_event()
         return self
+
+    def _publish_event(self) -> None:
+        """Publish what one arrival (or the end) decided, in a random order."""
+        if self.shuffles:
+            self._order.shuffle(self._made)
+        for entry, row in self._made:
+            self.trace.append(entry)
+            self.released += [] if row is None else [row]
+        self._made = []
 
     def _decide(self, now: int) -> None:
         mine = self._held[0]
@@ -124,9 +139,8 @@ class Publisher:
                 self._leave(member, made, now, reused=False, is_first=member == min(members))
         else:
             self._held.remove(mine)
-            self._note(mine[0], "suppressed", delay=now - mine[1])
-            if self.root:
-                self.released.append({"age": {"lo": LOW, "hi": HIGH}, "tree": "*", **rest(mine[2])})
+            root = {"age": {"lo": LOW, "hi": HIGH}, "tree": "*", **rest(mine[2])}
+            self._note(mine[0], "suppressed", root if self.root else None, delay=now - mine[1])
 
     def _members(self, mine: tuple[int, int, Row]) -> list[tuple[int, int, Row]]:
         nearest = sorted(self._held, key=lambda other: (distance(mine[2], other[2]), other[0]))
@@ -196,17 +210,17 @@ class Publisher:
         shown = dict(cluster.values)
         if self.nulls == "paper":
             shown = {name: None if member[2][name] is None else value for name, value in shown.items()}
-        self.released.append({**shown, **rest(member[2])})
         said = None
         if is_first and self.t is not None and not self.declared:
             said = [{"column": "ill", "value": ill, "count": count} for ill, count in cluster.reference.items()]
         self._note(
-            member[0], "released", group=cluster.number, delay=now - member[1], reused=reused,
-            carriers=list(cluster.carriers), reference=said,
+            member[0], "released", {**shown, **rest(member[2])}, group=cluster.number, delay=now - member[1],
+            reused=reused, carriers=list(cluster.carriers), reference=said,
         )  # fmt: skip
 
-    def _note(self, number: int, verdict: str, **more: Any) -> None:
-        self.trace.append({"row": number, "verdict": verdict, "k": self.k, **more})
+    def _note(self, number: int, verdict: str, row: Row | None = None, **more: Any) -> None:
+        entry = {"row": number, "verdict": verdict, "k": self.k, "event": self._event, **more}
+        self._made.append((entry, row))
 
 
 def refusal(record: Row) -> str | None:
@@ -247,11 +261,14 @@ TRUTH = pa.schema([("id", pa.string()), ("age", pa.int64()), ("tree", pa.string(
 _COUNT = pa.struct([("column", pa.string()), ("value", pa.string()), ("count", pa.int64())])
 TRACE = pa.schema([("row", pa.int64()), ("verdict", pa.string()), ("reason", pa.string()), ("group", pa.int64()),
                    ("delay", pa.int64()), ("k", pa.int64()), ("reused", pa.bool_()),
-                   ("carriers", pa.list_(pa.int32())), ("reference", pa.list_(_COUNT))])  # fmt: skip
+                   ("carriers", pa.list_(pa.int32())), ("reference", pa.list_(_COUNT)),
+                   ("event", pa.int64())])  # fmt: skip
 
 
 def table(rows: list[Row], schema: pa.Schema) -> pa.Table:
     names = [*schema.names, *(name for name in (rows[0] if rows else {}) if name not in schema.names)]
+    if not any("event" in row for row in rows):  # a trace may not tell
+        names = [name for name in names if name != "event"]
     kinds = {name: schema.field(name).type if name in schema.names else None for name in names}
     return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
 

@@ -34,6 +34,7 @@ from shoal.auditor.tuples_diversity import (
     read_growth,
     read_sensitive,
 )
+from shoal.auditor.tuples_events import check_arrival_order, check_events, check_together, with_events
 from shoal.auditor.tuples_history import History
 from shoal.auditor.tuples_loss import measure_loss
 from shoal.auditor.tuples_promise import TuplePromise, read_tuple_promise
@@ -44,7 +45,6 @@ from shoal.auditor.tuples_reference import (
     check_recorded,
     read_references,
 )
-from shoal.auditor.tuples_together import check_together
 from shoal.auditor.tuples_trace import Decisions, Recorded, read_decisions, read_recorded
 from shoal.auditor.tuples_values import numbered, read_attribute
 from shoal.auditor.unchanged import Published, check_identifying
@@ -126,7 +126,7 @@ class _Judge:
         promise, notes = self.promise, self.notes
         records = len(self.truth) if self.has_truth else None
         decisions = read_decisions(trace, promise, records=records, released=len(self.release), notes=notes)
-        timeline = self._judge_times(decisions)
+        decisions, timeline = self._judge_times(decisions)
         if self.has_truth:
             check_dead(trace, decisions, self.known, notes)
         else:
@@ -151,14 +151,17 @@ class _Judge:
         self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
         self.notes.skip("How many people carried each attribute, and over what history k holds: no truth.")
 
-    def _judge_times(self, decisions: Decisions) -> Timeline | None:
-        count = len(self.truth) if self.has_truth else int(decisions.row[decisions.exists].max(initial=-1)) + 1
+    def _judge_times(self, decisions: Decisions) -> tuple[Decisions, Timeline | None]:
+        count = len(self.truth) if self.has_truth else decisions.records
         arrivals = Arrivals(self.known.time, self.known.person if self.has_truth else None, count)
-        check_together(decisions, self.notes)
+        check_events(decisions, self.notes)
         timeline = read_timeline(decisions, arrivals, self.promise, self.notes)
+        decisions = with_events(decisions, timeline, self.promise, self.notes)
+        check_together(decisions, self.notes)
+        check_arrival_order(decisions, self.notes)
         check_reuse(decisions, timeline, self.promise, self.notes)
         check_undecided(decisions, timeline, self.promise, records=count, notes=self.notes)
-        return timeline
+        return decisions, timeline
 
     def _judge_without_link(self) -> None:
         """Classes can be looked at although nobody knows whose rows they are."""
@@ -218,7 +221,8 @@ class _Judge:
             references = self._judge_references(recorded, sensitive, decisions, timeline, clusters)
         elif needs:
             self.notes.skip("t was not checked: the trace does not say what it was held against.")
-        grown = read_growth(clusters.number, link.formed, len(clusters.people))
+        event = None if decisions.event is None else decisions.event[decisions.leaves]
+        grown = read_growth(clusters.number, link.formed, event, len(clusters.people))
         check_diversity(sensitive, classes, grown, references, self.promise, self.notes)
 
     def _judge_references(
@@ -252,11 +256,15 @@ class _Judge:
         decision = numbered(link.group[rows])[1]
         alone = ~link.formed[rows]
         decision[alone] = len(rows) + np.flatnonzero(alone)
-        facts = classes.of_row[rows], person[rows], decision
-        longest = History(*facts, place=rows).shortest(self.promise.k)
+        event = decision if decisions.event is None else numbered(decisions.event[decisions.leaves][rows])[1]
+        longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(self.promise.k)
         found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
         if timeline is not None and timeline.is_clear:
-            history = History(*facts, place=timeline.decided[decisions.leaves][rows])
+            # A row may stand before the cluster it reuses if one event published both: count by time.
+            decided = timeline.decided[decisions.leaves][rows]
+            order = np.lexsort((alone, decided))
+            rows = rows[order]
+            history = History(classes.of_row[rows], person[rows], decision[order], place=decided[order])
             length = history.shortest(self.promise.k)
             unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
             found[unit] = None if length is None else length / size

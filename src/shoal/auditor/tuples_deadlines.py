@@ -25,6 +25,8 @@ class Timeline:
     """For every record (dead ones have the time of the arrival before them)."""
     decided: Ints
     """For every entry of the trace; what is not counted has the lowest number there is."""
+    moment: Ints
+    """For every entry the number of the event it was decided in, as its delay tells."""
     is_clear: bool
     """Whether the times of the trace fit together."""
 
@@ -52,10 +54,11 @@ def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromis
     decided = np.full(len(decisions.row), long_ago, np.int64)
     inside = decisions.counted
     decided[inside] = arrived[decisions.row[inside]] + decisions.delay[inside]
-    is_clear = _check_fit(decisions, decided, arrived, promise, notes)
+    moment = _moments(decided, arrived, promise)
+    is_clear = _check_fit(decisions, decided, moment, arrived, promise, notes)
     if not is_clear:
         notes.skip("Whether clusters were too old for reuse or records lost, and the history of k: times are unclear.")
-    return Timeline(arrived, decided, is_clear)
+    return Timeline(arrived, decided, moment, is_clear)
 
 
 def _arrived(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, notes: Notes) -> Ints | None:
@@ -138,14 +141,30 @@ def _check_order_of_leaving(decisions: Decisions, arrived: Ints, promise: TupleP
     )
 
 
-def _check_fit(decisions: Decisions, decided: Ints, arrived: Ints, promise: TuplePromise, notes: Notes) -> bool:
-    """Check that decisions follow one another, that a cluster leaves at once, and not before its rows arrived."""
+def _moments(decided: Ints, arrived: Ints, promise: TuplePromise) -> Ints:
+    """The event of every decision: with durations, the first arrival whose time reaches the moment of the decision."""
+    if not promise.is_timed:
+        return decided
+    return np.searchsorted(np.maximum.accumulate(arrived), decided) if len(arrived) else np.zeros_like(decided)
+
+
+def _check_fit(
+    decisions: Decisions, decided: Ints, moment: Ints, arrived: Ints, promise: TuplePromise, notes: Notes
+) -> bool:
+    """Check that events follow one another, that a cluster leaves at once, and not before its rows arrived."""
     counted = decided[decisions.counted]
-    back = int((counted[1:] < np.maximum.accumulate(counted)[:-1]).sum()) if len(counted) else 0
+    if decisions.event is None:
+        in_order = moment[decisions.counted]
+    else:
+        in_order = counted[np.lexsort((counted, decisions.event[decisions.counted]))]
+    back = int((in_order[1:] < np.maximum.accumulate(in_order)[:-1]).sum()) if len(counted) else 0
     split = int(_differs_within(decisions.group[decisions.formed], decided[decisions.formed]).sum())
     ahead = 0
     if not promise.is_timed:
         ahead = int((counted > arrived.max(initial=-1)).sum())
+        if decisions.event is not None:
+            known = decisions.counted & (decisions.event >= 0)
+            ahead += int((arrived[decisions.event[known]] != decided[known]).sum())
     wrong = back + split + ahead
     if promise.is_timed:
         notes.warning(
@@ -175,10 +194,11 @@ def check_reuse(decisions: Decisions, timeline: Timeline | None, promise: TupleP
     entries = np.flatnonzero(reused)
     found = np.searchsorted(made, decisions.group[entries])
     known = np.isin(decisions.group[entries], made)
+    order = np.arange(len(decisions.row)) if decisions.event is None else decisions.event
     first = np.full(len(entries), np.iinfo(np.int64).max)
-    first[known] = _last_formed(decisions, formed, made)[found[known]]
+    first[known] = _last_formed(decisions, formed, made, order)[found[known]]
     early = np.zeros(len(decisions.row), np.bool_)
-    early[entries[entries < first]] = True
+    early[entries[order[entries] < first]] = True
     notes.violation(
         "reuse-before-formation",
         "A row left by a cluster that had not left before.",
@@ -198,9 +218,10 @@ def check_reuse(decisions: Decisions, timeline: Timeline | None, promise: TupleP
     )
 
 
-def _last_formed(decisions: Decisions, formed: Ints, made: Ints) -> Ints:
-    last = np.zeros(len(made), np.int64)
-    np.maximum.at(last, np.searchsorted(made, decisions.group[formed]), formed)
+def _last_formed(decisions: Decisions, formed: Ints, made: Ints, order: Ints) -> Ints:
+    """Return the last event (or entry) in which rows of each cluster were formed."""
+    last = np.full(len(made), np.iinfo(np.int64).min)
+    np.maximum.at(last, np.searchsorted(made, decisions.group[formed]), order[formed])
     return last
 
 

@@ -114,16 +114,22 @@ def _is_numeric(piece: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def read_growth(cluster: Ints, formed: Bools, count: int) -> Grown:
-    """Number the steps in which clusters grew: all that left at formation, then every reused row, in release order."""
+def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) -> Grown:
+    """Number the steps in which clusters grew: the event that formed a cluster, then every event that reused it.
+
+    Where events are not known, every reused row is a step of its own.
+    """
     rows = np.flatnonzero(cluster >= 0)
     own = cluster[rows]
-    order = np.argsort(own, kind="stable")
-    later = (~formed[rows][order]).astype(np.int64)
-    total = np.cumsum(later)
+    order = np.lexsort((np.arange(len(rows)) if event is None else event[rows], own))
+    if event is None:
+        later = ~formed[rows][order]
+    else:
+        later = np.append(False, np.diff(event[rows][order]) != 0)[: len(rows)]
+    total = np.cumsum(later.astype(np.int64))
     start = np.searchsorted(own[order], own[order])
     step = np.empty(len(rows), np.int64)
-    step[order] = total - (total[start] - later[start])
+    step[order] = total - total[start] + (later[start] if event is None else 0)
     return Grown(rows, own, step, count)
 
 

@@ -1,13 +1,13 @@
 """Over what stretch of the release k holds.
 
 A row that reuses an earlier cluster may leave alone, so k holds over a history and not over every short stretch.
-Exactly: a row's decision ends with the last row that left with it in the same new cluster and was published alike
-(a reused row's decision is the row itself). A row's history is the shortest stretch of the release that ends where
-its decision ends and holds rows of at least k different people, all published like the row. The release's history is
-the longest history of any row: every stretch at least that long that ends with a decision shows each row of the
-decision among k people. It is told in released rows and in arrivals (event time where deadlines are durations): a
-stretch of a arrivals holds the rows decided at most a arrivals before the decision, those of the decision included, so
-that it is 0 when k people leave together.
+Exactly: in released rows, a row's decision ends with the last row that the same event published alike. In arrivals it
+ends with the last row of the same new cluster that was published alike (a reused row's decision is the row itself).
+A row's history is the shortest stretch of the release that ends where its decision ends and holds rows of at least k
+different people, all published like the row. The release's history is the longest history of any row: every stretch at
+least that long that ends with a decision shows each row of the decision among k people. It is told in released rows and
+in arrivals (event time where deadlines are durations): a stretch of a arrivals holds the rows decided at most a
+arrivals before the decision, those of the decision included, so that it is 0 when k people leave together.
 
 Promised is no more than the age up to which clusters are reused (0 where rows leave in groups).
 """
@@ -24,7 +24,7 @@ class History:
     """Counts people in stretches of the release, for one measure of how long a stretch is."""
 
     def __init__(self, of_row: Ints, person: Ints, decision: Ints, place: Ints) -> None:
-        """Take the rows in release order.
+        """Take the rows in release order, or in the order in which they were decided.
 
         Parameters
         ----------

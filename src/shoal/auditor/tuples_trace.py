@@ -39,11 +39,19 @@ class Decisions:
     """Entries whose row stands in the release, which has them in the same order."""
     is_linked: bool
     """Whether the release has as many rows as the trace says."""
+    event: Ints | None = None
+    """Entries with the same number were published together; -1 for none. None when that is not known."""
 
     @property
     def shown_at(self) -> Ints:
         """For every entry the number of its released row, -1 for none."""
         return np.where(self.leaves & self.is_linked, np.cumsum(self.leaves) - 1, -1)
+
+    @property
+    def records(self) -> int:
+        """How many records had arrived at least, as far as the trace tells."""
+        seen = [self.row[self.exists], *([] if self.event is None else [self.event])]
+        return max(int(numbers.max(initial=-1)) for numbers in seen) + 1
 
     @property
     def dead_rows(self) -> Ints:
@@ -71,7 +79,9 @@ def read_decisions(
     """Read the trace and check it by itself, against the number of records (None: unknown) and of released rows."""
     trace.require("row", "verdict", "group")
     row, verdict, group = trace.numbers("row"), _verdicts(trace, notes), trace.numbers("group")
-    exists = _existing(row, records, notes)
+    # Without the truth: as many records as could be held beside those decided, so that memory stays bounded.
+    limit = 10 * len(row) + 10_000_000 if records is None else records
+    exists = _existing(row, limit, notes)
     counted = exists & _first(row, exists, notes) & ((verdict == RELEASED) | (verdict == SUPPRESSED))
     leaves = (verdict == RELEASED) | ((verdict == SUPPRESSED) & promise.shows_suppressed)
     apart = abs(int(leaves.sum()) - released)
@@ -95,6 +105,7 @@ def read_decisions(
         counted=counted,
         leaves=leaves,
         is_linked=not apart,
+        event=_events(trace, limit),
     )
 
 
@@ -106,9 +117,7 @@ def _verdicts(trace: Rows, notes: Notes) -> Ints:
     return verdict
 
 
-def _existing(row: Ints, records: int | None, notes: Notes) -> Bools:
-    # Without the truth: as many records as could be held beside those decided, so that memory stays bounded.
-    limit = 10 * len(row) + 10_000_000 if records is None else records
+def _existing(row: Ints, limit: int, notes: Notes) -> Bools:
     exists: Bools = (row >= 0) & (row < limit)
     notes.violation("trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum()))
     return exists
@@ -126,6 +135,13 @@ def _delays(trace: Rows, notes: Notes) -> Ints | None:
         return trace.numbers("delay")
     notes.skip("How long records waited was not checked: the trace has no column delay.")
     return None
+
+
+def _events(trace: Rows, limit: int) -> Ints | None:
+    if "event" not in trace.columns:
+        return None
+    event = trace.numbers("event")
+    return np.where(event < limit, event, -1)
 
 
 def _reused(trace: Rows, notes: Notes) -> Bools:
