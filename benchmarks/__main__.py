@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-SUITE = ("z_speed", "z_memory", "tuples_speed", "audit_tuples")
-WITH_DATA = {"tuples_speed"}
+SUITE = ("z_speed", "z_memory", "tuples_speed", "audit_tuples", "arrival_attack")
+WITH_DATA = {"tuples_speed", "arrival_attack"}
 
 
 def main() -> None:
