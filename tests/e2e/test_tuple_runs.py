@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -351,8 +352,13 @@ def test_a_run_stopped_halfway_goes_on(
     assert ended.code == 0, ended.err
     assert "going on from the checkpoint after " in ended.err
     assert ended.summary["resumed"]
-    assert stage.released(f"twice.{sink}").equals(whole)
-    assert trace_of(stage) == whole_trace
+    twice, trace = stage.released(f"twice.{sink}"), trace_of(stage)
+    if with_key:
+        assert twice.equals(whole)
+        assert trace == whole_trace
+    else:  # each run made a key of its own, and publishes the rows of one event in an order of its own
+        assert sorted(map(str, twice.to_pylist())) == sorted(map(str, whole.to_pylist()))
+        assert sorted(trace, key=itemgetter("row")) == sorted(whole_trace, key=itemgetter("row"))
     assert {name: ended.summary[name] for name in ("rows_in", "released", "suppressed", "metrics")} == {
         name: summary[name] for name in ("rows_in", "released", "suppressed", "metrics")
     }
