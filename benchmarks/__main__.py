@@ -11,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-SUITE = ("z_speed", "z_memory", "tuples_speed", "audit_tuples", "arrival_attack")
-WITH_DATA = {"tuples_speed", "arrival_attack"}
+SUITE = (
+    "z_speed", "z_memory", "tuples_speed", "audit_tuples", "arrival_attack", "flexible_compare", "limits",
+)  # fmt: skip
+WITH_DATA = {"tuples_speed", "arrival_attack", "flexible_compare", "limits"}
 
 
 def main() -> None:

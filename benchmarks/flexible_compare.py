@@ -1,7 +1,7 @@
 """Flexible k-anonymity and least-loss on the same records: python -m benchmarks.flexible_compare [--data FOLDER]
 
-A synthetic campaign of measurements. With --data, a second one whose devices come from Google's list of certified
-devices (google_play_certified_devices.csv.gz), drawn so that few models are common and most are rare.
+A synthetic campaign of measurements, and a second one with thousands of models, few common and most rare. With --data
+these are of Google's list of certified devices (google_play_certified_devices.csv.gz).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.flexible_speed import roles_of
+from benchmarks.flexible_speed import roles_of, with_devices
 from benchmarks.measure import Report, parse, parser
 from shoal import FlexibleK, Ontology, Schema
 from shoal.pipeline.flexible_baseline import least_loss_baseline
@@ -37,6 +37,13 @@ def with_listed_devices(table: pa.Table, path: Path, seed: int = 0) -> tuple[pa.
     own = random.choice(models, size=len(people.dictionary), p=chances / chances.sum())
     devices = pa.array(own[people.indices.to_numpy()], pa.string())
     return table.set_column(table.schema.get_field_index("device"), "device", devices), ontology
+
+
+def models_seen(table: pa.Table) -> tuple[int, float]:
+    """How many devices occur, and the share of them that one person has."""
+    people = table.select(["device", "maid"]).group_by(["device", "maid"]).aggregate([]).group_by("device")
+    counts = people.aggregate([("maid", "count")])["maid_count"].to_numpy()
+    return len(counts), float((counts == 1).mean())
 
 
 def with_strangers(table: pa.Table, share: float, seed: int = 0) -> pa.Table:
@@ -83,12 +90,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows += compare(table, Ontology.devices(), k, window)
         if people <= 1_500:
             strange += compare(with_strangers(table, 0.2), Ontology.devices(), k, window)
-        if path is not None:
-            listed += compare(*with_listed_devices(table, path), k, window)
+        models = 500 if given.tiny else 44_000
+        listing = with_devices(table, models) if path is None else with_listed_devices(table, path)
+        listed += compare(*listing, k, window)
     report.table("campaign", COLUMNS, rows)
     report.table("unlisted", COLUMNS, strange)
-    if listed:
-        report.table("listed_devices", COLUMNS, listed)
+    source = "synthetic models of 50 brands" if path is None else "models of Google's list of certified devices"
+    count, seen, single = len(listing[1].attribute("device").values), *models_seen(listing[0])
+    report.text(
+        "listed_source",
+        f"The campaign's people with {count:,} {source}. In the last two cases {seen:,} of them occur, {single:.0%} of "
+        "these with one person only.",
+    )
+    report.table("listed_devices", COLUMNS, listed)
     report.write()
 
 

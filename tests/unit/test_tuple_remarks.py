@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -130,6 +131,27 @@ def test_ranges_without_a_grid():
     batch = pa.RecordBatch.from_pydict({"id": ["a"], **{name: [0.5] for name in many}})
     ((_, sentence),) = about("grid", list(tuple_remarks(policy, policy.anonymize, Sample(batch, (), True))))
     assert sentence.startswith("columns 'n0', 'n1', 'n2', 'n3', 'n4' and 2 more: without")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "values", "proposed"),
+    [
+        (0, 100, [17, 90], "2"), (0, 120, [17, 90], "5"), (0, 10, [1, 9], "2"), (0, 1, [0.5, 0.7], "0.02"),
+        (-180, 180, [0.1, 0.2], "10"), (0, 1_500_000, [7, 8], "50000"), (0, 10, [1.5, 2.0], "0.2"),
+        ("2026-03-02", "2026-03-03", None, '"1h"'), ("2026-03-02", "2026-03-09", None, '"4h"'),
+        ("2016-01-01", "2026-01-01", None, '"74d"'),
+    ],
+)  # fmt: skip
+def test_a_grid_is_proposed(low, high, values, proposed):
+    table = base_table()
+    table["anonymize"] |= {**GOOD, "quasi": {"n": {"kind": "numeric", "low": low, "high": high}}}
+    policy = parse_policy(table)
+    column = pa.array([None, None], pa.timestamp("us")) if values is None else pa.array(values, pa.float64())
+    batch = pa.RecordBatch.from_pydict({"id": ["a", "b"], "n": column})
+    ((_, sentence),) = about("grid", list(tuple_remarks(policy, policy.anonymize, Sample(batch, (), True))))
+    assert sentence.endswith(f"such as {proposed} for 'n'")
+    table["anonymize"]["quasi"]["n"]["grid"] = json.loads(proposed)
+    parse_policy(table)  # what is proposed can be written
 
 
 def test_sensitive_columns_without_diversity():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -24,6 +25,11 @@ from shoal.times import column_ns
 Bools = npt.NDArray[np.bool_]
 _SECOND: Final = 1_000_000_000
 _MOST_LISTED: Final = 5
+_GRID_STEPS: Final = 50
+_ROUNDING: Final = 1e-9
+_USUAL_SPANS: Final = (
+    (60, '"1min"'), (300, '"5min"'), (900, '"15min"'), (3600, '"1h"'), (14_400, '"4h"'), (86_400, '"1d"'),
+)  # fmt: skip
 _USUAL_SPELLINGS: Final = ("?", "NA", "N/A", "n/a", "null", "NULL", "None", "nan", "NaN", "-", "unknown")
 """How files say that a value is missing."""
 COVERED_REASONS: Final = ("outside", "unknown")
@@ -37,7 +43,7 @@ def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Itera
     yield from _value_remarks(policy, method, sample.batch)
     yield from _spelling_remarks(policy, method, sample)
     yield from _whole_number_remarks(policy, method, sample.batch)
-    yield from _grid_remarks(method)
+    yield from _grid_remarks(method, sample.batch)
     yield from _sensitive_remarks(method)
     yield from _diversity_remarks(method, sample.batch)
     yield from _reference_remarks(method, sample.batch)
@@ -184,14 +190,27 @@ def _is_whole(column: Any) -> bool:
     return bool(len(known)) and bool(np.all(known == np.rint(known)))
 
 
-def _grid_remarks(method: TupleSection) -> Iterator[Remark]:
-    bare = [name for name, own in method.quasi.items() if isinstance(own, NumericSection) and own.grid is None]
+def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    bare = {name: own for name, own in method.quasi.items() if isinstance(own, NumericSection) and own.grid is None}
     if bare:
+        some = list(bare.items())[:_MOST_LISTED]
+        steps = ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
         yield Remark(
             "look", "grid",
-            f"{_listed(bare)}: without a grid a range ends at two people's own values; give grid = a step that "
-            "means nothing",
+            f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a step that "
+            f"means nothing, such as {steps}",
         )  # fmt: skip
+
+
+def _proposed_grid(own: NumericSection, column: Any) -> str:
+    """A round step of about a fiftieth of the domain; of whole numbers at least 2, for a step of 1 hides none."""
+    role = own.role("column")
+    step = (role.high - role.low) / _GRID_STEPS
+    if own.column_type() == "timestamp":
+        return next((text for seconds, text in _USUAL_SPANS if seconds >= step), f'"{math.ceil(step / 86_400)}d"')
+    step = max(step, 2.0) if _is_whole(column) else step
+    power = 10.0 ** math.floor(math.log10(step))
+    return f"{next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - _ROUNDING)):g}"
 
 
 def _sensitive_remarks(method: TupleSection) -> Iterator[Remark]:
