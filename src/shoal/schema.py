@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from fractions import Fraction
 from typing import Any, Final, Literal, Protocol, get_args
 
 from shoal.errors import PolicyError
@@ -27,6 +28,8 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _LONGEST = 2**62
 _READ_EXACTLY: Final = 2**50
 """Decimals up to here are read back as they were."""
+_MOST_UNITS: Final = 2**51
+_SIMPLE: Final = 2**20
 
 
 def duration_ns(value: object, *, name: str) -> int:
@@ -111,13 +114,15 @@ class Numeric:
     Parameters
     ----------
     name
-        The column: numbers, or timestamps (then ``low`` and ``high`` may be ISO 8601 text and ``grid`` a duration).
+        The column: numbers, or timestamps (then ``low`` and ``high`` may be dates, datetimes or ISO 8601 text and
+        ``grid`` a duration).
     low, high
         The domain. Losses are measured against it; a range never leaves it.
     weight
         How much a loss here counts.
     grid
         Ranges are widened to multiples of this, counted from ``low``: without it a range ends at two people's values.
+        Multiples are exact: with ``low=0`` and ``grid=0.1`` the third is 0.3.
     outside
         What becomes of a value outside the domain: ``"refuse"`` (the row goes to the dead letters) or ``"clamp"``.
     """
@@ -139,6 +144,10 @@ class Numeric:
             problems.append(f"column {self.name!r}: low must be below high")
         if not problems and self.grid is not None and (self.high - self.low) / self.grid > 2**50:
             problems.append(f"column {self.name!r}: grid is too fine for the domain")
+        if not problems and self.grid is not None and grid_units(self.low, self.high, self.grid) is None:
+            problems.append(
+                f"column {self.name!r}: grid has too many digits together with low; round low, or choose a coarser grid"
+            )
         if self.outside not in get_args(Outside):
             problems.append(f'column {self.name!r}: outside must be "refuse" or "clamp"')
         if problems:
@@ -252,6 +261,42 @@ class Schema:
         }  # fmt: skip
 
 
+def grid_units(low: float, high: float, grid: float) -> tuple[int, int, int] | None:
+    """Units in one, units in ``low`` and units in ``grid``, all whole; None where they do not fit a float.
+
+    Point n of the grid is ``(low_units + n * grid_units) / unit``: whole numbers that a float holds exactly, then one
+    division, so it is the float nearest to the true multiple.
+
+    >>> grid_units(-74.25, 0, 0.01)
+    (100, -7425, 1)
+    """
+    for read in (as_printed, _simplest):
+        units = whole_units(read(low), read(grid), as_printed(high))
+        if units is not None:
+            return units
+    return None
+
+
+def whole_units(low: Fraction, step: Fraction, high: Fraction) -> tuple[int, int, int] | None:
+    """What grid_units gives, of fractions."""
+    unit = math.lcm(low.denominator, step.denominator)
+    largest = max(abs(low), abs(high)) + step
+    if unit >= _MOST_UNITS or largest * unit >= _MOST_UNITS:
+        return None
+    return unit, int(low * unit), int(step * unit)
+
+
+def as_printed(number: float) -> Fraction:
+    """The number as it is printed: 0.1 is one tenth."""
+    return Fraction(repr(float(number)))
+
+
+def _simplest(number: float) -> Fraction:
+    """The simplest fraction that rounds to the number, so that 1/3 is a third."""
+    found = Fraction(number).limit_denominator(_SIMPLE)
+    return found if float(found) == number else as_printed(number)
+
+
 def _listed(given: object, kind: Any) -> tuple[Any, ...]:
     if isinstance(given, kind):
         return (given,)
@@ -273,6 +318,8 @@ def _number(name: object, key: str, value: Any, problems: list[str]) -> float:
     """A bound as a number; a moment counts in seconds."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
         if isinstance(moment, datetime):
             value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except ValueError:

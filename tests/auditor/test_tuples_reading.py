@@ -115,14 +115,16 @@ def spans(begin, end, true, **numeric):
 
 
 def test_a_grid_of_fractions():
-    attribute = spans([0.1 + 0.2, 0.7, 0.35], [0.4, 1.0, 0.7], [0.33, 0.9, 0.5], low=0, high=1, grid=0.1)
-    assert attribute.faults["off-grid"].tolist() == [False, False, True]
-    assert attribute.covers(np.arange(3), np.arange(3)).tolist() == [True, True, True]
+    begin, end = [0.3, 0.7, 0.35, 0.1 + 0.2], [0.4, 1.0, 0.7, 0.4]
+    attribute = spans(begin, end, [0.33, 0.9, 0.5, 0.33], low=0, high=1, grid=0.1)
+    assert attribute.faults["off-grid"].tolist() == [False, False, True, True]
+    assert attribute.covers(np.arange(4), np.arange(4)).all()
 
 
 def test_whole_ends_on_a_grid_of_fractions():
-    attribute = spans([2, 3, 5], [5, 8, 10], [3, 4, 6], low=0, high=10, grid=2.5)
-    assert attribute.faults["off-grid"].tolist() == [False, True, False]
+    """Of whole numbers [2.5, 7.5] has 3 to 7."""
+    attribute = spans([3, 2, 5, 3, 3], [5, 5, 10, 7, 8], [3, 4, 6, 4, 4], low=0, high=10, grid=2.5)
+    assert attribute.faults["off-grid"].tolist() == [False, True, False, False, True]
 
 
 def test_the_last_cell_of_a_grid_may_be_cut():
@@ -132,9 +134,9 @@ def test_the_last_cell_of_a_grid_may_be_cut():
 
 
 def test_whole_ends_in_a_domain_of_fractions():
-    attribute = spans([16, 17], [91, 90], [20, 30], low=16.5, high=90.5)
-    assert not attribute.faults["out-of-domain"].any()
-    assert attribute.at_root.tolist() == [True, True]
+    attribute = spans([16, 17, 17], [90, 91, 90], [20, 30, 30], low=16.5, high=90.5)
+    assert attribute.faults["out-of-domain"].tolist() == [True, True, False]
+    assert attribute.at_root.tolist() == [False, False, True]
 
 
 def test_a_domain_of_moments():

@@ -413,15 +413,21 @@ def cells(role, value):
     span = role.high - role.low
     grid = float(role.grid or span / 1024)
     count = max(1, math.ceil(round(span / grid, 9)))
-    cell = max(at for at in range(count) if role.low + at * grid <= value)
+    first, step = (Fraction(repr(float(number))) for number in (role.low, grid))
+    step = step if role.grid else (Fraction(repr(float(role.high))) - first) / 1024
+
+    def point(number):
+        return float(first + number * step)
+
+    cell = max(at for at in range(count) if point(at) <= value)
     widths = [1]
     while widths[-1] * 2 < count:
         widths.append(widths[-1] * 2)
     steps = []
     for width in ([count] if count > 1 else []) + widths[::-1]:
-        low = role.low + cell // width * width * grid
+        low = point(cell // width * width)
         last = cell // width * width + width
-        high = role.low + last * grid if last < count else role.high
+        high = point(last) if last < count else role.high
         # At the end of the domain cells of two widths may be the same range; they are different blocks all the same.
         steps.append(((float(low), float(high), width), float(np.float64(high - low) / span)))
     return steps

@@ -18,7 +18,7 @@ What the description of the methods leaves open is decided here as follows.
   and each in the first column where it fails. For l a candidate helps if its value there is new; entropy and distance
   there must get better by more than 1e-12, or rounding would decide. After each addition the candidates are gone
   through again from the first. Only the candidates the method would have taken its k-1 from are considered, no others.
-- Snapping to a grid is outward even where a quotient is rounded across a whole number: one step further then.
+- Points of a grid are exact multiples, rounded once to the nearest float; snapping compares values with those floats.
 - Weights of a reference (counted or declared) are divided by their sum.
 """
 
@@ -28,6 +28,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 SLACK = 1e-12
@@ -90,10 +91,14 @@ class Num:
         return lo, hi
 
     def _snapped(self, value: float, to_whole: Callable[[float], int], outward: int) -> float:
-        steps = to_whole((value - self.low) / self.grid)
-        if (self.low + steps * self.grid - value) * outward < 0:
+        """The nearest point outward, each the float nearest to the exact multiple."""
+        low, grid = (Fraction(repr(number)) for number in (self.low, self.grid))
+        steps = to_whole((Fraction(repr(value)) - low) / grid)
+        while (float(low + steps * grid) - value) * outward < 0:
             steps += outward
-        return min(max(self.low + steps * self.grid, self.low), self.high)
+        while (float(low + (steps - outward) * grid) - value) * outward >= 0:
+            steps -= outward
+        return min(max(float(low + steps * grid), self.low), self.high)
 
     def covers(self, hull: tuple[float, float], value: float) -> bool:
         return hull[0] <= value <= hull[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from shoal.anonymizers.tuple_reading import NumericReader
 from shoal.anonymizers.tuple_shape import Leaves
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.flexible_rounds import MISSING, SCALE
-from shoal.schema import Numeric
+from shoal.schema import Numeric, as_printed, grid_units, whole_units
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -135,6 +136,7 @@ class GridAxis(Axis):
         self._role = role
         self._grid = float(role.grid or (min(_HOUR, span) if is_moment else span / _CELLS))
         self.cells = _cell_count(role, self._grid)
+        self._end = _points(role, self._grid, self.cells)
         self._factors = _factors(self._grid, self.cells, is_moment=is_moment)
         self.lines = len(self._factors)
         self.floor = 0 if with_root else min(1, self.lines - 1)
@@ -157,10 +159,6 @@ class GridAxis(Axis):
     def grid(self) -> float:
         """The width of a finest cell."""
         return self._grid
-
-    def _end(self, cells: Ints) -> Floats:
-        found: Floats = np.float64(self._role.low) + cells * np.float64(self._grid)
-        return found
 
     def paths(self, codes: Ints) -> Ints:
         found = np.stack([first + codes // factor for first, factor in zip(self._firsts, self._factors, strict=True)])
@@ -193,6 +191,19 @@ class GridAxis(Axis):
         return reader.publish(low, high, labels, labels == MISSING, kind)
 
 
+def _points(role: Numeric, grid: float, cells: int) -> Callable[[Ints], Floats]:
+    """The point of the grid before each cell: the float nearest to the exact multiple."""
+    low, high = as_printed(role.low), as_printed(role.high)
+    is_cut = role.grid is None and grid == (role.high - role.low) / _CELLS
+    width = (high - low) / _CELLS if is_cut else as_printed(grid)
+    units = grid_units(role.low, role.high, role.grid) if role.grid else whole_units(low, width, high)
+    if units is not None:
+        unit, first, step = (np.float64(number) for number in units)
+        return lambda numbers: (first + numbers * step) / unit
+    table = np.array([float(low + number * width) for number in range(-1, cells + 2)])
+    return lambda numbers: table[np.minimum(numbers, cells) + 1]
+
+
 def _cell_count(role: Numeric, grid: float) -> int:
     """How many cells hold the domain; one that is a rounding error wide is none."""
     steps = (role.high - role.low) / grid
@@ -205,9 +216,9 @@ def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:
     """Finest cells in a cell, from the whole domain to one; each holds whole ones of the next."""
     found = [1]
     for width in _USUAL if is_moment else ():
-        factor = round(width / grid)
-        if factor > found[-1] and factor < cells and factor % found[-1] == 0 and abs(factor * grid - width) < 1e-9:
-            found.append(factor)
+        factor = width / as_printed(grid)
+        if found[-1] < factor < cells and factor % found[-1] == 0:
+            found.append(int(factor))
     while found[-1] * 2 < cells:
         found.append(found[-1] * 2)
     return ([cells] if cells > 1 else []) + found[::-1]

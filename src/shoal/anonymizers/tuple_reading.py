@@ -17,13 +17,16 @@ from shoal.anonymizers.exposures import as_text, is_text_like
 from shoal.anonymizers.tuple_shape import Leaves
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
-from shoal.schema import Categorical, Numeric, Quasi
+from shoal.schema import Categorical, Numeric, Quasi, grid_units
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _MICRO: Final = 1e6
+_MICROS: Final = 10**6
+_BETWEEN: Final = 0.3
+"""How far a moment is from a whole microsecond if it was read as half of one; until 2106 rounding moves it less."""
 _LARGEST: Final = 2.0**53
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 REFUSED: Final = object()
@@ -80,12 +83,14 @@ class NumericReader(Reader):
     def __init__(self, role: Numeric) -> None:
         self.name = role.name
         self._role = role
-        self._is_fine = False
 
     def check_type(self, kind: pa.DataType) -> None:
-        self._is_fine = pa.types.is_timestamp(kind) and kind.unit == "ns"
         if not _is_number(kind) and not _is_moment(kind) and not pa.types.is_null(kind):
             raise InputError(f"column {self.name!r}: {kind} is no number; give numbers or timestamps")
+        role = self._role
+        units = grid_units(role.low, role.high, role.grid) if role.grid and _is_moment(kind) else None
+        if units is not None and _MICROS % units[0]:
+            raise InputError(f"column {self.name!r}: low and grid of moments must be whole microseconds; round them")
 
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
         raws = _as_floats(column)
@@ -124,18 +129,13 @@ class NumericReader(Reader):
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
         bound = kind.field(0).type
-        high = self._covering(high)
         # Of whole numbers a range has those between its ends: rounding inward loses none.
-        ends = [_bounds(np.where(hidden, 0.0, end), bound, np.ceil if end is low else np.floor) for end in (low, high)]
+        ends = [_bounds(np.where(hidden, 0.0, end), bound, is_low=at == 0) for at, end in enumerate((low, high))]
         return pa.StructArray.from_arrays(ends, fields=list(kind), mask=pa.array(hidden))
 
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
         bound = kind.field(0).type
-        return {"lo": _bound(low, bound, math.ceil), "hi": _bound(float(self._covering(high)), bound, math.floor)}
-
-    def _covering(self, high: Any) -> Any:
-        """The end of a range that covers what was cut off: moments are read to the microsecond."""
-        return np.minimum(high + 1 / _MICRO, self._role.high) if self._is_fine else high
+        return {"lo": _bound(low, bound, is_low=True), "hi": _bound(high, bound, is_low=False)}
 
     def root(self) -> tuple[float, float, int]:
         return float(self._role.low), float(self._role.high), 0
@@ -227,14 +227,25 @@ def _as_floats(column: pa.Array) -> Floats:
         is_fine = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
         moments = column.cast(pa.timestamp("ns" if is_fine else "us", tz=zone), safe=False).cast(pa.int64())
         whole = np.asarray(pc.fill_null(moments, 0).to_numpy(zero_copy_only=False))
-        micros = np.floor_divide(whole, 1000 if is_fine else 1) / _MICRO  # down, before 1970 too
-        return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), micros, np.nan)
+        seconds = _fine_seconds(whole) if is_fine else whole / _MICRO
+        return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), seconds, np.nan)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # straight to floats, Arrow misses the nearest one now and then
     floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
     # A whole number that no float holds must not pass for its neighbour.
     is_too_large = np.abs(floats) >= _LARGEST
     return np.where(is_too_large, np.copysign(np.inf, floats), floats) if is_too_large.any() else floats
+
+
+def _fine_seconds(nanoseconds: Ints) -> Floats:
+    """Seconds to half a microsecond: whatever lies between two microseconds counts as halfway.
+
+    Ends of ranges are whole microseconds, so one that must reach further than its moment is found by the half.
+    """
+    micros = np.floor_divide(nanoseconds, 1000)  # down, before 1970 too
+    between: Floats = (micros * 1000 != nanoseconds) * 0.5
+    seconds: Floats = (micros + between) / _MICRO
+    return seconds
 
 
 def _filled(column: pa.Array) -> npt.NDArray[Any]:
@@ -249,20 +260,29 @@ def _as_float(value: Any) -> float:
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _MICRO
+        between = 0.5 if getattr(moment, "nanosecond", 0) else 0.0  # pandas' moments have nanoseconds
+        return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds + between) / _MICRO
     if isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool):
         number = float(value)
         return math.copysign(math.inf, number) if abs(number) >= _LARGEST else number
     raise InputError("a value is no number")  # the caller names the column
 
 
-def _bounds(ends: Floats, kind: pa.DataType, to_whole: Any) -> pa.Array:
+def _bounds(ends: Floats, kind: pa.DataType, *, is_low: bool) -> pa.Array:
     if pa.types.is_timestamp(kind):
-        return pa.array(np.rint(ends * _MICRO).astype(np.int64)).cast(kind)
-    return pa.array(to_whole(ends).astype(np.int64)) if pa.types.is_integer(kind) else pa.array(ends)
+        micros = ends * _MICRO
+        whole = np.rint(micros)
+        between = np.abs(micros - whole) > _BETWEEN
+        outward = np.where(between, np.floor(micros) if is_low else np.ceil(micros), whole)
+        return pa.array(outward.astype(np.int64)).cast(kind)
+    if pa.types.is_integer(kind):
+        return pa.array((np.ceil(ends) if is_low else np.floor(ends)).astype(np.int64))
+    return pa.array(ends + 0.0)  # 0 for -0: two spellings of one number would tell rows apart
 
 
-def _bound(end: float, kind: pa.DataType, to_whole: Any) -> Any:
+def _bound(end: float, kind: pa.DataType, *, is_low: bool) -> Any:
     if pa.types.is_timestamp(kind):
-        return pa.scalar(round(end * _MICRO), pa.int64()).cast(kind).as_py()
-    return to_whole(end) if pa.types.is_integer(kind) else end
+        return _bounds(np.array([end]), kind, is_low=is_low)[0].as_py()
+    if pa.types.is_integer(kind):
+        return math.ceil(end) if is_low else math.floor(end)
+    return end + 0.0

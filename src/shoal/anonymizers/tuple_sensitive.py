@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.anonymizers.sensitive_meaning import meaning
 from shoal.errors import InputError
 
 Ints = npt.NDArray[np.int64]
@@ -18,7 +19,10 @@ MOST_VALUES: Final = 4096
 
 
 class SensitiveCodes:
-    """The values of one sensitive column, numbered as they first came; no value at all is a value too."""
+    """The values of one sensitive column, numbered as they first came; no value at all is a value too.
+
+    Values that mean the same have one number; see shoal.anonymizers.sensitive_meaning.
+    """
 
     def __init__(self, name: str, declared: Mapping[Any, float] | None) -> None:
         self.name = name
@@ -31,7 +35,11 @@ class SensitiveCodes:
         self.version += 1
         self.values: list[Any] = []
         self._codes: dict[Any, int] = {}
+        self._shares: dict[Any, float] = {}
+        for value, share in self._declared.items():
+            self._shares[meaning(value)] = self._shares.get(meaning(value), 0.0) + share
         self.code_all(list(self._declared))
+        self._known = len(self.values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -44,7 +52,7 @@ class SensitiveCodes:
     @property
     def seen(self) -> list[Any]:
         """Values that came up and were not declared."""
-        return self.values[len(self._declared) :]
+        return self.values[self._known :]
 
     def fit_to(self, kind: pa.DataType) -> None:
         """Turn declared values into the column's type: a policy file can write text only."""
@@ -56,7 +64,7 @@ class SensitiveCodes:
         """The declared shares by values of the column's type; raise InputError where they have another."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         try:
-            return {_in_type(value, kind): share for value, share in self._declared.items()}
+            return _summed((_in_type(value, kind), share) for value, share in self._declared.items())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError):
             raise InputError(
                 f"column {self.name!r}: is {kind}, and values declared for it in reference are not"
@@ -64,7 +72,7 @@ class SensitiveCodes:
 
     def check_room(self, values: list[Any]) -> None:
         """Raise InputError where new values would be too many; nothing changes."""
-        new = {key for value in values if (key := _key(value)) not in self._codes}
+        new = {key for value in values if (key := meaning(value)) not in self._codes}
         if len(self.values) + len(new) > MOST_VALUES:
             raise InputError(
                 f"column {self.name!r}: more than {MOST_VALUES:,} different values; l, entropy_l and t are for "
@@ -74,10 +82,10 @@ class SensitiveCodes:
     def code_all(self, values: list[Any]) -> Ints:
         """The numbers of values; new ones are numbered as they come."""
         for value in values:
-            if (key := _key(value)) not in self._codes:
+            if (key := meaning(value)) not in self._codes:
                 self._codes[key] = len(self.values)
-                self.values.append(key[1])
-        return np.array([self._codes[_key(value)] for value in values], dtype=np.int64)
+                self.values.append(None if key is None else value)
+        return np.array([self._codes[meaning(value)] for value in values], dtype=np.int64)
 
     def order(self) -> Ints:
         """The numbers in the order of their values, no value first."""
@@ -87,7 +95,7 @@ class SensitiveCodes:
 
     def share(self, code: int) -> float:
         """What is declared of a value; 0 where it was not declared."""
-        return float(self._declared.get(self.values[code], 0.0))
+        return self._shares.get(meaning(self.values[code]), 0.0)
 
 
 class Coded:
@@ -114,10 +122,12 @@ def readable(values: Any, name: str) -> list[Any]:
         raise InputError(f"column {name!r}: holds text that is not UTF-8; write it as UTF-8") from None
 
 
-def _key(value: Any) -> tuple[bool, Any]:
-    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no value
-        value = None
-    return isinstance(value, bool), value  # True and 1 are two values
+def _summed(shares: Iterable[tuple[Any, float]]) -> dict[Any, float]:
+    """Shares by value; two spellings of one value add up."""
+    found: dict[Any, float] = {}
+    for value, share in shares:
+        found[value] = found.get(value, 0.0) + share
+    return found
 
 
 def _in_type(value: Any, kind: pa.DataType) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.tuples import CATEGORICAL, NUMERIC, SMALL_TREE
-from shoal.schema import Numeric, Quasi
+from shoal.schema import Numeric, Quasi, grid_units
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -101,10 +101,7 @@ class _Laid:
 def compile_shape(quasi: Sequence[Quasi], trees: Sequence[Leaves | None]) -> Shape:
     """Lay the attributes' domains and trees out one after another."""
     floats, ints = _Laid(), _Laid()
-    numbers = [
-        (role.weight, role.low, role.high, role.grid or 0.0) if isinstance(role, Numeric) else (role.weight, 0, 1, 0)
-        for role in quasi
-    ]
+    numbers = [_domain(role) if isinstance(role, Numeric) else (role.weight, 0, 1, 0, 1, 0, 0) for role in quasi]
     places = [_laid_tree(tree, floats, ints) if tree else (NUMERIC, *[0] * 7) for tree in trees]
     return Shape(
         attr_f=np.ascontiguousarray(np.array(numbers, dtype=np.float64).T),
@@ -112,6 +109,11 @@ def compile_shape(quasi: Sequence[Quasi], trees: Sequence[Leaves | None]) -> Sha
         tree_f=floats.all(np.float64),
         tree_i=ints.all(np.int64),
     )
+
+
+def _domain(role: Numeric) -> tuple[float, ...]:
+    units = grid_units(role.low, role.high, role.grid) if role.grid else None
+    return (role.weight, role.low, role.high, role.grid or 0.0, *(units or (1, 0, 0)))
 
 
 def _laid_tree(tree: Leaves, floats: _Laid, ints: _Laid) -> tuple[int, ...]:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.exact_grid import Points, cells_of, written
 from shoal.auditor.flexible_unknown import read_unknown
 from shoal.auditor.reading import Rows
 from shoal.auditor.tuples_numbers import Floats
 from shoal.auditor.tuples_promise import LabelRule, NumberRule, Rule
 from shoal.auditor.tuples_values import Attribute, Labels, Spans, numbered, read_attribute
 
-_MICROSECONDS: Final = 1e6
-_HOUR: Final = 3600.0
+_MICROSECONDS: Final = 10**6
+_HOUR: Final = 3600
 _CELLS: Final = 1024
 _CLOCK: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
-_NEAR: Final = 1e-6
-"""How far, in steps of the grid, a point may be off and still be meant: fractions do not add up."""
+_NEAR: Final = 1e-9
+"""What share of a step may be left at the end of the domain without being a cell."""
 
 
 def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute:
@@ -35,14 +37,13 @@ def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute
 
 def _on_cells(spans: Spans, rule: NumberRule) -> Spans:
     """Hold ranges against the cells of the grid, cut off at ``high`` or not."""
-    unit = _MICROSECONDS if spans.are_moments else 1.0
-    grid = _Grid.of(rule, unit, are_moments=spans.are_moments)
+    grid = _Grid.of(rule, are_moments=spans.are_moments)
     there = spans.code >= 0
-    whole = there & (spans.low <= grid.low + spans.slack) & (spans.high >= grid.high - spans.slack)
+    whole = there & (spans.low <= grid.low) & (spans.high >= grid.high)
     faults = {code: rows for code, rows in spans.faults.items() if code not in {"out-of-domain", "off-grid"}}
-    readable = there & ~faults["bad-range"]
-    strange = np.zeros(len(there), np.bool_)
-    strange[readable] = ~grid.has(spans.low[readable], spans.high[readable])
+    readable = there & ~faults["bad-range"] & np.isfinite(spans.low) & np.isfinite(spans.high)
+    strange = there & ~faults["bad-range"] & ~readable
+    strange[readable] = ~grid.has(spans.low[readable], spans.high[readable], is_moment=spans.are_moments)
     return replace(spans, at_root=whole & (grid.cells > 1), faults={**faults, "not-a-cell": strange})
 
 
@@ -52,43 +53,59 @@ class _Grid:
 
     low: float
     high: float
-    step: float
+    points: Points
+    cells: int
+    """Into how many steps the domain is cut."""
     sizes: tuple[int, ...]
     """How many steps a cell may hold."""
 
     @classmethod
-    def of(cls, rule: NumberRule, unit: float, *, are_moments: bool) -> _Grid:
+    def of(cls, rule: NumberRule, *, are_moments: bool) -> _Grid:
         """Take the policy's grid; an hour for moments without one, a 1,024th of the domain for numbers."""
-        span = rule.high - rule.low
-        usual = min(_HOUR, span) if are_moments else span / _CELLS
-        step = rule.grid or usual or 1.0
-        doubled = _doubled(1, span / step)
-        clock = _clock(step, span / step) if are_moments else ()
-        return cls(rule.low * unit, rule.high * unit, step * unit, tuple(dict.fromkeys((*doubled, *clock))))
+        scale = _MICROSECONDS if are_moments else 1
+        low, high = written(rule.low), written(rule.high)
+        usual = min(Fraction(_HOUR), high - low) if are_moments else (high - low) / _CELLS
+        step = usual if rule.grid is None else written(rule.grid)
+        if rule.grid is None:
+            points = Points.between(low * scale, step * scale)
+        else:
+            points = Points.of(rule.low, rule.high, rule.grid, scale)
+        clock = _clock(step, float((high - low) / step)) if are_moments else ()
+        sizes = tuple(dict.fromkeys((*_doubled(1, float((high - low) / step)), *clock)))
+        return cls(float(low * scale), float(high * scale), points, _cells(high - low, step, rule), sizes)
 
-    @property
-    def cells(self) -> int:
-        """Into how many steps the domain is cut."""
-        return max(1, math.ceil((self.high - self.low) / self.step - _NEAR))
-
-    def has(self, begin: Floats, end: Floats) -> Bools:
+    def has(self, begin: Floats, end: Floats, *, is_moment: bool) -> Bools:
         """Tell which ranges are cells, or the whole domain."""
-        is_whole = bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
         # Ends that are no whole numbers are rounded inward where the column has whole numbers only.
-        fine = max(_NEAR * self.step, 4 * float(np.spacing(max(abs(self.low), abs(self.high)))))
-        off = 1.0 if is_whole and (self.low % 1 or self.step % 1 or self.high % 1) else fine
-        found = (np.abs(begin - self.low) <= off) & (np.abs(end - self.high) <= off)
+        is_whole = not is_moment and bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
+        pairs, turn = np.unique(np.stack([begin, end]), axis=1, return_inverse=True)
+        found = [self._has(*pair, is_whole=is_whole) for pair in pairs.T.tolist()]
+        return np.array(found, np.bool_)[turn.ravel()]
+
+    def _has(self, begin: float, end: float, *, is_whole: bool) -> bool:
+        point = self.points.point
+        if begin == self.low and end == self.high:
+            return True
         for size in self.sizes:
-            width = size * self.step
-            index = np.rint((begin - self.low) / width) if off < width / 2 else np.floor((begin - self.low) / width)
-            first = self.low + index * width
-            last = first + width
-            ends = np.abs(end - last) <= off
-            if is_whole:
-                ends |= np.abs(end - (np.ceil(last) - 1)) <= off  # the last number belongs to the next cell
-            ends |= (last >= self.high - off) & (np.abs(end - self.high) <= off)
-            found |= (np.abs(begin - first) <= off) & (index >= 0) & (begin <= self.high + off) & ends
-        return found
+            first = self.points.below(begin) // size * size
+            after = first + size
+            if not 0 <= first < self.cells:
+                continue
+            last = self.high if after >= self.cells else point(after)
+            if (point(first), last) == (begin, end):
+                return True
+            # The number at the end of a cell belongs to the next one, except at the end of the domain.
+            whole_last = math.floor(last) if after >= self.cells else math.ceil(last) - 1
+            if is_whole and math.ceil(point(first)) == begin and whole_last == end:
+                return True
+        return is_whole and (math.ceil(self.low), math.floor(self.high)) == (begin, end)
+
+
+def _cells(span: Fraction, step: Fraction, rule: NumberRule) -> int:
+    """Count the steps of the domain; what is left at its end counts unless it is as narrow as a rounding error."""
+    steps = float(span / step)
+    error = _NEAR * max(1.0, steps) + 4 * math.ulp(max(abs(rule.low), abs(rule.high))) / float(step)
+    return max(1, round(steps) if abs(steps - round(steps)) <= error else math.ceil(steps))
 
 
 def _doubled(start: int, cells: float) -> list[int]:
@@ -99,22 +116,22 @@ def _doubled(start: int, cells: float) -> list[int]:
     return found
 
 
-def _clock(step: float, cells: float) -> list[int]:
+def _clock(step: Fraction, cells: float) -> list[int]:
     """Return the widths that people know of time, in steps, each of whole ones of the one before; then doubles."""
     found = [1]
     for seconds in _CLOCK:
-        size = round(seconds / step)
-        if found[-1] < size < cells and size % found[-1] == 0 and math.isclose(size * step, seconds):
-            found.append(size)
+        size = seconds / step
+        if found[-1] < size < cells and size % found[-1] == 0:
+            found.append(int(size))
     return [*found, *_doubled(found[-1], cells)]
 
 
 def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
     """Number the values of the truth as far as the finest labels tell them apart."""
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
-        unit = _MICROSECONDS if attribute.are_moments else 1.0
-        grid = _Grid.of(rule, unit, are_moments=attribute.are_moments)
-        return numbered(np.minimum(np.floor((attribute.true_value - grid.low) / grid.step), grid.cells - 1))[1]
+        grid = _Grid.of(rule, are_moments=attribute.are_moments)
+        cells = np.minimum(cells_of(attribute.true_value, grid.points), grid.cells - 1)
+        return numbered(np.where(np.isnan(attribute.true_value), np.nan, cells))[1]
     return true_codes(attribute)
 
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.columns import Bools, Ints, plain
-from shoal.auditor.facts import spelt_codes
+from shoal.auditor.columns import Bools, Ints
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.meaning import meaning
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 from shoal.auditor.tuples_classes import Classes
@@ -31,6 +32,7 @@ from shoal.auditor.tuples_promise import TuplePromise
 from shoal.auditor.tuples_trace import Recorded
 
 _ROUNDING: Final = 1e-7
+_NUMBERS: Final = ("int64", "float64")
 _MOST_ENTRIES: Final = 200_000_000
 _ENTRIES_AT_ONCE: Final = 4_000_000
 _SENTENCES: Final = {
@@ -49,6 +51,8 @@ class Sensitive:
     is_ordered: bool
     true: Ints
     shown: Ints
+    kind: str | None
+    """The type that the policy declares for the column."""
 
     @property
     def width(self) -> int:
@@ -57,7 +61,8 @@ class Sensitive:
 
     def number(self, text: str | None) -> int:
         """Return the number of a value as any side spells it."""
-        return 0 if text is None else self.number_of[plain(text)]
+        meant = None if text is None else meaning(text, self.kind)
+        return 0 if meant is None else self.number_of[meant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +95,21 @@ def read_sensitive(
 
 
 def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str]) -> Sensitive:
-    texts, true, shown = spelt_codes(name, truth, release)
-    every = list(dict.fromkeys([*texts, *(plain(text) for text in sorted(further))]))
+    kind = promise.declared_types.get(name)
+    texts, (true, shown) = shared_codes(truth.text(name), release.text(name))
+    meant = [meaning(text, kind) for text in texts]
+    known = {meaning(text, kind) for text in further} - {None}
+    every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
     numbers = read_numbers([pa.array(every, pa.string())]).value
-    says_numbers = name in promise.numeric_sensitive or any(
-        map(_is_numeric, (*truth.pieces(name), *release.pieces(name)))
-    )
+    says_numbers = kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
     is_ordered = says_numbers and not np.isnan(numbers).any()
     order = np.argsort(numbers, kind="stable") if is_ordered else np.arange(len(every))
     place = np.empty(len(every) + 1, np.int64)
     place[order] = 1 + np.arange(len(every))
-    place[-1] = 0  # code -1, null, picks the last
-    return Sensitive(
-        name, {text: int(place[at]) for at, text in enumerate(every)}, is_ordered, place[true], place[shown]
-    )
+    place[-1] = 0  # null
+    number_of = {text: int(place[at]) for at, text in enumerate(every)}
+    of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
+    return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
 
 
 def _is_numeric(piece: Any) -> bool:

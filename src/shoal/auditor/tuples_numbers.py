@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.columns import TEXT, Bools, as_ns, as_text
+from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,14 +29,22 @@ class Numbers:
     """A column of numbers; moments are counted in microseconds since 1970."""
 
     value: Floats
-    """NaN where there is no value."""
+    """NaN where there is no value. A moment between two microseconds counts as halfway."""
+    rest: Ints
+    """Of moments the nanoseconds above whole microseconds, so that no two of them pass for one; else 0."""
     unreadable: Bools
     """Where there is something that is no number."""
     are_moments: bool
 
+    @classmethod
+    def of(cls, value: Floats, unreadable: Bools | None = None) -> Numbers:
+        """Make a column of numbers that are no moments."""
+        marks = np.zeros(len(value), np.bool_) if unreadable is None else unreadable
+        return cls(value, np.zeros(len(value), np.int64), marks, are_moments=False)
+
     def in_microseconds(self) -> Numbers:
         """Return moments as they are, numbers as seconds since 1970."""
-        return self if self.are_moments else Numbers(self.value * 1e6, self.unreadable, are_moments=True)
+        return self if self.are_moments else replace(self, value=self.value * 1e6, are_moments=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ def _joined(parts: list[Numbers]) -> Numbers:
         parts = [part.in_microseconds() for part in parts]
     return Numbers(
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),
+        np.concatenate([np.zeros(0, np.int64), *(part.rest for part in parts)]),
         np.concatenate([np.zeros(0, np.bool_), *(part.unreadable for part in parts)]),
         are_moments=any(part.are_moments for part in parts),
     )
@@ -90,7 +99,7 @@ def _numbers(column: Any) -> Numbers:
         return _plain(column.cast(pa.float64()))
     if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         valid = _valid(column)
-        return Numbers(np.full(len(valid), np.nan), valid, are_moments=False)
+        return Numbers.of(np.full(len(valid), np.nan), valid)
     return _texts(as_text(column))
 
 
@@ -100,13 +109,19 @@ def _valid(column: Any) -> Bools:
 
 def _plain(column: Any) -> Numbers:
     value = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
-    return Numbers(value, np.zeros(len(value), np.bool_), are_moments=False)
+    return Numbers.of(value)
 
 
 def _moments(column: Any) -> Numbers:
     nanoseconds, valid = as_ns(column)
-    value = np.where(valid, (nanoseconds // 1000).astype(np.float64), np.nan)
-    return Numbers(value, _valid(column) & ~valid, are_moments=True)
+    value, rest = _microseconds(nanoseconds)
+    return Numbers(np.where(valid, value, np.nan), rest, _valid(column) & ~valid, are_moments=True)
+
+
+def _microseconds(nanoseconds: Ints) -> tuple[Floats, Ints]:
+    """Return microseconds, halfway where nanoseconds are left, and these."""
+    rest = nanoseconds % 1000
+    return (nanoseconds // 1000).astype(np.float64) + np.where(rest > 0, 0.5, 0.0), rest
 
 
 def _texts(column: Any) -> Numbers:
@@ -115,16 +130,17 @@ def _texts(column: Any) -> Numbers:
     return _picked(_each(texts), code)
 
 
-def _different(column: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _different(column: Any) -> tuple[list[str], Ints]:
     chunks = getattr(column, "chunks", [column])
     encoded = pa.chunked_array(chunks, TEXT).combine_chunks().dictionary_encode()
     code = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
     return encoded.dictionary.to_pylist(), code
 
 
-def _picked(numbers: Numbers, code: npt.NDArray[np.int64]) -> Numbers:
+def _picked(numbers: Numbers, code: Ints) -> Numbers:
     value, unreadable = np.append(numbers.value, np.nan), np.append(numbers.unreadable, False)
-    return Numbers(value[code], unreadable[code], numbers.are_moments)  # code -1 picks the last
+    rest = np.append(numbers.rest, 0)
+    return Numbers(value[code], rest[code], unreadable[code], numbers.are_moments)  # code -1 picks the last
 
 
 def _each(values: list[Any]) -> Numbers:
@@ -132,9 +148,8 @@ def _each(values: list[Any]) -> Numbers:
     value = np.array([np.nan if number is None else number for number in found], np.float64)
     missing = np.array([value is None for value in values], np.bool_)
     unreadable = np.array([number is None for number in found], np.bool_) & ~missing
-    if not unreadable.any():
-        return Numbers(value, unreadable, are_moments=False)
-    return _each_moment(values, Numbers(value, unreadable, are_moments=False))
+    numbers = Numbers.of(value, unreadable)
+    return _each_moment(values, numbers) if unreadable.any() else numbers
 
 
 def _number(value: Any) -> float | None:
@@ -156,8 +171,9 @@ def _each_moment(values: list[Any], numbers: Numbers) -> Numbers:
     if not valid.any():
         return numbers
     seconds = numbers.in_microseconds()
-    value = np.where(valid, (nanoseconds // 1000).astype(np.float64), seconds.value)
-    return Numbers(value, numbers.unreadable & ~valid, are_moments=True)
+    value, rest = _microseconds(nanoseconds)
+    value, rest = np.where(valid, value, seconds.value), np.where(valid, rest, 0)
+    return Numbers(value, rest, numbers.unreadable & ~valid, are_moments=True)
 
 
 def read_ranges(pieces: Iterable[Any]) -> Ranges:
@@ -185,7 +201,7 @@ def _struct(column: Any) -> Ranges:
     low, high = (_numbers(pc.struct_field(column, name)) for name in _ENDS)
     # A range that is there must have two ends.
     holed = _valid(column) & np.isnan(low.value) & np.isnan(high.value)
-    return Ranges(Numbers(low.value, low.unreadable | holed, low.are_moments), high)
+    return Ranges(replace(low, unreadable=low.unreadable | holed), high)
 
 
 def _each_range(values: list[Any]) -> Ranges:
@@ -193,7 +209,7 @@ def _each_range(values: list[Any]) -> Ranges:
     low, high = (_each([pair[at] if pair else None for pair in ends]) for at in (0, 1))
     there = np.array([value is not None for value in values], np.bool_)
     holed = there & np.isnan(low.value) & np.isnan(high.value)
-    return Ranges(Numbers(low.value, low.unreadable | holed, low.are_moments), high)
+    return Ranges(replace(low, unreadable=low.unreadable | holed), high)
 
 
 def _two_ends(value: Any) -> tuple[Any, Any] | None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
+from shoal.auditor.exact_grid import Points
 from shoal.auditor.hierarchy import Taxonomy, read_tree
 from shoal.auditor.promise import Policy
 from shoal.errors import PolicyError
 from shoal.schema import NANOSECONDS, duration_ns
 
 METHODS: Final = ("fads", "fads-varied", "fast", "k-varp", "iot-anonymization", "castle", "least-loss")
-_NUMBER_TYPES: Final = ("int64", "float64")
+_LARGEST: Final = 2**53
 _CHOICES: Final = {
     "nulls": ("strict", "common", "paper"),
     "suppressed": ("drop", "root"),
@@ -89,8 +90,8 @@ class TuplePromise:
     groups: bool
     shows_suppressed: bool
     """Whether suppressed rows leave, with every attribute at its root."""
-    numeric_sensitive: frozenset[str]
-    """Sensitive columns the policy itself declares to be numbers."""
+    declared_types: Mapping[str, str]
+    """The types that the policy itself declares for columns of text files."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),
         shows_suppressed=_choice(rules, "suppressed") == "root",
-        numeric_sensitive=_declared_numbers(policy.section("source"), sensitive),
+        declared_types=_declared_types(policy.section("source")),
     )
 
 
@@ -198,29 +199,31 @@ def read_rule(name: str, table: Any, folder: Path) -> Rule:
 
 def _number_rule(name: str, table: Mapping[str, Any]) -> NumberRule:
     low, high = (_bound(name, key, table.get(key)) for key in ("low", "high"))
-    if low > high:
+    if low >= high:
         raise PolicyError(f"quasi-identifier {name}: low must be below high")
     return NumberRule(
         name=name,
         low=low,
         high=high,
         weight=weight_of(name, table),
-        grid=_step(name, table.get("grid")),
+        grid=_checked_step(name, low, high, _step(name, table.get("grid"))),
         clamps=_choice(table, "outside", f"quasi-identifier {name}: ") == "clamp",
         is_moment=not is_number(table["low"]),
     )
 
 
 def _bound(name: str, key: str, value: Any) -> float:
-    """Return a bound as a number; a moment counts in seconds since 1970."""
+    """Return a bound as a number; a moment counts in seconds since 1970, and a day begins at midnight UTC."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
         moment = None
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time(), tzinfo=UTC)
     if isinstance(moment, datetime):
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    if not is_number(value):
-        raise PolicyError(f"quasi-identifier {name}: {key} must be a number, or a moment in ISO 8601")
+    if not is_number(value) or abs(value) >= _LARGEST:
+        raise PolicyError(f"quasi-identifier {name}: {key} must be a number below 2^53, or a moment in ISO 8601")
     return float(value)
 
 
@@ -231,6 +234,15 @@ def _step(name: str, grid: Any) -> float | None:
     if not is_number(step) or step <= 0:
         raise PolicyError(f"quasi-identifier {name}: grid must be a number above 0, or a duration")
     return float(step)
+
+
+def _checked_step(name: str, low: float, high: float, step: float | None) -> float | None:
+    try:
+        if step is not None:
+            Points.of(low, high, step)
+    except ValueError:
+        raise PolicyError(f"quasi-identifier {name}: low and grid have too many digits; round them") from None
+    return step
 
 
 def weight_of(name: str, table: Mapping[str, Any]) -> float:
@@ -277,7 +289,6 @@ def _distributions(given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return found
 
 
-def _declared_numbers(source: Mapping[str, Any], sensitive: tuple[str, ...]) -> frozenset[str]:
+def _declared_types(source: Mapping[str, Any]) -> dict[str, str]:
     types = source.get("types", {})
-    known = types if isinstance(types, Mapping) else {}
-    return frozenset(name for name in sensitive if known.get(name) in _NUMBER_TYPES)
+    return {str(name): str(kind) for name, kind in types.items()} if isinstance(types, Mapping) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,17 +12,18 @@ import pyarrow as pa
 
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import Paths, shared_codes
+from shoal.auditor.exact_grid import Points, each, on_points, written
 from shoal.auditor.reading import Rows
 from shoal.auditor.tuples_numbers import Floats, Numbers, Ranges, read_numbers, read_ranges
 from shoal.auditor.tuples_promise import LabelRule, NumberRule, Rule
 
-_MICROSECONDS: Final = 1e6
-_ROUNDING: Final = 1e-14
+_MICROSECONDS: Final = 10**6
 _MOST_PACKED: Final = 2**62
 
 FAULTS: Final = {
     "unreadable-value": "A published value is neither a range nor a label.",
     "unknown-label": "A published label is not in the hierarchy.",
+    "too-fine": "A published moment is finer than a microsecond.",
     "bad-range": "A published range ends before it begins.",
     "out-of-domain": "A published range reaches beyond the declared domain.",
     "off-grid": "A published range does not begin and end on the declared grid.",
@@ -78,6 +80,7 @@ class Spans(Attribute):
     true_value: Floats
     """Within the domain: clamped where the policy clamps."""
     slack: float
+    """How far a value may lie outside its range because it could not be read exactly."""
     are_moments: bool
     """Whether ends and values are microseconds since 1970."""
 
@@ -118,46 +121,48 @@ def _labels(rule: LabelRule, release: Rows, truth: Rows) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """The domain in the unit of the column, and how exact it can be."""
+    """The domain in the unit of the column."""
 
     low: float
     high: float
-    grid: float | None
-    slack: float
+    points: Points | None
+    """The grid; None where there is none."""
     is_whole: bool
-    """Whether ends are whole numbers, so that a domain or grid of fractions is rounded outward."""
+    """Whether all ends are whole numbers, so that ends which are fractions were rounded inward."""
 
     def holds(self, low: Floats, high: Floats) -> Bools:
         """Tell which ranges lie within the domain."""
-        bottom, top = (np.floor(self.low), np.ceil(self.high)) if self.is_whole else (self.low, self.high)
-        return (low >= bottom - self.slack) & (high <= top + self.slack)
+        return (low >= self.low) & (high <= self.high)
 
     def is_whole_domain(self, low: Floats, high: Floats) -> Bools:
         """Tell which ranges are all of the domain."""
-        room = self.slack + (1 if self.is_whole and (self.low % 1 or self.high % 1) else 0)
-        return (np.abs(low - self.low) <= room) & (np.abs(high - self.high) <= room)
+        return self._begins(low) & self._ends(high)
 
     def on_grid(self, low: Floats, high: Floats) -> Bools:
         """Tell which ranges begin and end on the grid, or at an end of the domain."""
-        if self.grid is None:
+        points = self.points
+        if points is None:
             return np.ones(len(low), np.bool_)
-        begins = self._is_point(low) | (np.abs(low - self.low) <= self.slack)
-        ends = self._is_point(high) | (np.abs(high - self.high) <= self.slack)
-        if self.is_whole and (self.low % 1 or self.grid % 1):
-            begins |= self._point(np.ceil((low - self.low) / self.grid)) < low + 1
-            ends |= self._point(np.floor((high - self.low) / self.grid)) > high - 1
+        begins, ends = on_points(low, points) | self._begins(low), on_points(high, points) | self._ends(high)
+        if self.is_whole:
+            begins |= each(low, lambda end: math.ceil(points.point(points.below(end))) == end, np.bool_)
+            ends |= each(high, lambda end: points.point(points.below(math.nextafter(end + 1, end))) >= end, np.bool_)
         return begins & ends
 
-    def _point(self, number: Floats) -> Floats:
-        return self.low + number * (self.grid or 1.0)
+    def _begins(self, low: Floats) -> Bools:
+        found: Bools = (low == self.low) | (low == (math.ceil(self.low) if self.is_whole else self.low))
+        return found
 
-    def _is_point(self, end: Floats) -> Bools:
-        return np.abs(self._point(np.rint((end - self.low) / (self.grid or 1.0))) - end) <= self.slack
+    def _ends(self, high: Floats) -> Bools:
+        found: Bools = (high == self.high) | (high == (math.floor(self.high) if self.is_whole else self.high))
+        return found
 
 
 def _spans(rule: NumberRule, release: Rows, truth: Rows) -> Spans:
     ranges, numbers = read_ranges(release.pieces(rule.name)), read_numbers(truth.pieces(rule.name))
     are_moments = rule.is_moment or ranges.are_moments or numbers.are_moments
+    # Seconds as fractions are not exact to the microsecond.
+    slack = 1.0 if are_moments and len(numbers.value) and not numbers.are_moments else 0.0
     if are_moments:
         ranges = Ranges(ranges.low.in_microseconds(), ranges.high.in_microseconds())
         numbers = numbers.in_microseconds()
@@ -168,27 +173,25 @@ def _spans(rule: NumberRule, release: Rows, truth: Rows) -> Spans:
     return Spans(
         name=rule.name,
         weight=rule.weight,
-        code=_range_codes(low, high, there),
+        code=_range_codes(ranges, there),
         at_root=there & domain.is_whole_domain(low, high),
         loss=np.where(there, np.clip((high - low) / width, 0, 1) if width else 0.0, 1.0),
         faults=_range_faults(ranges, domain, there),
         carried=~np.isnan(numbers.value) | numbers.unreadable,
-        usable=_usable(numbers, rule, domain),
+        usable=_usable(numbers, rule, domain, slack),
         low=low,
         high=high,
         true_value=np.clip(numbers.value, domain.low, domain.high) if rule.clamps else numbers.value,
-        slack=domain.slack,
+        slack=slack,
         are_moments=are_moments,
     )
 
 
 def _domain(rule: NumberRule, *, are_moments: bool, is_whole: bool) -> _Domain:
-    unit = _MICROSECONDS if are_moments else 1.0
-    low, high = rule.low * unit, rule.high * unit
-    grid = None if rule.grid is None else rule.grid * unit
-    # Points of a grid are sums of products of fractions; moments are rounded to microseconds.
-    slack = _ROUNDING * max(abs(low), abs(high)) if grid is not None else 0.0
-    return _Domain(low, high, grid, max(slack, 1.0 if are_moments else 0.0), is_whole)
+    unit = _MICROSECONDS if are_moments else 1
+    low, high = (float(written(end) * unit) for end in (rule.low, rule.high))
+    points = None if rule.grid is None else Points.of(rule.low, rule.high, rule.grid, unit)
+    return _Domain(low, high, points, is_whole and not are_moments)
 
 
 def _are_whole(values: Floats) -> bool:
@@ -196,10 +199,13 @@ def _are_whole(values: Floats) -> bool:
     return bool((shown == np.rint(shown)).all())
 
 
-def _range_codes(low: Floats, high: Floats, there: Bools) -> Ints:
+def _range_codes(ranges: Ranges, there: Bools) -> Ints:
     """Number the different ranges; adding 0 makes -0 and 0 one number."""
-    ends = [numbered(np.where(there, end, 0.0) + 0.0)[1] for end in (low, high)]
-    code = numbered(ends[0] * (int(ends[1].max(initial=0)) + 1) + ends[1])[1]
+    code = np.zeros(len(there), np.int64)
+    for end in (ranges.low, ranges.high):
+        for part in (np.where(there, end.value, 0.0) + 0.0, end.rest):
+            own = numbered(part)[1]
+            code = numbered(code * (int(own.max(initial=0)) + 1) + own)[1]
     return np.where(there, code, -1)
 
 
@@ -208,16 +214,16 @@ def _range_faults(ranges: Ranges, domain: _Domain, there: Bools) -> dict[str, Bo
     inside = domain.holds(low, high)
     return {
         "unreadable-value": ranges.unreadable,
+        "too-fine": there & ((ranges.low.rest > 0) | (ranges.high.rest > 0)),
         "bad-range": there & (low > high),
         "out-of-domain": there & ~inside,
         "off-grid": there & inside & ~domain.on_grid(low, high),
     }
 
 
-def _usable(numbers: Numbers, rule: NumberRule, domain: _Domain) -> Bools:
+def _usable(numbers: Numbers, rule: NumberRule, domain: _Domain, slack: float) -> Bools:
     if rule.clamps:
         return ~numbers.unreadable
-    slack = domain.slack if rule.is_moment else 0.0
     inside = (numbers.value >= domain.low - slack) & (numbers.value <= domain.high + slack)
     return (np.isnan(numbers.value) | inside) & ~numbers.unreadable
 

@@ -21,6 +21,7 @@ from shoal.kernels.tuples import (
     LEAVES,
     LOSS_AT,
     LOW,
+    LOW_UNITS,
     MEETS_AT,
     MEMBER,
     MIN_CARRIERS,
@@ -30,6 +31,8 @@ from shoal.kernels.tuples import (
     SHOW_OWN,
     SIZE,
     STEP,
+    STEP_UNITS,
+    UNIT,
     VALUES,
     WEIGHT,
 )
@@ -74,28 +77,42 @@ def scaled(s, attribute, value):
     return (value - low) / (s.attr_f[HIGH, attribute] - low)
 
 
+@inlined
+def grid_point(s, attribute, steps):
+    """A point of the grid, so many steps above the low end."""
+    return (s.attr_f[LOW_UNITS, attribute] + steps * s.attr_f[STEP_UNITS, attribute]) / s.attr_f[UNIT, attribute]
+
+
+@piece
+def steps_below(s, attribute, value):
+    """The number of the highest point of the grid that is not above the value."""
+    first, step = s.attr_f[LOW_UNITS, attribute], s.attr_f[STEP_UNITS, attribute]
+    steps = np.floor((value * s.attr_f[UNIT, attribute] - first) / step)
+    # The quotient is rounded and may be one off; points are exact, so they decide.
+    if grid_point(s, attribute, steps) > value:
+        return steps - 1.0
+    if grid_point(s, attribute, steps + 1.0) <= value:
+        return steps + 1.0
+    return steps
+
+
 @piece
 def snapped_down(s, attribute, value):
     """The highest point of the grid that is not above the value."""
-    step, low = s.attr_f[STEP, attribute], s.attr_f[LOW, attribute]
-    if step == 0.0:
+    if s.attr_f[STEP, attribute] == 0.0:
         return value
-    steps = np.floor((value - low) / step)
-    if low + steps * step > value:  # the quotient was rounded up
-        steps -= 1.0
-    return max(low + steps * step, low)
+    return max(grid_point(s, attribute, steps_below(s, attribute, value)), s.attr_f[LOW, attribute])
 
 
 @piece
 def snapped_up(s, attribute, value):
     """The lowest point of the grid that is not below the value, or the end of the domain."""
-    step, low = s.attr_f[STEP, attribute], s.attr_f[LOW, attribute]
-    if step == 0.0:
+    if s.attr_f[STEP, attribute] == 0.0:
         return value
-    steps = np.ceil((value - low) / step)
-    if low + steps * step < value:
+    steps = steps_below(s, attribute, value)
+    if grid_point(s, attribute, steps) < value:
         steps += 1.0
-    return min(low + steps * step, s.attr_f[HIGH, attribute])
+    return min(grid_point(s, attribute, steps), s.attr_f[HIGH, attribute])
 
 
 @piece

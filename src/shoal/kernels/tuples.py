@@ -88,7 +88,8 @@ TYPICAL_OF = 4
 """From here on one for each attribute."""
 
 # ---- attributes and trees
-WEIGHT, LOW, HIGH, STEP = range(4)
+WEIGHT, LOW, HIGH, STEP, UNIT, LOW_UNITS, STEP_UNITS = range(7)
+"""Point n of a grid is (LOW_UNITS + n * STEP_UNITS) / UNIT: whole numbers and one division, so the nearest float."""
 KIND, LEAVES, PAIRS_AT, LOSS_AT, FIRST_AT, LAST_AT, LEAF_AT, MEETS_AT = range(8)
 NUMERIC, CATEGORICAL = 0, 1
 SMALL_TREE = 512

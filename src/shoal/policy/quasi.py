@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -44,9 +44,7 @@ class NumericSection(QuasiSection):
     outside: Literal["refuse", "clamp"] = "refuse"
 
     def role(self, name: str, hierarchy: Hierarchy | None = None) -> Numeric:
-        return Numeric(
-            name, low=_bound(self.low), high=_bound(self.high), weight=self.weight, grid=self.grid, outside=self.outside
-        )
+        return Numeric(name, low=self.low, high=self.high, weight=self.weight, grid=self.grid, outside=self.outside)
 
     def column_type(self) -> ColumnType:
         return "timestamp" if isinstance(self.low, str | date) else "float64"
@@ -131,15 +129,10 @@ def quasi_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
 
 def _domain_problems(name: str, own: Table) -> Iterator[tuple[str, str]]:
     """What the schema says against low, high and grid; `column 'age': low must be …` names its key first."""
-    bounds = {key: _bound(own.get(key, widest)) for key, widest in _WIDEST.items()}
+    bounds = {key: own.get(key, widest) for key, widest in _WIDEST.items()}
     try:
         Numeric(name, **bounds, grid=own.get("grid"))
     except PolicyError as error:
         for problem in error.problems:
             key, _, text = problem.removeprefix(f"column {name!r}: ").partition(" ")
             yield key.rstrip(":"), text
-
-
-def _bound(value: Any) -> Any:
-    """TOML has dates of its own; the schema takes moments and ISO 8601 text."""
-    return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
