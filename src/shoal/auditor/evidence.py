@@ -16,3 +16,5 @@ class Evidence:
     release: Rows
     truth: Rows | None
     trace: Rows | None
+    odd_rows: int = 0
+    """Rows of the release's text files that are written otherwise than the others."""

@@ -27,9 +27,11 @@ from shoal.auditor.flexible_pending import check_pending
 from shoal.auditor.flexible_promise import METHOD, FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible_trace import Trace, read_trace
 from shoal.auditor.flexible_values import read_flexible_attribute
+from shoal.auditor.layout import check_layout
 from shoal.auditor.outline import check_columns
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.spelling import check_row_spelling
 from shoal.auditor.tuples_columns import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples_cover import check_values
 from shoal.auditor.tuples_values import Attribute
@@ -50,6 +52,7 @@ class _Judge:
     def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
         self.release, self.trace = evidence.release, evidence.trace
+        self.odd_rows = evidence.odd_rows
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
         if len(self.truth):
@@ -65,6 +68,10 @@ class _Judge:
         """Check everything that can be checked."""
         promise, notes = self.promise, self.notes
         notes.metrics["released_rows"] = len(self.release)
+        check_layout(self.odd_rows, self.notes)
+        truth = self.truth if self.has_truth else None
+        unchanged = (*self.promise.sensitive, *self.promise.carry)
+        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
         check_values(self.attributes, self.release.broken, notes)
         if not promise.root:
             check_root(self.attributes, notes)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.flexible import audit_flexible
 from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
+from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.promise import read_policy
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
@@ -71,5 +72,6 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
             release=read(release, name="release", expected=sink),
             truth=None if truth is None else by_stream(read(truth, name="truth", expected=source), written),
             trace=None if trace is None else read(trace, name="trace", expected=Format(), part="trace"),
+            odd_rows=count_odd_rows(release, written, sink),
         )
     )

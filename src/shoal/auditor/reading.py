@@ -248,3 +248,16 @@ def _kind(path: Path, data: bytes, expected: Format) -> str:
         return "unknown"
     otherwise = "csv" if expected.line_column is None else "lines"
     return "jsonl" if data.lstrip()[:1] == b"{" else otherwise
+
+
+def text_files(what: Any, name: str, expected: Format) -> Iterator[tuple[str, bytes, str]]:
+    """Yield the kind, the bytes and the delimiter of every CSV and JSON lines file that something names."""
+    if isinstance(what, list | tuple):
+        for piece in what:
+            yield from text_files(piece, name, expected)
+    elif isinstance(what, str | Path):
+        for path in _files(what, name):
+            data = _decompressed(path)
+            kind = _kind(path, data, expected)
+            if kind in {"csv", "tsv", "jsonl"} and not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+                yield kind, data, expected.delimiter or ("\t" if kind == "tsv" else ",")

@@ -8,9 +8,11 @@ import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.evidence import Evidence
+from shoal.auditor.layout import check_layout
 from shoal.auditor.outline import check_columns
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.spelling import check_row_spelling
 from shoal.auditor.tuples_classes import Classes, check_classes, measure_classes, measure_nulls, read_classes
 from shoal.auditor.tuples_columns import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples_cover import (
@@ -66,6 +68,7 @@ class _Judge:
     def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
         self.release, self.trace = evidence.release, evidence.trace
+        self.odd_rows = evidence.odd_rows
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
         if len(self.truth):
@@ -76,6 +79,10 @@ class _Judge:
 
     def judge(self) -> None:
         """Check everything that can be checked."""
+        check_layout(self.odd_rows, self.notes)
+        truth = self.truth if self.has_truth else None
+        unchanged = (*self.promise.sensitive, *self.promise.carry)
+        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
         check_values(self.attributes, self.release.broken, self.notes)
         if self.trace is None:
             self._judge_without_trace()

@@ -12,12 +12,14 @@ from shoal.auditor.combined_sets import check_sets
 from shoal.auditor.counting import crowds, dense, lone_links, pair_codes, surplus
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.exposure import describe_epochs
-from shoal.auditor.facts import Facts, read_facts
+from shoal.auditor.facts import Facts, read_facts, spelt_codes
+from shoal.auditor.layout import check_layout
 from shoal.auditor.ledger import Ledger, read_ledger
 from shoal.auditor.outline import check_columns
 from shoal.auditor.promise import Attribute, ZPromise, read_z_promise
 from shoal.auditor.pseudonyms import check_linked_pseudonyms, check_other_columns, check_pseudonyms
 from shoal.auditor.report import AuditReport, Notes
+from shoal.auditor.spelling import check_spelling
 from shoal.auditor.unchanged import Published, check_identifying
 
 METHOD: Final = "z-anonymity"
@@ -33,7 +35,9 @@ def audit_z(evidence: Evidence) -> AuditReport:
     """Recount what a z-anonymity policy promised."""
     promise, notes = read_z_promise(evidence.policy), Notes()
     if check_columns(promise.columns, evidence.release, notes):
+        check_layout(evidence.odd_rows, notes)
         facts = read_facts(promise, evidence.release, evidence.truth)
+        _check_spelling(evidence, facts, promise, notes)
         _check_alone(facts, promise, notes)
         counted, link = facts.usable, None
         if evidence.truth is None:
@@ -46,6 +50,17 @@ def audit_z(evidence: Evidence) -> AuditReport:
         if promise.aim is not None:
             measure_aim(facts, promise, promise.aim, notes)
     return notes.report(METHOD)
+
+
+def _check_spelling(evidence: Evidence, facts: Facts, promise: ZPromise, notes: Notes) -> None:
+    """Check that equal values are written alike; the truth can excuse another spelling, so it is needed."""
+    truth = evidence.truth
+    if truth is None:
+        return
+    unchanged = {promise.time: np.where(facts.shown_readable, dense(facts.shown_time), -1)}
+    unchanged |= {name: values.shown for name, values in facts.values.items()}
+    unchanged |= {name: spelt_codes(name, truth, evidence.release)[2] for name in promise.carry}
+    check_spelling(evidence.release, truth, {}, unchanged, notes)
 
 
 def _check_alone(facts: Facts, promise: ZPromise, notes: Notes) -> None:

@@ -1,0 +1,95 @@
+"""One value, one spelling: rows that say the same in different words or types can be told apart all the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.auditor.columns import TEXT, Bools, Ints
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.facts import spelt_codes
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import Notes
+from shoal.auditor.tuples_values import Attribute
+
+_SENTENCE = "A row spells a value in another way than other rows do; this tells it apart."
+
+
+def check_spelling(
+    release: Rows, truth: Rows | None, generalized: Mapping[str, Ints], unchanged: Mapping[str, Ints], notes: Notes
+) -> None:
+    """Check that a column spells every value in one way; columns are given with a number for every value (-1: null).
+
+    A column that leaves unchanged may use the spellings of the truth.
+    """
+    odd = np.zeros(len(release), np.bool_)
+    for name, code in generalized.items():
+        odd |= odd_spellings(code, shared_codes(_spelt(release, name))[1][0])
+    for name, code in unchanged.items() if truth is not None else ():
+        assert truth is not None
+        _, (known, shown) = shared_codes(_spelt(truth, name), _spelt(release, name))
+        odd |= odd_spellings(code, shown) & ~np.isin(shown, known)
+    notes.violation("spelling", _SENTENCE, rows=odd)
+
+
+def odd_spellings(code: Ints, spelling: Ints) -> Bools:
+    """Mark rows that spell their value otherwise than most rows with this value; null has no spelling."""
+    odd = np.zeros(len(code), np.bool_)
+    rows = np.flatnonzero((code >= 0) & (spelling >= 0))
+    width = int(spelling.max(initial=0)) + 1
+    pair, turn, count = np.unique(code[rows] * width + spelling[rows], return_inverse=True, return_counts=True)
+    value = pair // width
+    if len(np.unique(value)) == len(pair):
+        return odd
+    order = np.lexsort((-count, value))
+    usual = np.zeros(len(pair), np.bool_)
+    usual[order[np.append(True, np.diff(value[order]) != 0)]] = True
+    odd[rows] = ~usual[turn]
+    return odd
+
+
+def _spelt(rows: Rows, name: str) -> Any:
+    """Return a column exactly as it is written, as text."""
+    chunks: list[Any] = []
+    for piece in rows.pieces(name):
+        chunks += _chunks(piece)
+    return pa.chunked_array(chunks, TEXT)
+
+
+def _chunks(piece: Any) -> Iterable[Any]:
+    if isinstance(piece, list):
+        return [pa.array([None if value is None else json.dumps(value) for value in piece], TEXT)]
+    return [_written(chunk) for chunk in getattr(piece, "chunks", [piece])]
+
+
+def _written(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _written(column.dictionary_decode())
+    if pa.types.is_struct(kind):
+        fields = [
+            pc.fill_null(_written(pc.struct_field(column, at)), pa.scalar("null", TEXT))
+            for at in range(kind.num_fields)
+        ]
+        joined = pc.binary_join_element_wise(*fields, pa.scalar("|", TEXT)) if len(fields) > 1 else fields[0]
+        return pc.if_else(column.is_valid(), joined, pa.scalar(None, TEXT))
+    if pa.types.is_nested(kind):
+        return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
+    try:
+        return column.cast(TEXT)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text
+        return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
+
+
+def check_row_spelling(
+    release: Rows, truth: Rows | None, attributes: Iterable[Attribute], unchanged: Iterable[str], notes: Notes
+) -> None:
+    """Check the columns of tuples: quasi-identifiers, and columns that leave unchanged."""
+    generalized = {attribute.name: attribute.code for attribute in attributes}
+    kept = {name: spelt_codes(name, truth, release)[2] for name in unchanged} if truth is not None else {}
+    check_spelling(release, truth, generalized, kept, notes)
