@@ -29,7 +29,7 @@ _LONGEST = 2**62
 _READ_EXACTLY: Final = 2**50
 """Decimals up to here are read back as they were."""
 _MOST_UNITS: Final = 2**51
-_SIMPLE: Final = 2**20
+_SIMPLE: Final = 2**31
 
 
 def duration_ns(value: object, *, name: str) -> int:

@@ -21,6 +21,7 @@ from shoal.auditor import audit
 from shoal.auditor.exact_grid import Points, cells_of, on_points
 from shoal.encode.text import csv_column
 from shoal.errors import InputError, PolicyError
+from shoal.pipeline.flexible_baseline import _Ranges
 from shoal.schema import grid_units
 from tests.reference.plain import plain_kernels
 
@@ -61,9 +62,10 @@ def test_ends_are_the_nearest_multiples_and_print_as_such(drawn):
         assert Fraction(repr(end)).limit_denominator(10**digits) == Fraction(repr(end))
 
 
-@given(st.floats(-1e6, 1e6), st.floats(0.001, 1e3), st.integers(1, 1000), st.floats(0, 1))
+@given(st.integers(-(10**9), 10**9), st.integers(1, 10**6), st.integers(1, 999), st.integers(1, 1000), st.floats(0, 1))
 @settings(deadline=None)
-def test_any_grid_covers(low, grid, count, share):
+def test_any_grid_covers(first, top, bottom, count, share):
+    low, grid = first / 1000, top / bottom
     high = low + grid * count
     assume(grid_units(low, high, grid) is not None)
     value = min(max(low + share * (high - low), low), high)
@@ -84,7 +86,22 @@ def test_a_grid_of_a_third():
 
 def test_too_many_digits_are_refused():
     with pytest.raises(PolicyError, match="grid has too many digits together with low"):
-        Numeric("x", low=97.25908989999999, high=99, grid=0.01)
+        Numeric("x", low=1e15, high=1e15 + 1, grid=0.001)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-74.25909, -73.70027), (97.25908989999999, 98.1)])
+def test_a_comparison_finds_a_grid_for_any_domain(low, high):
+    role = _Ranges(Numeric("x", low=low, high=high), is_moment=False).role
+    assert role.grid == pytest.approx((high - low) / 1024, rel=0.05)
+    points = Points.of(low, high, role.grid)
+    for value in np.linspace(low, high, 50).tolist():
+        down, up = snapped(role, min(value, high))
+        assert low <= down <= min(value, high) <= up <= high
+        assert points.number(down) == points.below(min(value, high))
+
+
+def test_a_comparison_goes_without_a_grid_where_none_fits():
+    assert _Ranges(Numeric("x", low=0.1 + 0.2, high=7 / 3), is_moment=False).role.grid is None
 
 
 def test_points_are_told_from_their_neighbours():

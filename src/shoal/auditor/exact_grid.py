@@ -14,7 +14,7 @@ from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.tuples_numbers import Floats
 
 _LARGEST: Final = 2**51
-_SIMPLE: Final = 2**20
+_SIMPLE: Final = 2**31
 _MOST: Final = 2**50
 
 

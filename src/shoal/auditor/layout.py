@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.auditor.columns import Ints
-from shoal.auditor.lines import split_fields
+from shoal.auditor.lines import once, split_fields
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, text_files
 from shoal.auditor.report import Notes
@@ -152,7 +152,7 @@ class _JsonStyle:
     def parsed(line: bytes) -> dict[str, Any] | None:
         """Read a row with its numbers as they are written; None where it is no JSON object."""
         try:
-            found = json.loads(line.decode(), parse_float=_Number, parse_int=_Number)
+            found = json.loads(line.decode(), parse_float=_Number, parse_int=_Number, object_pairs_hook=once)
         except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None

@@ -21,7 +21,7 @@ from shoal.anonymizers.tuple_shape import Leaves
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology_tree import nested_tree
 from shoal.hierarchies.unknown import tree_with_unknown, unknown_label
-from shoal.schema import Categorical, Numeric, Quasi, Schema
+from shoal.schema import Categorical, Numeric, Quasi, Schema, grid_units
 
 Floats = npt.NDArray[np.float64]
 _LONGEST: Final = 10_000
@@ -98,7 +98,11 @@ class _Ranges:
     """Numbers and moments, on the grid of the flexible method."""
 
     def __init__(self, role: Numeric, *, is_moment: bool) -> None:
-        self.role = replace(role, grid=GridAxis(role, is_moment=is_moment, with_root=True).grid)
+        width = GridAxis(role, is_moment=is_moment, with_root=True).grid
+        # A 1,024th of a domain may have more digits than a grid can have; fewer will do to compare.
+        widths = (width, float(f"{width:.6g}"), float(f"{width:.2g}"))
+        fitting = (grid for grid in widths if grid_units(role.low, role.high, grid) is not None)
+        self.role = replace(role, grid=next(fitting, None))
 
     def read(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
