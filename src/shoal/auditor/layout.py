@@ -23,7 +23,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _QUOTE, _LINE_END, _RETURN = 34, 10, 13
 _STYLES: Final = (((",", ":"), False), ((", ", ": "), False), ((",", ":"), True), ((", ", ": "), True))
 """Separators, and whether characters beyond ASCII are escaped."""
-_EXTREME: Final = re.compile(rb"[eE]|\d{16}|\.0000")
+_EXTREME: Final = re.compile(rb"\d[eE][+-]?\d|\d{16}|\.0000")
 """What numbers that writers spell differently look like: very large or very small ones."""
 
 
