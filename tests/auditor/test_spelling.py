@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
@@ -186,6 +186,7 @@ def test_z(change, expected, tmp_path):
 
 
 @given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=30))
+@settings(deadline=None)
 def test_odd_spellings_are_all_but_the_most_common(pairs):
     code, spelling = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
     odd = odd_spellings(code, spelling)
@@ -202,6 +203,7 @@ CELLS = st.text(alphabet='ab ,"\n\r\u00e9', max_size=4)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, st.none() | CELLS), min_size=1, max_size=8))
+@settings(deadline=None)
 def test_honest_csv_is_written_alike_in_pieces_of_any_size(rows):
     table = pa.table({name: pa.array([row[at] for row in rows], pa.string()) for at, name in enumerate("abc")})
     out = io.BytesIO()
@@ -215,6 +217,7 @@ def test_honest_csv_is_written_alike_in_pieces_of_any_size(rows):
 
 
 @given(st.lists(st.tuples(st.floats(), CELLS, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=8))
+@settings(deadline=None)
 def test_honest_json_is_written_alike(rows):
     kinds = zip("abc", (pa.float64(), pa.string(), pa.int64()), strict=True)
     table = pa.table({name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(kinds)})

@@ -184,6 +184,7 @@ def test_moments_have_grids_of_whole_microseconds():
 @given(st.integers(-(2**32) * 10**9 + 1, 2**32 * 10**9 - 1))
 @example(2**32 * 10**9 - 1)
 @example(2**31 * 10**9 + 500)
+@settings(deadline=None)
 def test_moments_come_back_covered(nanoseconds):
     reader = NumericReader(Numeric("ts", low=-(2.0**33), high=2.0**33))
     kind = reader.output_type(pa.timestamp("ns"))

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import Fads, Numeric, Schema
@@ -35,6 +35,7 @@ def thousandths(number):
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(0, 4), st.sampled_from(["", "0", "00"]))
+@settings(deadline=None)
 def test_numbers_however_they_are_written(number, zeros, before):
     text = thousandths(number)
     other = f"{text[0]}{before}{text[1:]}{'0' * zeros}"
@@ -44,6 +45,7 @@ def test_numbers_however_they_are_written(number, zeros, before):
 
 
 @given(st.text(max_size=12), st.text(max_size=12))
+@settings(deadline=None)
 def test_both_sides_agree(one, other):
     assert (published_meaning(one) == published_meaning(other)) == (audited_meaning(one) == audited_meaning(other))
 
