@@ -6,18 +6,26 @@ python -m benchmarks.tuples_growth [deadline|k|attributes|length] [--tuples N]
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import Cost, Meter, Report, parse, parser, peak_megabytes, rate_columns
+from benchmarks.measure import Cost, Meter, Report, apart, parse, parser, peak_megabytes, rate_columns, short
 from shoal import Fads, Fast, Hierarchy, KVarp, LeastLoss
 from shoal.schema import Categorical, Numeric, Schema
 from shoal.studies.adult_imitation import imitate_adult
 from shoal.studies.missing import remove_values
 
-METHODS: dict[str, Callable[..., Any]] = {"Fads": Fads, "Fast": Fast, "KVarp": KVarp, "LeastLoss": LeastLoss}
+FEW = "LeastLoss, 200 candidates"
+METHODS: dict[str, Callable[..., Any]] = {
+    "Fads": Fads,
+    "Fast": Fast,
+    "KVarp": KVarp,
+    "LeastLoss": LeastLoss,
+    FEW: partial(LeastLoss, candidates=200),
+}
 WINDOWS = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 CROWDS = (5, 20, 50, 100, 200)
 WIDTHS = (5, 10, 20, 50, 100)
@@ -87,19 +95,22 @@ def laps(tuples: int, rows: int = 200_000) -> Iterator[pa.Table]:
         yield table.set_column(table.schema.get_field_index("person"), "person", people)
 
 
-def lengths(tuples: int, rows: int) -> list[list[str]]:
-    """Memory over a long stream: what the process needs, and the method's own tables."""
-    schema, lines = imitate_adult(10, seed=1).schema, []
-    for name in ("Fads", "LeastLoss"):
-        options = {"candidates": 200} if name == "LeastLoss" else {}
-        setting = {"k": 50, "deadline": 2000, "reuse": 200} if rows > 2000 else {"k": 5, "deadline": 100, "reuse": 20}
-        method = METHODS[name](schema, key=bytes(16), **setting, **options)
-        with Meter() as meter:
-            for table in laps(tuples, rows):
-                method.push_batch(table)
-        sizes = [f"{method.state_bytes / 2**20:.1f}", f"{peak_megabytes():,.0f}"]
-        lines.append([name, f"{tuples:,}", *meter.cost.rates(tuples), *sizes])
-    return lines
+def length(name: str, tuples: int, rows: int) -> dict[str, Any]:
+    """A long stream: speed, the method's own tables, and what the process needs at its peak."""
+    schema = imitate_adult(10, seed=1).schema
+    setting = {"k": 50, "deadline": 2000, "reuse": 200} if rows > 2000 else {"k": 5, "deadline": 100, "reuse": 20}
+    method = METHODS[name](schema, key=bytes(16), **setting)
+    with Meter() as meter:
+        for table in laps(tuples, rows):
+            method.push_batch(table)
+    return {**vars(meter.cost), "tables": method.state_bytes / 2**20, "peak": peak_megabytes()}
+
+
+def length_row(name: str, tuples: int, *, tiny: bool) -> list[str]:
+    """The line of one method, measured in a fresh process."""
+    found = apart(length, here=tiny, name=name, tuples=tuples, rows=400 if tiny else 200_000)
+    speeds = [short(tuples / found["processor"]), short(tuples / found["wall"]), str(found["threads"])]
+    return [name, f"{tuples:,}", *speeds, f"{found['tables']:.1f}", f"{found['peak']:,.0f}"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,9 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rate(schema, table, make, k=5, deadline=100, reuse=50)
     for what in given.what:
         if what == "length":
-            tuples, rows = (800, 400) if given.tiny else (given.tuples, 200_000)
+            tuples = 800 if given.tiny else given.tuples
             columns = ["method", "tuples", *rate_columns("tuples"), "MB of tables", "MB peak"]
-            report.table(what, columns, lengths(tuples, rows))
+            report.table(what, columns, [length_row(name, tuples, tiny=given.tiny) for name in ("Fads", FEW)])
         else:
             columns = ["method", what, *rate_columns("tuples"), "average loss"]
             report.table(what, columns, growth(what, tiny=given.tiny))
