@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.sources import digest, loaded_sources
+from benchmarks.sources import ROOT, digest, loaded_sources
 
 RESULTS = Path(__file__).with_name("results")
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -126,12 +126,19 @@ def apart(function: Callable[..., dict[str, Any]], *, here: bool = False, **argu
         return function(**arguments)
     script = (
         "import json, sys; from importlib import import_module; "
-        f"print(json.dumps(import_module({function.__module__!r}).{function.__name__}(**json.loads(sys.argv[1]))))"
+        f"print(json.dumps(import_module({module_of(function)!r}).{function.__name__}(**json.loads(sys.argv[1]))))"
     )
     command = [sys.executable, "-c", script, json.dumps(arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """Where a function can be imported from, also when its module is the one that was started."""
+    if function.__module__ != "__main__":
+        return function.__module__
+    return ".".join(Path(function.__code__.co_filename).resolve().with_suffix("").relative_to(ROOT).parts)
 
 
 def short(value: float) -> str:

@@ -7,7 +7,7 @@ import threading
 import warnings
 
 import pytest
-from benchmarks.measure import Cost, Meter, Report, apart, least, measured, parse, parser, short
+from benchmarks.measure import Cost, Meter, Report, apart, least, measured, module_of, parse, parser, short
 
 from benchmarks import fill, sources
 
@@ -43,6 +43,13 @@ def test_a_meter_counts_child_processes(tmp_path):
 
 def answer(value):
     return {"value": value + 1}
+
+
+def test_a_function_of_the_module_that_was_started_is_found_again(monkeypatch):
+    assert module_of(answer) == "tests.benchmarks.test_measure"
+    monkeypatch.setattr(answer, "__module__", "__main__")  # as under `python -m`
+    assert module_of(answer) == "tests.benchmarks.test_measure"
+    assert apart(answer, value=1) == {"value": 2}
 
 
 def test_the_least_cost_takes_each_figure_by_itself():
