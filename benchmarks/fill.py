@@ -19,6 +19,8 @@ from typing import Any
 from benchmarks.measure import RESULTS, markdown
 from benchmarks.sources import ROOT, digest
 
+BUSY = 1.2
+"""A load above this means that other work was going on when the benchmark began, and its wall clock says little."""
 BLOCK = re.compile(r"(<!-- figures: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -29,6 +31,8 @@ def pages() -> list[Path]:
 
 def read_result(name: str) -> dict[str, Any]:
     """What a benchmark wrote."""
+    if not (RESULTS / f"{name}.json").is_file():
+        sys.exit(f"benchmarks/results/{name}.json is not there: run python -m benchmarks.{name}")
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
@@ -38,9 +42,9 @@ def rendered(name: str, block: str) -> str:
     result = read_result(name)
     about = result["machine"]
     where = f"{about['cores']} cores of {about['processor']}, Python {about['python']}, Numba {about['numba']}"
-    origin = (
-        f"`{result['command']}` on {result['date']}, {where}, source `{result['stamp'][:8]}`; data: {result['data']}"
-    )
+    busy = f", busy with other work (load {result['load']:g})" if result.get("load", 0) > BUSY else ""
+    when = f"`{result['command']}` on {result['date']}, {where}{busy}"
+    origin = f"{when}; source `{result['stamp'][:8]}`; data: {result['data']}"
     return f"{markdown(result['blocks'][block])}\n\n<sub>{origin}</sub>\n"
 
 

@@ -193,7 +193,7 @@ class Report:
     def __init__(self, module: str, given: argparse.Namespace, *, data: str = "synthetic") -> None:
         self._name = Path(module).stem
         self._given = given
-        self._begun = time.perf_counter()
+        self._begun, self._load = time.perf_counter(), os.getloadavg()[0]
         self.data = data
         """Where the data come from; change it when it becomes clear."""
         self._blocks: dict[str, dict[str, Any]] = {}
@@ -223,6 +223,7 @@ class Report:
             "command": " ".join([f"python -m benchmarks.{self._name}", *self._given.words]),
             "date": datetime.now(UTC).date().isoformat(),
             "machine": machine(),
+            "load": round(self._load, 1),
             "data": self.data,
             "minutes": round((time.perf_counter() - self._begun) / 60, 1),
             "stamp": digest(sources),
