@@ -12,7 +12,6 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,23 +52,23 @@ def filled(text: str) -> str:
     return BLOCK.sub(lambda found: found[1] + rendered(found[2], found[3]) + found[4], text)
 
 
-def used() -> Iterator[tuple[Path, str]]:
-    """Every page and benchmark that a block of it names."""
-    for page in pages():
-        for name in sorted({found[2] for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}):
-            yield page, name
+def names_on(page: Path) -> list[str]:
+    """Benchmarks that blocks of a page come from."""
+    return sorted({found[2] for found in BLOCK.finditer(page.read_text(encoding="utf-8"))})
 
 
 def stale() -> list[str]:
-    """Figures measured on code that has changed since."""
+    """Pages with figures measured on code that has changed since, and by which benchmarks."""
     found = []
-    for page, name in used():
-        result = read_result(name)
-        if digest(result["sources"]) != result["stamp"]:
-            found.append(
-                f"{page.relative_to(ROOT)}: the code measured by benchmarks/{name}.py changed since {result['date']}"
-            )
+    for page in pages():
+        old = [name for name in names_on(page) if _has_changed(read_result(name))]
+        if old:
+            found.append(f"{page.relative_to(ROOT)}: figures older than the code: {', '.join(old)}")
     return found
+
+
+def _has_changed(result: dict[str, Any]) -> bool:
+    return digest(result["sources"]) != result["stamp"]
 
 
 def main() -> None:
@@ -85,7 +84,7 @@ def main() -> None:
             if not given.check:
                 page.write_text(filled(text), encoding="utf-8")
     for line in stale():
-        print(f"warning: {line}; `make bench` measures again")
+        print(f"{line}; `make bench` measures again")
     if different:
         print(("figures differ from benchmarks/results: " if given.check else "filled: ") + ", ".join(different))
     sys.exit(bool(given.check and different))
