@@ -22,6 +22,8 @@ from benchmarks.sources import ROOT, digest, loaded_sources
 RESULTS = Path(__file__).with_name("results")
 _TICK = os.sysconf("SC_CLK_TCK")
 _BUSY = 0.05
+_SOURCES_APART: set[str] = set()
+"""Files loaded by the fresh processes that `apart` started."""
 T = TypeVar("T")
 
 
@@ -125,12 +127,15 @@ def apart(function: Callable[..., dict[str, Any]], *, here: bool = False, **argu
     if here:
         return function(**arguments)
     script = (
-        "import json, sys; from importlib import import_module; "
-        f"print(json.dumps(import_module({module_of(function)!r}).{function.__name__}(**json.loads(sys.argv[1]))))"
+        "import json, sys; from importlib import import_module; from benchmarks.sources import loaded_sources; "
+        f"found = import_module({module_of(function)!r}).{function.__name__}(**json.loads(sys.argv[1])); "
+        "print(json.dumps([found, loaded_sources()]))"
     )
     command = [sys.executable, "-c", script, json.dumps(arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any]
+    found, sources = json.loads(done.stdout.splitlines()[-1])
+    _SOURCES_APART.update(sources)
     return found
 
 
@@ -218,7 +223,7 @@ class Report:
         folder = self._given.out or (None if self._given.tiny else RESULTS)
         if folder is None:
             return
-        sources = loaded_sources()
+        sources = sorted({*loaded_sources(), *_SOURCES_APART})
         result = {
             "command": " ".join([f"python -m benchmarks.{self._name}", *self._given.words]),
             "date": datetime.now(UTC).date().isoformat(),

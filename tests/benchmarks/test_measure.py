@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import warnings
+from importlib import import_module
 
 import pytest
 from benchmarks.measure import Cost, Meter, Report, apart, least, measured, module_of, parse, parser, short
@@ -82,6 +83,16 @@ def test_a_result_names_the_command_without_paths(tmp_path, capsys):
     assert str(tmp_path) not in json.dumps(result)
     assert {"processor", "cores", "python", "numba"} <= set(result["machine"])
     assert "| ours | 5 |" in capsys.readouterr().out
+
+
+def test_files_that_only_a_fresh_process_loads_count_too(tmp_path, capsys):
+    assert "benchmarks/z_drifts.py" in apart(load_more)["loaded"]
+    assert "benchmarks/z_drifts.py" in write_result(tmp_path)["sources"]
+
+
+def load_more():
+    import_module("benchmarks.z_drifts")
+    return {"loaded": sources.loaded_sources()}
 
 
 def test_nothing_is_written_when_sizes_are_tiny(tmp_path, capsys, monkeypatch):
