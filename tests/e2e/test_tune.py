@@ -264,6 +264,25 @@ def test_a_missing_file_and_a_place_that_cannot_be_written(scene, steady):
     assert "file: cannot be written" in ended.err
 
 
+def test_what_it_measured_is_private_and_no_link_is_followed(scene, steady):
+    path = scene.write("in.csv", encode("csv", steady))
+    args = ("tune", path, *NAMES, "--k", "2", "--p", "0.9", "--window", "1h", "--out", "tuned")
+    assert shoal(*args).code == 0
+    modes = {made.name: made.stat().st_mode & 0o077 for made in (scene.folder / "tuned").iterdir()}
+    assert modes["curve.csv"] == modes["curve.png"] == 0, "they were measured on private input"
+    victim = scene.write("victim", "somebody's")
+    for name in ("curve.csv", "curve.png"):
+        place = scene.folder / "tuned" / name
+        place.unlink()
+        place.symlink_to(victim)
+        ended = shoal(*args)
+        assert ended.code == 1
+        assert f"{name}: " in ended.err
+        assert "is a symbolic link" in ended.err
+        assert victim.read_text() == "somebody's"
+        place.unlink()
+
+
 def test_help_has_examples(scene):
     text = shoal("tune", "--help").out.decode()
     assert "shoal tune visits.csv --person user" in text

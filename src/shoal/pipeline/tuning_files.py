@@ -54,7 +54,8 @@ def write_files(tuned: Tuned, folder: Path) -> list[Path]:
             write_file(policy, policy_text(tuned, *best, folder))
             written.append(policy)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror}); choose another with --out") from None
+        place = error.filename or folder
+        raise OutputError(f"{place}: cannot be written ({error.strerror}); choose another folder with --out") from None
     return written
 
 
