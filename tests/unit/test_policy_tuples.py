@@ -179,6 +179,11 @@ ONE_PROBLEM = [
     ("anonymize/quasi/age/low", True, "[anonymize.quasi.age] low: must be a number"),
     ("anonymize/quasi/age/low", 90, "[anonymize.quasi.age] low: must be below high"),
     ("anonymize/quasi/age/high", float("nan"), "[anonymize.quasi.age] high: must be a number"),
+    ("anonymize/quasi/age", {"kind": "numeric", "high": 90, "grid": 0.01}, "[anonymize.quasi.age] low: is missing"),
+    (
+        "anonymize/quasi/age", {"kind": "numeric", "low": 1e15, "high": 1e15 + 1, "grid": 0.001},
+        "[anonymize.quasi.age] grid: has too many digits together with low; round low, or choose a coarser grid",
+    ),
     ("anonymize/quasi/age/grid", 0, "[anonymize.quasi.age] grid: must be a number above 0, or a duration"),
     ("anonymize/quasi/age/grid", "often", "[anonymize.quasi.age] grid: must be a number above 0, or a dur"),
     ("anonymize/quasi/age/weight", 0, "[anonymize.quasi.age] weight: must be above 0"),
