@@ -58,6 +58,13 @@ def people(rows: int, *, seed: int = 1, missing: float = 0.15, wrong_start: bool
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
+def mostly_one(table: pa.Table) -> pa.Table:
+    """The same records, two of three of them one person's."""
+    persons = table["id"].to_pylist()
+    changed = ["person-0@mail.example" if place % 3 and name else name for place, name in enumerate(persons)]
+    return table.set_column(0, "id", pa.array(changed, pa.string()))
+
+
 def _break(records: list[dict[str, Any]], *, wrong_start: bool) -> None:
     rows = len(records)
     for at, (name, value) in {
@@ -150,6 +157,11 @@ TUPLE_CASES = [
 ] + [
     tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "min_carriers": 3}, people(80, seed=4)),
     tuple_case("fads", "dictionaries", {}, DICTIONARIES, flat=False),
+    *(
+        tuple_case(method, "max-share", {"max_share": 0.4, "reuse": 40}, mostly_one(people(100, seed=10)))
+        for method in ("fads", "fast", "castle", "least-loss", "k-varp")
+    ),
+    tuple_case("fast", "max-share-timed", {**TIMED, "max_share": 0.5, "l": 2}, mostly_one(people(90)), flat=False),
     tuple_case("k-varp", "declared", {"t": 0.7, "reference": DECLARED}, people(80, seed=7), flat=False),
     tuple_case("k-varp", "entropy", {**TIMED, "entropy_l": 1.5}, people(80, seed=8), flat=False),
     tuple_case("iot-anonymization", "paper", {"nulls": "paper"}, people(80, seed=9), flat=False),

@@ -101,11 +101,13 @@ def test_it_decides_as_its_twin(seed):
     count, k = draw.choice([40, 90, 130]), draw.choice([2, 3, 5, 20, 22])
     rows = records(draw, count, missing=draw.choice([0.0, 0.15, 0.5]), people=draw.choice([count, 8 * count]))
     diversity = draw.choice([{}, {}, {"l": 2}, {"t": 0.5, "reference": 20}, {"entropy_l": 1.5}])
-    method, got, twin, decisions = both(
-        rows, timed=draw.random() < 0.4, labels=draw.choice([1, 6]), candidates=draw.choice([0, 0, 7]), k=k,
-        deadline=draw.choice([6, 12, 40, 70]), reuse=draw.choice([0, 5, 30]),
-        nulls=draw.choice(["strict", "strict", "common", "paper"]), **diversity,
-    )  # fmt: skip
+    given = {
+        "timed": draw.random() < 0.4, "labels": draw.choice([1, 6]), "candidates": draw.choice([0, 0, 7]), "k": k,
+        "deadline": draw.choice([6, 12, 40, 70]), "reuse": draw.choice([0, 5, 30]),
+        "nulls": draw.choice(["strict", "strict", "common", "paper"]), **diversity,
+    }  # fmt: skip
+    cap = {} if given["nulls"] == "paper" else {"max_share": draw.choice([None, max(1 / k, 0.2)])}
+    method, got, twin, decisions = both(rows, **given, **cap)
     assert got == expected(decisions)
     assert method._state.sums[3] == twin.typical
 

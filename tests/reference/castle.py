@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +32,8 @@ class CastleTwin(TupleTwin):
       the other methods; splitting stops if that cannot be had. The rest joins tuple by tuple, in order of arrival,
       each time the subcluster that grows least then. If a subcluster fails diversity in the end, or none was made,
       the cluster is output whole.
+    - max_share: a cluster is output only if nobody has more of its tuples; merging goes on until that holds, too. If it
+      does not hold for every subcluster, the cluster is output whole.
     - The rows of an output are listed in order of arrival, whatever their subcluster.
     - With groups=True nothing is reused.
     """
@@ -91,7 +93,8 @@ class CastleTwin(TupleTwin):
         return self.output(merged, now)
 
     def is_ready(self, tuples: Sequence[Held]) -> bool:
-        return len(people(tuples)) >= self.k and self.is_diverse(tuples)
+        is_crowd = len(people(tuples)) >= self.k and self.is_diverse(tuples)
+        return is_crowd and self.is_fair(Counter(one.person for one in tuples))
 
     def is_diverse(self, tuples: Sequence[Held]) -> bool:
         return self.diversity.failing(count_values(one.sensitive for one in tuples), self.reference_now()) is None
@@ -141,4 +144,5 @@ class CastleTwin(TupleTwin):
             return [tuples]
         for one in rest:
             min(parts, key=lambda part: self.enlargement(part, [one])).append(one)
-        return parts if all(self.is_diverse(part) for part in parts) else [tuples]
+        is_kept = all(self.is_diverse(part) and self.is_fair(Counter(one.person for one in part)) for part in parts)
+        return parts if is_kept else [tuples]

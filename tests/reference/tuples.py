@@ -199,6 +199,8 @@ class Cluster:
     reference: Sequence[Mapping[Any, float]] = ()
     number: int = -1
     created: int = 0
+    rows: Counter[Hashable] = field(default_factory=Counter)
+    """How many of its rows are whose, reused rows included."""
 
 
 def distance(attributes: Sequence[Attribute], one: Held, other: Held) -> float:
@@ -358,6 +360,7 @@ class TupleTwin:
     t: float | None = None
     reference: int | Sequence[Mapping[Any, float]] = 1000
     groups: bool = False
+    max_share: float | None = None
     by: str = "count"
     imputes: bool = field(default=False, init=False)
     """Whether paper mode shows a range also in rows that carry no value."""
@@ -526,7 +529,11 @@ class TupleTwin:
             frozenset(one.carried for one in members),
             count_values(one.sensitive for one in members),
             self.reference_now(),
+            rows=Counter(one.person for one in members),
         )
+
+    def is_fair(self, rows: Counter[Hashable]) -> bool:
+        return self.max_share is None or max(rows.values()) <= self.max_share * rows.total() + 1e-9
 
     def is_shown(self, carriers: int, by_everyone: bool) -> bool:
         if self.nulls == "paper":
@@ -554,6 +561,8 @@ class TupleTwin:
             return False
         if self.exact_reuse and cluster.patterns != {one.carried}:
             return False
+        if not self.is_fair(cluster.rows + Counter([one.person])):
+            return False
         return self.diversity.failing(with_values(cluster.classes, one.sensitive), cluster.reference) is None
 
     def loss(self, one: Held, cluster: Cluster) -> float:
@@ -575,6 +584,7 @@ class TupleTwin:
 
     def release_by_reuse(self, one: Held, cluster: Cluster, now: int) -> Decision:
         cluster.classes = with_values(cluster.classes, one.sensitive)
+        cluster.rows[one.person] += 1
         return self.release(one, cluster, now, reused=True)
 
     def release(self, one: Held, cluster: Cluster, now: int, *, reused: bool) -> Decision:

@@ -58,6 +58,11 @@ def problems_of(make=checked, **given):
         ({"nulls": None}, "nulls: must be one of"),
         ({"min_carriers": 0}, "min_carriers: must be a whole number from 1 to 50"),
         ({"min_carriers": 51}, "min_carriers: must be a whole number from 1 to 50"),
+        ({"max_share": 0}, "max_share: must be a number above 0 and at most 1"),
+        ({"max_share": 1.01}, "max_share: must be a number above 0 and at most 1"),
+        ({"max_share": True}, "max_share: must be a number above 0 and at most 1"),
+        ({"max_share": 0.019}, "max_share: must be at least 1/k"),
+        ({"max_share": 0.5, "nulls": "paper"}, 'max_share: does not go with nulls = "paper"'),
         ({"l": 0}, "l: must be a whole number from 1"),
         ({"l": 2.5}, "l: must be a whole number from 1"),
         ({"entropy_l": 0.5}, "entropy_l: must be a number of at least 1"),
@@ -143,6 +148,7 @@ def test_what_is_right():
     assert settings.min_carriers == 3  # half of k, rounded up
     assert checked(k=4).min_carriers == 2
     assert checked(k=4, min_carriers=4).min_carriers == 4
+    assert checked(k=49, max_share=1 / 49).max_share == 1 / 49  # although 49 times that is less than 1
     assert settings.max_gap_ns == 3600 * 10**9
     assert not settings.is_diverse
     assert not checked(l=1, entropy_l=1).is_diverse

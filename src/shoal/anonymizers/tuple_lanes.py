@@ -41,8 +41,9 @@ class Lanes:
         self._round = round_rows
         plan = self.lanes[0].stream.plan
         self._is_timed, self._deadline, self._reuse = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.REUSE])
-        self._is_diverse = bool(plan[t.IS_DIVERSE])
-        self._are_apart = not self._is_timed and not self._is_diverse and self._reuse < round_rows
+        self._is_in_turn = bool(plan[t.IS_DIVERSE]) or bool(self.lanes[0].stream.ratios[t.MAX_SHARE])
+        """Whether what one lane adds to a shared cluster counts for what the next may add."""
+        self._are_apart = not self._is_timed and not self._is_in_turn and self._reuse < round_rows
         """Whether no cluster outlives a round: then no lane needs to wait for another."""
         self._round_began: int | None = None
         self._turns: list[tuple[int, int, int, int]] = []
@@ -169,7 +170,7 @@ class Lanes:
         self._run_all(*(run or (self.lanes[0].no_arrivals(), 0, 0)))
         for lane in self.lanes:
             lane.tally[_UNDER_WAY] = 0
-        if self._is_diverse:
+        if self._is_in_turn:
             self._tell_counts()
         self._number_groups(groups, [[_noted(lane)] for lane in self.lanes])
 
@@ -193,18 +194,19 @@ class Lanes:
         self._number_groups(groups, noted)
 
     def _run_all(self, arrivals: t.Arrivals, start: int, end: int) -> None:
-        if self._is_diverse:
+        if self._is_in_turn:
             self._run_in_turn(arrivals, start, end)
             return
         largest_first = sorted(self.lanes, key=lambda lane: -lane.held)
         run_all([partial(lane.work, arrivals, start, end) for lane in largest_first], self._chores)
 
     def _run_in_turn(self, arrivals: t.Arrivals, start: int, end: int) -> None:
-        """Two lanes may reuse one cluster: what the first adds to it must count for the second's diversity."""
+        """Two lanes may reuse one cluster: what the first adds to it must count for the second."""
         for number, lane in enumerate(self.lanes):
             if number:
-                before, known = self.lanes[number - 1].stream, int(lane.tally[t.VISIBLE])
-                lane.stream.class_f[:known] = before.class_f[:known, :, :, : lane.stream.class_f.shape[3]]
+                before, known = self.lanes[number - 1], int(lane.tally[t.VISIBLE])
+                lane.stream.class_f[:known] = before.stream.class_f[:known, :, :, : lane.stream.class_f.shape[3]]
+                lane.know_joined(before.known_joined())
             lane.work(arrivals, start, end)
 
     def _tell_counts(self) -> None:
@@ -212,6 +214,7 @@ class Lanes:
         known, last = int(self.lanes[-1].tally[t.VISIBLE]), self.lanes[-1].stream.class_f
         for lane in self.lanes[:-1]:
             lane.stream.class_f[:known, :, :, : last.shape[3]] = last[:known, :, :, : lane.stream.class_f.shape[3]]
+            lane.know_joined(self.lanes[-1].known_joined())
 
     def _number_groups(self, first: int, noted: list[list[_Noted]]) -> None:
         """Number new clusters round by round, in each lane by lane, and share those of the last round."""
@@ -252,6 +255,10 @@ class Lanes:
 
     def _share(self, fresh: list[Arrays]) -> None:
         """Let all lanes know the new clusters, in the same order."""
+        before = 0
+        for part in fresh:
+            part["joined"][:, t.J_CLUSTER] += before
+            before += len(part["pool_i"])
         whole = {name: np.concatenate([part[name] for part in fresh]) for name in fresh[0]}
         for lane in self.lanes:
             lane.add_clusters(whole)

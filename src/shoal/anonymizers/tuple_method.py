@@ -32,6 +32,8 @@ class Common(TypedDict, total=False):
     groups
         Let rows leave only in groups of at least k people; then nothing is reused. Set it if an attacker may know when
         tuples arrived.
+    max_share
+        How large a part of a cluster's rows may be one person's, from 1/k to 1; by default there is no cap.
     suppressed
         What becomes of rows without a crowd: ``"drop"`` (default), or ``"root"``: every attribute at its root.
     alpha
@@ -52,6 +54,7 @@ class Common(TypedDict, total=False):
     t: float | None
     reference: Reference
     groups: bool
+    max_share: float | None
     suppressed: Suppressed
     alpha: float
     max_gap: str | float
@@ -60,7 +63,8 @@ class Common(TypedDict, total=False):
 
 DEFAULTS: Final[Mapping[str, Any]] = {
     "k": 50, "deadline": 2000, "reuse": 200, "nulls": "strict", "min_carriers": None, "l": None, "entropy_l": None,
-    "t": None, "reference": 1000, "groups": False, "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", "key": None,
+    "t": None, "reference": 1000, "groups": False, "max_share": None, "suppressed": "drop", "alpha": 0.02,
+    "max_gap": "24h", "key": None,
 }  # fmt: skip
 
 

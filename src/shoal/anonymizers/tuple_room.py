@@ -13,6 +13,7 @@ from shoal.kernels.naming import clear_names
 from shoal.kernels.tuples import (
     FIELDS,
     G_FIELDS,
+    J_KEYS,
     KEYS,
     MASKS,
     NEAR,
@@ -46,6 +47,8 @@ class Sizes:
     out_rows: int
     out_groups: int
     keeps_reference: bool
+    joined: int = 0
+    """Rows of clusters that are remembered with their persons; 0 where no share is capped."""
 
     @property
     def words(self) -> int:
@@ -73,7 +76,8 @@ def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios:
         tables=np.zeros((2, 1 << (2 * room - 1).bit_length()), dtype=np.int64),
         slots=np.zeros((2, KEYS + max(words, PERSON_WORDS), room), dtype=np.int64),
         pool_f=np.zeros((sizes.clusters + 1, 3 * wide)),
-        pool_i=np.zeros((sizes.clusters + 1, FIELDS + 3 * wide + words), dtype=np.int64),
+        pool_i=np.zeros((sizes.clusters + 1, FIELDS + 3 * wide + words + 2 * (sizes.joined > 0)), dtype=np.int64),
+        joined=np.zeros((sizes.joined, J_KEYS + PERSON_WORDS), dtype=np.int64),
         class_f=np.zeros((sizes.clusters + 1, 2, *seen)),
         sens_f=np.zeros((4, *seen)),
         sens_i=np.zeros((2, sizes.sensitive), dtype=np.int64),

@@ -21,6 +21,7 @@ Reference = int | Mapping[str, Mapping[Any, float]]
 
 _MODES: Final = {"strict": t.SHOW_ALL, "common": t.SHOW_COMMON, "paper": t.SHOW_OWN}
 _MOST: Final = 2**31
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class TupleSettings:
     suppressed: Suppressed
     alpha: float
     max_gap_ns: int
+    max_share: float | None = None
+    """How large a part of a cluster's rows may be one person's."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What only one method knows."""
 
@@ -72,6 +75,7 @@ class TupleSettings:
         ratios[t.ENTROPY] = math.log(self.entropy_l)
         ratios[t.CLOSENESS] = -1.0 if self.closeness is None else self.closeness
         ratios[t.ALPHA] = self.alpha
+        ratios[t.MAX_SHARE] = self.max_share or 0.0
         return ratios
 
     def describe(self) -> dict[str, Any]:
@@ -86,6 +90,7 @@ class TupleSettings:
             "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "closeness": self.closeness,
             "reference": self.reference, "declared": declared or None, "groups": self.groups,
             "suppressed": self.suppressed, "alpha": self.alpha, "max_gap_ns": self.max_gap_ns,
+            **({} if self.max_share is None else {"max_share": self.max_share}),
             "options": dict(self.options),
         }  # fmt: skip
 
@@ -196,7 +201,13 @@ def check_tuple_settings(
         suppressed=checker.choice("suppressed", given["suppressed"], get_args(Suppressed)),
         alpha=checker.ratio("alpha", given["alpha"], 0, math.inf),
         max_gap_ns=checker.duration("max_gap", given["max_gap"]), options=dict(options),
+        max_share=_max_share(checker, given["max_share"]),
     )  # fmt: skip
+    if settings.max_share is not None and not checker.has_about("max_share"):
+        if settings.max_share * k < 1 - _ROUNDING and not checker.has_about("k"):
+            checker.problems.append("max_share: must be at least 1/k; nobody has less of a cluster of k people")
+        if nulls == "paper":
+            checker.problems.append('max_share: does not go with nulls = "paper", where rows of one cluster differ')
     if not isinstance(given["groups"], bool):
         checker.problems.append("groups: must be true or false")
     if settings.is_diverse and not schema.sensitive:
@@ -204,6 +215,10 @@ def check_tuple_settings(
     if checker.problems:
         raise PolicyError(checker.problems)
     return settings
+
+
+def _max_share(checker: TupleChecker, given: object) -> float | None:
+    return None if given is None else checker.ratio("max_share", given, 0, 1, above=True)
 
 
 def _reference(

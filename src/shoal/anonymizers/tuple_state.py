@@ -114,9 +114,11 @@ class TupleState:
     def _sized(self, *, columns: int, recent: int, values: int, held: int, clusters: int) -> Sizes:
         wide, k = self._shape.attr_f.shape[1], int(self._plan[t.K])
         clusters = max(clusters, held // k + 8)
+        joined = held + _SPARE_ROWS if self._ratios[t.MAX_SHARE] else 0
         return Sizes(
             attributes=wide, sensitive=columns, values=values, recent=recent, held=held, clusters=clusters,
             out_rows=held + _SPARE_ROWS, out_groups=held // k + _SPARE_GROUPS, keeps_reference=recent > 0,
+            joined=joined,
         )  # fmt: skip
 
     def _fresh(self) -> t.Stream:
@@ -174,7 +176,37 @@ class TupleState:
     def new_clusters(self) -> Arrays:
         """The clusters formed since."""
         start, end = int(self.tally[t.VISIBLE]), int(self.tally[t.POOL_SIZE])
-        return {name: getattr(self.stream, name)[start:end].copy() for name in _OF_CLUSTERS}
+        made = {name: getattr(self.stream, name)[start:end].copy() for name in _OF_CLUSTERS}
+        joined = self._joined()
+        joined = joined[joined[:, t.J_CLUSTER] >= start]
+        joined[:, t.J_CLUSTER] -= start
+        return {**made, "joined": joined}
+
+    def known_joined(self) -> Ints:
+        """Rows of the clusters known when the round began, with their persons."""
+        joined = self._joined()
+        return joined[joined[:, t.J_CLUSTER] < int(self.tally[t.VISIBLE])]
+
+    def know_joined(self, known: Ints) -> None:
+        """Take these for the rows of the clusters known when the round began."""
+        joined = self._joined()
+        self._write_joined(np.concatenate([known, joined[joined[:, t.J_CLUSTER] >= int(self.tally[t.VISIBLE])]]))
+
+    def _joined(self) -> Ints:
+        """Rows of the clusters of the pool, by the cluster's place in it, with the persons' keys."""
+        joined: Ints = self.stream.joined[: int(self.tally[t.JOINED])].copy()
+        joined[:, t.J_CLUSTER] -= int(self.tally[t.BASE])
+        place = joined[:, t.J_CLUSTER]
+        return joined[(place >= 0) & (place < int(self.tally[t.POOL_SIZE]))]
+
+    def _write_joined(self, joined: Ints) -> None:
+        """Remember these rows and no others; there is room for all that is held to join them."""
+        needed = len(joined) + self._sizes.held
+        if self._sizes.joined and needed > self.stream.joined.shape[0]:
+            room = np.zeros((2 * needed, self.stream.joined.shape[1]), dtype=np.int64)
+            self.stream = self.stream._replace(joined=room)
+        self.stream.joined[: len(joined)] = joined
+        self.tally[t.JOINED], self.tally[t.BASE] = len(joined), 0
 
     def keep_clusters(self, is_kept: npt.NDArray[np.bool_]) -> None:
         """Forget all other clusters known when the round began; none is formed yet."""
@@ -182,6 +214,10 @@ class TupleState:
         for name in _OF_CLUSTERS if count else ():
             array = getattr(self.stream, name)
             array[:count] = array[: len(is_kept)][is_kept]
+        joined = self.known_joined()
+        joined = joined[is_kept[joined[:, t.J_CLUSTER]]] if len(joined) else joined
+        joined[:, t.J_CLUSTER] = (np.cumsum(is_kept) - 1)[joined[:, t.J_CLUSTER]]
+        self._write_joined(joined)
         self.tally[t.POOL_SIZE] = self.tally[t.VISIBLE] = count
 
     def add_clusters(self, clusters: Arrays) -> None:
@@ -190,8 +226,11 @@ class TupleState:
         count = known + len(clusters["pool_i"])
         if 2 * count + self._sizes.held // int(self._plan[t.K]) + 8 > self._sizes.clusters:
             self._resize(replace_sizes(self._sized, self._sizes, clusters=2 * self._sizes.clusters + 2 * count))
-        for name, array in clusters.items():
-            front(getattr(self.stream, name)[known:], array)[...] = array
+        joined = clusters["joined"].copy()
+        joined[:, t.J_CLUSTER] += known
+        self._write_joined(np.concatenate([self.known_joined(), joined]))
+        for name in _OF_CLUSTERS:
+            front(getattr(self.stream, name)[known:], clusters[name])[...] = clusters[name]
         self.tally[t.POOL_SIZE] = self.tally[t.VISIBLE] = count
 
     # ---- deciding
@@ -254,6 +293,7 @@ class TupleState:
     def _make_room(self) -> None:
         """Grow what was too small; taking away what was noted may have been enough."""
         sizes, tally = self._sizes, self.tally
+        self._write_joined(self._joined())
         live, known = int(tally[t.LIVE]), int(tally[t.POOL_SIZE])
         held = sizes.held * (2 if live >= sizes.held * 3 // 4 else 1)
         clusters = sizes.clusters
@@ -312,7 +352,8 @@ class TupleState:
             "held_m": s.held_i[t.MASKS :, :live].copy(),
             "persons": np.ascontiguousarray(persons),
             "pool_f": s.pool_f[pool],
-            "pool_i": s.pool_i[pool],
+            "pool_i": s.pool_i[pool][:, : s.pool_i.shape[1] - 2 * (self._sizes.joined > 0)],
+            "joined": self._joined(),
             "class_f": s.class_f[pool][..., : int(s.sens_i[t.USED].max(initial=0))],
             "recent": s.recent[:, recent],
         }
@@ -344,6 +385,8 @@ class TupleState:
         take_back(s, live, np.ascontiguousarray(arrays["persons"]), masks)
         for name in _OF_CLUSTERS:
             front(getattr(s, name), arrays[name])[...] = arrays[name]
+        if "joined" in arrays:  # a snapshot from before shares were capped has none
+            self._write_joined(arrays["joined"])
         self._load_recent(arrays["recent"])
 
     def _load_recent(self, recent: Ints) -> None:

@@ -119,6 +119,8 @@ class TupleStream(Anonymizer):
             parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy_l:g}")
         if settings.closeness is not None:
             parts.append(f"{each} with sensitive values within {settings.closeness:g} of the reference")
+        if settings.max_share is not None:
+            parts.append(f"no person has more than {settings.max_share:g} of the rows of one")
         return "; ".join(parts)
 
     @property

@@ -29,6 +29,7 @@ from shoal.auditor.flexible_trace import Trace, read_trace
 from shoal.auditor.flexible_values import read_flexible_attribute
 from shoal.auditor.layout import check_layout
 from shoal.auditor.outline import check_columns
+from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.spelling import check_row_spelling
@@ -126,6 +127,7 @@ class _Judge:
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)
+        check_shares(every.classes, person, None, self.notes, can_cap=False)
         published = Published(self.release, judged, person, every.classes.of_row)
         carry, sensitive = self.promise.carry, self.promise.sensitive
         check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)

@@ -10,6 +10,7 @@ from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.layout import check_layout
 from shoal.auditor.outline import check_columns
+from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
 from shoal.auditor.spelling import check_row_spelling
@@ -202,6 +203,7 @@ class _Judge:
         self.notes.metrics["released_rows"] = len(self.release)
         self.notes.metrics["root_rows"] = int(is_root.sum())
         measure_classes(classes, self.promise, person, self.notes)
+        check_shares(classes, person, self.promise.max_share, self.notes)
         measure_nulls(self.attributes, judged, self.notes)
         published = Published(self.release, ~self.release.broken, person, classes.of_row)
         carry, sensitive = self.promise.carry, self.promise.sensitive

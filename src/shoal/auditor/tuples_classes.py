@@ -80,9 +80,6 @@ def _measure_people(classes: Classes, below: Bools, person: Ints, notes: Notes) 
     people, exposed = _different(person[named]), _different(person[named & below])
     notes.metrics["released_people"] = people
     notes.metrics["people_below_k_share"] = exposed / people if people else None
-    pair_class, rows = _pairs(classes.of_row[named], person[named])
-    share = rows / classes.rows[pair_class]
-    notes.metrics["largest_share_of_one_person"] = float(share.max()) if len(share) else None
 
 
 def _different(numbers: Ints) -> int:

@@ -88,6 +88,8 @@ class TuplePromise:
     min_carriers: int
     diversity: Diversity
     groups: bool
+    max_share: float | None
+    """How large a part of a class's rows may be one person's; None where it is not capped."""
     shows_suppressed: bool
     """Whether suppressed rows leave, with every attribute at its root."""
     declared_types: Mapping[str, str]
@@ -134,6 +136,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),
+        max_share=_max_share(rules),
         shows_suppressed=_choice(rules, "suppressed") == "root",
         declared_types=_declared_types(policy.section("source")),
     )
@@ -149,6 +152,15 @@ def person_of(stream: Mapping[str, Any]) -> str:
 def names_of(given: Any) -> tuple[str, ...]:
     """Return names given as one or as a list."""
     return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+
+
+def _max_share(rules: Mapping[str, Any]) -> float | None:
+    share = rules.get("max_share")
+    if share is None:
+        return None
+    if not is_number(share) or not 0 < share <= 1:
+        raise PolicyError("max_share: must be a share above 0, up to 1")
+    return float(share)
 
 
 def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:

@@ -33,6 +33,7 @@ from shoal.kernels.hulls import draft
 from shoal.kernels.leaving import has_outlet, note, reuse_cluster, suppress
 from shoal.kernels.naming import how_many
 from shoal.kernels.reusing import best_cover, drop_old_clusters
+from shoal.kernels.sharing import is_capped, is_fair
 from shoal.kernels.tuple_run import take_in
 from shoal.kernels.tuples import (
     ALIVE,
@@ -46,6 +47,7 @@ from shoal.kernels.tuples import (
     HEAD,
     IS_RELEASED,
     LIVE,
+    MEMBER,
     NOW,
     OPTION,
     PASSING,
@@ -159,8 +161,21 @@ def begin_union(s, f, home):
 
 @piece
 def is_ready(s, f):
-    """Whether the union has enough people and is diverse enough."""
-    return f.tally[UNION_CROWD] >= s.plan[K] and first_failure(s, draft(s))[0] == ENOUGH
+    """Whether the union has enough people, is diverse enough, and nobody has more of it than the cap."""
+    if f.tally[UNION_CROWD] < s.plan[K] or first_failure(s, draft(s))[0] != ENOUGH:
+        return False
+    return not is_capped(s) or is_fair(s, choose_union(s, f))
+
+
+@piece
+def choose_union(s, f):
+    """Let the tuples of the union be the members; return how many they are."""
+    members = 0
+    for i in range(s.tally[HEAD], s.tally[TAIL]):
+        if s.held_i[ALIVE, i] and f.counts[TAKEN, s.held_i[HOME, i]]:
+            s.held_i[MEMBER, members] = i
+            members += 1
+    return members
 
 
 # ---- a due tuple

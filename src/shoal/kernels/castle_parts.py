@@ -24,6 +24,7 @@ from shoal.kernels.leaving import show
 from shoal.kernels.naming import how_many
 from shoal.kernels.nearest import choose_nearest, measure
 from shoal.kernels.reusing import is_uniform, keep_draft
+from shoal.kernels.sharing import is_capped, is_fair
 from shoal.kernels.tuples import (
     ALLOWED,
     C_CARRIERS,
@@ -176,6 +177,15 @@ def are_diverse(s, count, parts):
 
 
 @piece
+def are_fair(s, count, parts):
+    """Whether nobody has more than the cap of any part."""
+    for part in range(parts):
+        if not is_fair(s, choose_part(s, count, part)):
+            return False
+    return True
+
+
+@piece
 def split(s, f, count):
     """Divide what leaves into parts of k people and more; return how many parts there are."""
     if f.tally[UNION_CROWD] < 2 * s.plan[K]:
@@ -185,6 +195,8 @@ def split(s, f, count):
         return keep_whole(s, f, count)
     deal_rest(s, f, count, parts)
     if s.plan[IS_DIVERSE] and not are_diverse(s, count, parts):
+        return keep_whole(s, f, count)
+    if is_capped(s) and not are_fair(s, count, parts):
         return keep_whole(s, f, count)
     return parts
 
@@ -218,7 +230,7 @@ def publish_part(s, members):
     s.tally[FORMED] += 1
     s.tally[MERGED] += not uniform
     if not s.plan[IN_GROUPS]:
-        keep_draft(s, number, uniform)
+        keep_draft(s, number, uniform, members)
     for m in range(members):
         i = s.held_i[MEMBER, m]
         s.held_i[SHOWN_AS, i] = group

@@ -14,6 +14,7 @@ from shoal.kernels.tuples import (
     HEAD,
     INCOMPLETE,
     IS_PARTED,
+    JOINED,
     KEPT,
     LATE,
     LATES,
@@ -152,7 +153,7 @@ def begin_again(s, now):
     for at in range(s.tally[HEAD], s.tally[TAIL]):
         s.held_i[ARRIVED, at] = now
     s.tally[NOW] = now
-    s.tally[POOL_SIZE] = s.tally[VISIBLE] = 0
+    s.tally[POOL_SIZE] = s.tally[VISIBLE] = s.tally[JOINED] = 0
 
 
 @kernel

@@ -7,6 +7,7 @@ from shoal.kernels.diversity import add_values
 from shoal.kernels.holding import let_go, mask_words
 from shoal.kernels.hulls import draft, own_loss, whole_loss, width
 from shoal.kernels.reusing import is_uniform, keep_draft
+from shoal.kernels.sharing import is_capped, log_reuse
 from shoal.kernels.tuples import (
     ALPHA,
     ARRIVED,
@@ -31,6 +32,7 @@ from shoal.kernels.tuples import (
     IS_DIVERSE,
     IS_RELEASED,
     IS_SUPPRESSED,
+    JOINED,
     LIVE,
     LONGEST,
     LOSS,
@@ -75,6 +77,7 @@ def has_outlet(s):
         s.tally[OUT_ROWS] + s.tally[LIVE] > s.out_i.shape[0]
         or s.tally[OUT_GROUPS] + most > s.group_i.shape[0]
         or s.tally[POOL_SIZE] + most > draft(s)
+        or (is_capped(s) and s.tally[JOINED] + s.tally[LIVE] > s.joined.shape[0])
     )
     s.tally[FULL] = is_full
     return not is_full
@@ -156,7 +159,7 @@ def publish_draft(s, members):
     s.tally[FORMED] += 1
     s.tally[MERGED] += not uniform
     if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):
-        keep_draft(s, number, uniform)
+        keep_draft(s, number, uniform, members)
     sort_members(s, members)
     lost, own, whole = 0.0, 0.0, 0.0
     do_all_lose_the_same = s.tally[INCOMPLETE] == 0
@@ -188,5 +191,7 @@ def reuse_cluster(s, c, t):
     note(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
     if s.plan[IS_DIVERSE]:
         add_values(s, c, t, 1.0)
+    if is_capped(s):
+        log_reuse(s, c, t)
     s.tally[REUSED] += 1
     let_go(s, t)

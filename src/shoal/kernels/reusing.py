@@ -8,7 +8,9 @@ from shoal.kernels.compiling import piece
 from shoal.kernels.diversity import sensitive_columns, stays_diverse
 from shoal.kernels.holding import mask_words
 from shoal.kernels.hulls import draft, own_loss, raws, width
+from shoal.kernels.sharing import count_rows, is_capped, log_members, stays_fair
 from shoal.kernels.tuples import (
+    BASE,
     C_HIGH,
     C_LOW,
     C_SHOWN,
@@ -41,6 +43,7 @@ def drop_old_clusters(s):
     while s.tally[POOL_SIZE] > 0 and s.tally[NOW] - s.pool_i[s.tally[POOL_HEAD], CREATED] > s.plan[REUSE]:
         s.tally[POOL_HEAD] = (s.tally[POOL_HEAD] + 1) % draft(s)
         s.tally[POOL_SIZE] -= 1
+        s.tally[BASE] += 1
 
 
 @piece
@@ -79,11 +82,17 @@ def best_cover(s, t):
     best, least = np.int64(-1), np.inf
     if s.plan[IN_GROUPS]:
         return best, least
+    if is_capped(s):
+        count_rows(s, t)
     for place in range(s.tally[VISIBLE] if s.plan[IN_ROUNDS] else s.tally[POOL_SIZE]):
         c = (s.tally[POOL_HEAD] + place) % draft(s)
         if covers(s, c, t):
             loss = own_loss(s, c, t)
-            if loss < least and (not s.plan[IS_DIVERSE] or stays_diverse(s, c, t)):
+            if (
+                loss < least
+                and (not s.plan[IS_DIVERSE] or stays_diverse(s, c, t))
+                and (not is_capped(s) or stays_fair(s, c))
+            ):
                 best, least = c, loss
     return best, least
 
@@ -100,8 +109,8 @@ def is_uniform(s, members):
 
 
 @piece
-def keep_draft(s, group, uniform):
-    """Keep the cluster just made for reuse; the caller has seen to room."""
+def keep_draft(s, group, uniform, members):
+    """Keep the cluster just made, of the chosen members, for reuse; the caller has seen to room."""
     made = draft(s)
     c = (s.tally[POOL_HEAD] + s.tally[POOL_SIZE]) % made
     s.tally[POOL_SIZE] += 1
@@ -119,3 +128,5 @@ def keep_draft(s, group, uniform):
         for column in range(sensitive_columns(s)):
             for value in range(s.sens_i[USED, column]):
                 s.class_f[c, kind, column, value] = s.class_f[made, kind, column, value]
+    if is_capped(s):
+        log_members(s, members)

@@ -38,6 +38,9 @@ class Stream(NamedTuple):
     pool_f: Any
     pool_i: Any
     """Clusters that may be reused, a ring in order of formation: a row a cluster; the last row is the draft."""
+    joined: Any
+    """Rows published as clusters of the pool, where a person's share of a cluster is capped: a row of this array each,
+    with the place of the cluster since BASE and the key of the person."""
     class_f: Any
     """Sensitive values of each cluster, and what they were held against."""
     sens_f: Any
@@ -73,16 +76,16 @@ class Arrivals(NamedTuple):
 PLAN = 19
 FADS, K_VARP, IOT, VARIED, LEAST_LOSS, CASTLE = range(6)
 SHOW_ALL, SHOW_COMMON, SHOW_OWN = range(3)
-ENTROPY, CLOSENESS, ALPHA, PENALTY, RATIO, PRICE, AGE, FLOOR = range(8)
-RATIOS = 8
+ENTROPY, CLOSENESS, ALPHA, PENALTY, RATIO, PRICE, AGE, FLOOR, MAX_SHARE = range(9)
+RATIOS = 9
 
 # ---- tally and sums
 (
     NOW, NUMBER, GROUPS, HEAD, TAIL, LIVE, INCOMPLETE, POOL_HEAD, POOL_SIZE, OUT_ROWS, OUT_GROUPS, FULL, AT, STAMP,
     FORMED, MERGED, REUSED, RELEASED, SUPPRESSED, LONGEST, DELAYS, REF_NEXT, REF_SIZE, LATES, ENDING,
-    PASSING, UNTIL, LANE, SLACK, VISIBLE, LATE_PART, FREE_PEOPLE, FREE_PARTS,
-) = range(33)  # fmt: skip
-TALLY = 33
+    PASSING, UNTIL, LANE, SLACK, VISIBLE, LATE_PART, FREE_PEOPLE, FREE_PARTS, JOINED, BASE,
+) = range(35)  # fmt: skip
+TALLY = 35
 LOSS, LOSS_ALL, COST, TYPICAL = range(4)
 TYPICAL_OF = 4
 """From here on one for each attribute."""
@@ -114,6 +117,10 @@ CREATED, GROUP, UNIFORM, SIZE = range(4)
 FIELDS = 4
 C_LOW, C_HIGH, C_LOSS = range(3)
 C_NODE, C_SHOWN, C_CARRIERS = range(3)
+
+# ---- rows of clusters, where shares are capped; two scratch columns of pool_i count them, see `sharing`
+J_CLUSTER = 0
+J_KEYS = 1
 
 # ---- sensitive values
 RECENT_COUNT, DECLARED, ORDER, GAIN = range(4)

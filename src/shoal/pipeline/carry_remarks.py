@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,16 @@ from shoal.pipeline.identifying import (
     measure,
     measure_carried,
     measure_sensitive,
+    numbered,
     person_columns,
     promised_crowd,
     refusal,
 )
 from shoal.pipeline.remarks import Remark
+from shoal.pipeline.share_remarks import share_remarks
 from shoal.policy import Policy
 from shoal.policy.methods import ZAnonymitySection
+from shoal.policy.tuples import TupleSection
 
 
 def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
@@ -74,14 +78,21 @@ def file_remarks(policy: Policy) -> Iterator[Remark]:
 
 
 def released_remarks(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> Iterator[Remark]:
-    """Measure carried columns together with the class, on what the method would publish of the sample."""
+    """Look at classes, on what the method would publish of the sample: carried columns, and who owns them."""
     rows = pa.concat_tables([pa.Table.from_batches([release.rows]) for release in releases])
-    if not rows.num_rows or not policy.stream.carry:
-        return
     persons = _persons(policy, batch, releases)
-    if len(persons[0]) != rows.num_rows:
+    if not rows.num_rows or len(persons[0]) != rows.num_rows:
         return
     classes = [rows.column(name) for name in _class_columns(policy)]
+    yield from _divided(policy, rows, classes, persons)
+    method = policy.anonymize
+    if not isinstance(method, ZAnonymitySection) and getattr(method, "suppressed", "drop") == "drop":
+        can_cap = isinstance(method, TupleSection) and method.nulls != "paper"
+        yield from share_remarks(numbered(classes), numbered(persons), can_cap=can_cap)
+
+
+def _divided(policy: Policy, rows: pa.Table, classes: list[Any], persons: list[Any]) -> Iterator[Remark]:
+    """Carried columns that divide classes."""
     for name in policy.stream.carry:
         found = measure(name, [*classes, rows.column(name)], persons, promised_crowd(policy))
         if found is not None and found.rare_rows > MOST_RARE_ROWS * found.rows:

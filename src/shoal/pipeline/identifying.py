@@ -84,7 +84,7 @@ def measure(name: str, columns: list[Any], persons: list[Any], crowd: tuple[str,
     known = np.zeros(len(persons[0]), np.bool_)
     for column in persons:
         known |= column.is_valid().to_numpy(zero_copy_only=False)
-    person, value = _codes(persons)[known], _codes(columns)[known]
+    person, value = numbered(persons)[known], numbered(columns)[known]
     if not len(person):
         return None
     width = int(person.max()) + 1
@@ -207,7 +207,7 @@ def _encoded(column: Any) -> Any:
         return pa.array(texts, pa.string()).dictionary_encode()
 
 
-def _codes(columns: list[Any]) -> Ints:
+def numbered(columns: list[Any]) -> Ints:
     """Number the combinations of values from 0; null is a value."""
     combined = np.zeros(len(columns[0]), np.int64)
     for column in _flat(columns):

@@ -17,6 +17,7 @@ from shoal.schema import Schema
 
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _DIVERSITY: Final = ("l", "entropy_l", "t")
+_ROUNDING: Final = 1e-9
 _MOST_OFF: Final = 0.001
 """How far declared shares may add up from 1: people round them."""
 
@@ -63,6 +64,7 @@ class TupleSection(MethodSection):
     t: Annotated[float, Field(gt=0, le=1)] | None = None
     reference: Annotated[int | dict[str, dict[str, float]], PlainValidator(_reference)] = 1000
     groups: bool = False
+    max_share: Annotated[float, Field(gt=0, le=1)] | None = None
     suppressed: Literal["drop", "root"] = "drop"
     alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02
     max_gap: PositiveDuration = Duration("24h", 86_400_000_000_000)
@@ -98,7 +100,10 @@ class TupleSection(MethodSection):
 
     @classmethod
     def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        checks = (quasi_problems, _span_problems, _carrier_problems, _diversity_problems, _reference_problems)
+        checks = (
+            quasi_problems, _span_problems, _carrier_problems, _share_problems, _diversity_problems,
+            _reference_problems,
+        )  # fmt: skip
         hopeless = _hopeless_problems(table) if cls.KEEPS_DEADLINE else ()
         return [*(problem for check in checks for problem in check(table)), *hopeless]
 
@@ -120,7 +125,9 @@ class TupleSection(MethodSection):
     def plain_fields(self) -> dict[str, Any]:
         # The order of quasi-identifiers is that of the published columns: it counts, so they are a list.
         listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
-        return {**super().plain_fields(), "quasi": listed}
+        # A policy without a cap is the one it was before there was any: its checkpoints go on.
+        said = {name: value for name, value in super().plain_fields().items() if name != "max_share" or value}
+        return {**said, "quasi": listed}
 
     def warnings(self) -> list[str]:
         return list(_weak_promises(self))
@@ -165,6 +172,19 @@ def _carrier_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
         yield ("min_carriers",), "must be at most k"
     if least is not None and table.get("nulls", "strict") in ("common", "paper"):
         yield ("min_carriers",), 'is used only with nulls = "strict"; set that, or leave it out'
+
+
+def _share_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    k, share = table.get("k", 50), table.get("max_share")
+    if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
+        return  # reported as such
+    if _is_whole(k) and k > 0 and share * k < 1 - _ROUNDING:
+        yield ("max_share",), f"must be at least 1/k = {1 / k:.4g}: nobody has less of a cluster of k people"
+    if table.get("nulls") == "paper":
+        yield (
+            ("max_share",),
+            'does not go with nulls = "paper", where rows of one cluster differ; leave one of them out',
+        )
 
 
 def _diversity_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
