@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import PolicyError
 from shoal.pipeline.identifying import LEAST_PEOPLE, measure, refuse_identifying
+from shoal.pipeline.share_remarks import share_remarks
 from shoal.policy.loading import parse_policy
 
 K = 3
@@ -90,3 +92,13 @@ def test_the_key_is_part_of_the_fingerprint_only_when_set():
     plain = policy()
     assert policy(carry_identifying=False).fingerprint() == plain.fingerprint()
     assert policy(carry_identifying=True).fingerprint() != plain.fingerprint()
+
+
+def test_the_doctor_says_where_one_person_owns_a_class():
+    of_class = np.repeat([0, 1, 2], [12, 9, 12])
+    person = np.concatenate([[0] * 9, [1, 2, 3], [0] * 8, [1], np.arange(12)])
+    (remark,) = share_remarks(of_class, person, can_cap=True)
+    assert remark.level == "look"
+    assert remark.sentence.startswith("in 1 of 3 classes one person has more than half of the rows, up to 75%")
+    assert "max_share" in remark.sentence
+    assert list(share_remarks(of_class[21:], person[21:], can_cap=True)) == []

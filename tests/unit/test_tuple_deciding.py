@@ -176,7 +176,7 @@ def test_whom_a_partition_takes_in(method, k, members):
 
 def published(s, *members):
     form(s, *members)
-    plain.reusing.keep_draft(s, s.tally[t.GROUPS], plain.reusing.is_uniform(s, len(members)))
+    plain.reusing.keep_draft(s, s.tally[t.GROUPS], plain.reusing.is_uniform(s, len(members)), len(members))
     s.tally[t.GROUPS] += 1
 
 
