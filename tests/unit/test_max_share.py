@@ -95,3 +95,16 @@ def test_memory_for_it_is_bounded():
         anonymizer.push_batch(stream().set_column(0, "id", [[f"p{lap}-{n}" for n in range(300)]]))
         sizes.append(anonymizer.state_bytes)
     assert sizes[-1] == sizes[4]
+
+
+def test_lanes_that_reuse_one_cluster_count_together():
+    """One person's rows on both sides of the cut between two lanes join one wide cluster, in the same round."""
+    persons = ["a", "b", "c", "d"] + ["h"] * 36
+    places = [0.0, 0.3, 0.7, 1.0] + [0.1, 0.9] * 18
+    table = pa.table({"id": persons, "x": places})
+    schema = Schema(person="id", quasi=[Numeric("x", 0, 1)])
+    fast = shoal.Fast(schema, k=4, deadline=4, reuse=60, max_share=0.5, threads=2, round=4, key=KEY)
+    rows, trace = released(fast, table, size=5)
+    assert fast.metrics["reused"] > 0
+    assert len({int(lane) for lane in fast._state._dealing.deal(np.array([[0.1, 0.9]]), np.array([0, 1]))}) == 2
+    assert largest_share(rows, trace, table) <= 0.5
