@@ -146,6 +146,7 @@ def tuple_case(method: str, name: str, settings: Mapping[str, Any], data: pa.Tab
 
 TUPLE_METHODS = [method for method in METHODS if method not in ("z-anonymity", "flexible-k")]
 DICTIONARIES = recast(people(80, seed=5), id=pa.dictionary(pa.int32(), pa.string()), town=pa.large_string())
+MOSTLY_ONE = mostly_one(people(90, seed=11))
 TUPLE_CASES = [
     case
     for method in TUPLE_METHODS
@@ -161,7 +162,7 @@ TUPLE_CASES = [
         tuple_case(method, "max-share", {"max_share": 0.4, "reuse": 40}, mostly_one(people(100, seed=10)))
         for method in ("fads", "fast", "castle", "least-loss", "k-varp")
     ),
-    tuple_case("fast", "max-share-timed", {**TIMED, "max_share": 0.5, "l": 2}, mostly_one(people(90)), flat=False),
+    tuple_case("fast", "max-share-timed", {**TIMED, "max_share": 0.5, "l": 2}, MOSTLY_ONE, flat=False),
     tuple_case("k-varp", "declared", {"t": 0.7, "reference": DECLARED}, people(80, seed=7), flat=False),
     tuple_case("k-varp", "entropy", {**TIMED, "entropy_l": 1.5}, people(80, seed=8), flat=False),
     tuple_case("iot-anonymization", "paper", {"nulls": "paper"}, people(80, seed=9), flat=False),
