@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from shoal.auditor import audit
 from shoal.auditor.layout import odd_csv_rows, odd_json_rows
-from shoal.auditor.spelling import odd_spellings
+from shoal.auditor.reading import Rows
+from shoal.auditor.report import Notes
+from shoal.auditor.spelling import check_spelling, odd_spellings
 from shoal.encode.csv import CsvEncoder
 from shoal.encode.jsonl import JsonlEncoder
 
@@ -197,6 +199,22 @@ def test_odd_spellings_are_all_but_the_most_common(pairs):
         assert len(own) - len(marked) == most
         assert len(set(own) - set(marked)) <= 1
     assert not odd[(code < 0) | (spelling < 0)].any()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["5", "5", "5.0", None]).dictionary_encode(),
+        pa.array([[5], [5], [5, 0], None]),
+        pa.array([b"\xff", b"\xff", b"\xfe", None]),
+        [5, 5, 5.0, None],
+        pa.array([{"lo": 0.0}, {"lo": 0.0}, {"lo": -0.0}, None]),
+    ],
+)
+def test_spellings_in_columns_of_any_type(column):
+    rows, notes = Rows((({"x": column}, np.zeros(4, np.bool_)),), "release"), Notes()
+    check_spelling(rows, None, {"x": np.array([0, 0, 0, -1])}, {}, notes)
+    assert [(found.code, found.rows) for found in notes.report("fads").violations] == [("spelling", (2,))]
 
 
 CELLS = st.text(alphabet='ab ,"\n\r\u00e9', max_size=4)
