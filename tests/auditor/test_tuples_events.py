@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from shoal.anonymizers import tuple_batches
 from shoal.auditor import audit
 from shoal.auditor.tuples_events import _log_chance
 from shoal.testing.driving import batches_of
@@ -178,3 +179,16 @@ def test_time_that_is_moved_on_without_records_splits_nothing(case):
     report = audit(release, case.stream, trace, case.policy)
     assert report.violations == (), report.text()
     assert "clock-unclear" in {found.code for found in report.warnings}
+
+
+@pytest.mark.parametrize("case", [case for case in TUPLE_CASES if not case.time], ids=lambda case: case.name)
+def test_a_method_that_forgets_to_shuffle_is_found(case, monkeypatch):
+    """Many short streams, one after the other, as one release would be too short to prove anything."""
+    monkeypatch.setattr(tuple_batches, "in_secret_order", lambda decided, _: decided)
+    anonymizer = case.make()
+    repeated = pa.concat_tables([case.stream] * 6)
+    releases = [anonymizer.push_batch(batch) for batch in batches_of(repeated, 50)]
+    releases.append(anonymizer.flush())
+    release, trace = (pa.Table.from_batches([getattr(made, name) for made in releases]) for name in ("rows", "trace"))
+    codes = {found.code for found in audit(release, repeated, trace, case.policy).warnings}
+    assert "in-arrival-order" in codes
