@@ -58,6 +58,15 @@ def test_people():
     assert (level, "before there are k" in sentence) == ("look", True)
 
 
+@pytest.mark.parametrize(
+    ("groups", "suppressed", "count"), [(True, "root", 1), (True, "drop", 0), (False, "root", 0), (False, "drop", 0)]
+)
+def test_rows_at_the_root_are_not_in_groups(groups, suppressed, count):
+    found = about("groups", remarks_on(ROWS, given={"groups": groups, "suppressed": suppressed}))
+    assert [level for level, _ in found] == ["look"] * count
+    assert all('use suppressed = "drop"' in sentence for _, sentence in found)
+
+
 def test_missing_values():
     assert about("missing", remarks_on(ROWS)) == [("good", "every row has a value in every quasi-identifier")]
     rows = [{**row, "age": None if n < 2 else float("nan") if n < 4 else 20.0} for n, row in enumerate(ROWS)]

@@ -48,6 +48,17 @@ def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Itera
     yield from _diversity_remarks(method, sample.batch)
     yield from _reference_remarks(method, sample.batch)
     yield from _deadline_remarks(policy, method, sample)
+    yield from _group_remarks(method)
+
+
+def _group_remarks(method: TupleSection) -> Iterator[Remark]:
+    if method.groups and method.suppressed == "root":
+        yield Remark(
+            "look",
+            "groups",
+            'with suppressed = "root" a row without company is published alone at its deadline, so anyone who knows '
+            'when it arrived finds it and its sensitive values; use suppressed = "drop" with groups = true',
+        )
 
 
 def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
