@@ -8,6 +8,7 @@ import warnings
 from importlib import import_module
 
 import pytest
+from benchmarks.__main__ import SUITE
 from benchmarks.measure import Cost, Meter, Report, apart, least, measured, module_of, parse, parser, short
 
 from benchmarks import fill, sources
@@ -130,6 +131,10 @@ def test_a_figure_older_than_its_code_is_found(tmp_path, monkeypatch):
 def test_every_figure_in_readme_and_docs_is_that_of_the_results():
     different = [page.name for page in fill.pages() if fill.filled(page.read_text()) != page.read_text()]
     assert different == [], "run `make figures`; nobody edits between the marks"
+
+
+def test_make_bench_measures_every_figure():
+    assert {name for page in fill.pages() for name in fill.names_on(page)} <= set(SUITE)
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
