@@ -37,6 +37,20 @@ def test_a_run_its_status_and_clearing(scene):
     assert shoal("sanitize", scene.policy, "--json").summary["read"] == 0
 
 
+def test_carried_columns_that_single_people_out_are_refused(scene):
+    """The person is made of two columns; the doctor says the same, and no record reaches a store."""
+    scene.policy.write_text(scene.policy.read_text().replace("carry_identifying = true\n", ""))
+    scene.write("in-1.csv", lines(80, 400, 1))
+    ended = shoal("sanitize", scene.policy, "--quiet")
+    assert ended.code == 2
+    assert "[stream] carry: column 'serial': 100.0% of 400 rows have a value that fewer than k = 3 people" in ended.err
+    assert "'device'" not in ended.err
+    assert shoal("sanitize", scene.policy, "--status", "--json").summary["internal"]["records"] == 0
+    looked = shoal("doctor", scene.policy)
+    assert looked.code == 1
+    assert "column 'serial': 100.0% of 400 rows" in looked.out.decode()
+
+
 def test_a_new_key(scene, monkeypatch):
     scene.write("in-1.csv", ROWS)
     assert shoal("sanitize", scene.policy, "--quiet", "--no-audit").code == 0
