@@ -61,6 +61,16 @@ def _checked_text(column: Any) -> Any:
         return pa.array([_decoded(value) for value in raw.to_pylist()], TEXT)
 
 
+def not_text(column: Any) -> Bools:
+    """Mark the rows whose bytes are no UTF-8: anything could be hidden there."""
+    kind = column.type
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not _is_bytes(inner):
+        return np.zeros(len(column), np.bool_)
+    given = column.is_valid()
+    return np.asarray(pc.and_(given, pc.is_null(as_text(column))).to_numpy(zero_copy_only=False), np.bool_)
+
+
 def _decoded(value: bytes | None) -> str | None:
     try:
         return None if value is None else value.decode()

@@ -33,9 +33,9 @@ def read_passed(trace: Rows, promise: ZPromise, notes: Notes) -> dict[str, Ints]
     for attribute in promise.attributes:
         name = next((name for name in (f"level.{attribute.name}", "level") if name in trace.columns), None)
         if name is None:
-            notes.skip(
+            notes.unchecked(
                 "What z let pass and was taken out later cannot be told from what z held back: "
-                "the trace does not say at which level values passed."
+                "the trace has no column level, which says at which level values passed."
             )
             return None
         found[attribute.name] = trace.numbers(name)

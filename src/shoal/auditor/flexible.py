@@ -28,7 +28,7 @@ from shoal.auditor.flexible_promise import METHOD, FlexiblePromise, read_flexibl
 from shoal.auditor.flexible_trace import Trace, read_trace
 from shoal.auditor.flexible_values import read_flexible_attribute
 from shoal.auditor.layout import check_layout
-from shoal.auditor.outline import check_columns
+from shoal.auditor.outline import check_columns, trace_with
 from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
@@ -42,8 +42,9 @@ from shoal.auditor.unchanged import Published, check_identifying
 def audit_flexible(evidence: Evidence) -> AuditReport:
     """Recount what a policy for flexible k-anonymity promised."""
     promise, notes = read_flexible_promise(evidence.policy), Notes()
-    if check_columns(promise.columns, evidence.release, notes):
-        _Judge(evidence, promise, notes).judge()
+    with notes.guarded():
+        if check_columns(promise.columns, evidence.release, notes):
+            _Judge(evidence, promise, notes).judge()
     return notes.report(METHOD)
 
 
@@ -52,7 +53,8 @@ class _Judge:
 
     def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
-        self.release, self.trace = evidence.release, evidence.trace
+        self.release = evidence.release
+        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
         self.odd_rows = evidence.odd_rows
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
@@ -81,6 +83,9 @@ class _Judge:
         k = row_k(promise, self.attributes, np.arange(len(self.truth)))
         records = Records(self.person, self.usable, k) if self.has_truth else None
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
+        if self.trace is not None and records is not None and promise.needs_calibration:
+            silent = int("delay" not in self.trace.columns)
+            notes.unchecked("K_s was worked out on too many records: the trace has no column delay.", count=silent)
         came = None if trace is None else trace.before_first
         calibration = calibrate(promise, self.attributes, records, claims, notes, came)
         check_claims(claims, promise, calibration, notes)

@@ -55,6 +55,13 @@ class FlexiblePromise:
         return (*(rule.name for rule in self.quasi), *self.sensitive, *self.carry)
 
     @property
+    def needs_calibration(self) -> bool:
+        """Whether K_s or what is sparse follows from the first records."""
+        has_labels = any(isinstance(rule, LabelRule) for rule in self.quasi)
+        is_given = self.sparse is not None and (not self.sparse or self.k_s is not None or self.p_sparse is not None)
+        return has_labels and not is_given
+
+    @property
     def lowest_k(self) -> int:
         """The least that any row may ask for."""
         return min([self.k, *(k for classes in self.density.values() for k in classes.values())])

@@ -40,7 +40,6 @@ class Trace:
 
 def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -> Trace:
     """Check a trace by itself, and against the records (None: not at hand) and the number of released rows."""
-    trace.require("row", "verdict", "group")
     row, verdict = trace.numbers("row"), _verdicts(trace, notes)
     exists = row >= 0 if usable is None else (row >= 0) & (row < len(usable))
     notes.violation("trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum()))
@@ -108,11 +107,10 @@ def _check_usable(row: Ints, leaves: Bools, usable: Bools, notes: Notes) -> None
 
 def _check_dead(trace: Rows, row: Ints, dead: Bools, usable: Bools, notes: Notes) -> None:
     """Check that nobody was dropped under a pretext; what a decoder could not read is not seen here."""
-    if "reason" in trace.columns:
-        reasons, (code,) = shared_codes(trace.text("reason"))
-        checked = np.array([*(reason.partition(":")[0] in _CAUSES for reason in reasons), True])[code]
-    else:
-        checked = np.ones(len(row), np.bool_)
+    reasons, (code,) = shared_codes(trace.text("reason"))
+    silent = int((dead & (code < 0)).sum())
+    notes.unchecked("Why records were put away was not checked: the trace has no reason for them.", count=silent)
+    checked = np.array([*(reason.partition(":")[0] in _CAUSES for reason in reasons), True])[code]
     sentence = "A record was put among the dead ones for a reason it does not have."
     notes.violation("dead-without-cause", sentence, count=int(usable[row[dead & checked]].sum()))
     sentence = "A record was put among the dead ones though nothing is seen to be wrong with it."

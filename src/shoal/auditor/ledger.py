@@ -16,6 +16,7 @@ from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 
 _VERDICTS: Final = ("released", "suppressed", "dead")
+_REASONS: Final = ("late", "ahead", "null-person", "null-time", "bad-time", "unknown-value")
 _LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
 
 
@@ -38,7 +39,6 @@ class Ledger:
 
 def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> Ledger:
     """Check a trace against the truth and the release."""
-    trace.require("row", "verdict")
     row, verdict = trace.numbers("row"), _verdicts(trace, notes)
     exists = (row >= 0) & (row < len(facts.time))
     notes.violation("trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum()))
@@ -139,12 +139,17 @@ def _fresh_starts(steps: Ints, time: Ints, person: Ints, max_gap: int) -> list[i
 
 def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPromise, notes: Notes) -> None:
     """Warn of records put away as late that were not, or as empty that were not."""
-    if "reason" not in trace.columns:
-        notes.skip("Why records were put away was not checked: the trace has no column reason.")
-        return
     reasons, (code,) = shared_codes(trace.text("reason"))
+    silent = int((dead & (code < 0)).sum())
+    notes.unchecked("Why records were put away was not checked: the trace has no reason for them.", count=silent)
     late = np.array([reason == "late" for reason in reasons] + [False])[code] & dead
     empty = np.array([reason.startswith("null") for reason in reasons] + [False])[code] & dead
+    strange = dead & ~np.array([*(_is_known(reason) for reason in reasons), True])[code]
+    notes.warning(
+        "dead-without-cause",
+        "A record was put among the dead ones for an unknown reason, though nothing is seen to be wrong with it.",
+        count=int((strange & _at(facts.usable, row, strange)).sum()),
+    )
     newest = _newest_before(facts)
     in_time = facts.usable[row[late]] & (facts.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
     wrong = int(in_time.sum()) + int((empty & _at(facts.usable, row, empty)).sum())
@@ -153,6 +158,10 @@ def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPro
         "A record was put among the dead ones for a reason it does not have.",
         count=wrong,
     )
+
+
+def _is_known(reason: str) -> bool:
+    return reason.split(".")[0] in _REASONS
 
 
 def _at(values: Bools, row: Ints, among: Bools) -> Bools:

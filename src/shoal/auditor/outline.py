@@ -20,3 +20,13 @@ def check_columns(expected: tuple[str, ...], release: Rows, notes: Notes) -> boo
     if missing:
         notes.skip("No row was checked: the release lacks columns.")
     return not missing
+
+
+def trace_with(names: tuple[str, ...], trace: Rows | None, notes: Notes) -> Rows | None:
+    """Return the trace where it has these columns; without them it proves nothing, which is a failure."""
+    if trace is None:
+        return None
+    missing = [name for name in names if name not in trace.columns]
+    if missing:
+        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+    return None if missing else trace

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole
+from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
 from shoal.auditor.lines import Part, read_csv, read_jsonl, read_lines
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
@@ -135,7 +135,7 @@ def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claim
         for path in _files(what, name):
             yield _read_file(path, expected)
     else:
-        yield _from_table(_memory(what, name, part))
+        yield _from_table(_memory(what, name, part), is_release=expected.names_once)
 
 
 def _memory(what: Any, name: str, part: str) -> Any:
@@ -148,11 +148,14 @@ def _memory(what: Any, name: str, part: str) -> Any:
     return table.select([place for place, column in names if not _INDEX_OF_PANDAS.fullmatch(column)])
 
 
-def _from_table(table: Any) -> _Claimed:
+def _from_table(table: Any, *, is_release: bool = False) -> _Claimed:
     if len(set(table.column_names)) != table.num_columns:
         raise InputError("two columns have the same name; rename one")
     columns = {name: table.column(name) for name in table.column_names}
-    return (columns, np.zeros(table.num_rows, np.bool_)), (table.schema.metadata or {}).get(_CLAIMS)
+    broken = np.zeros(table.num_rows, np.bool_)
+    for column in columns.values() if is_release else ():
+        broken |= not_text(column)
+    return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS)
 
 
 def _files(what: str | Path, name: str) -> list[Path]:
@@ -177,11 +180,14 @@ def _read_file(path: Path, expected: Format) -> _Claimed:
     try:
         if data[:4] == b"PAR1":
             # One thread: a thread pool that has just begun to grow when the process ends aborts it.
-            return _from_table(parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False))
+            table = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
+            return _from_table(table, is_release=expected.names_once)
         if data[:6] == b"ARROW1":
-            return _from_table(pa.ipc.open_file(pa.BufferReader(data)).read_all())
+            table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+            return _from_table(table, is_release=expected.names_once)
         if data[:4] == b"\xff\xff\xff\xff":
-            return _from_table(pa.ipc.open_stream(pa.BufferReader(data)).read_all())
+            table = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+            return _from_table(table, is_release=expected.names_once)
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
     return _read_text(path, data, expected), None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from shoal.errors import ShoalError
 
 _ROWS_NAMED: Final = 10
 _TABLES: Final = ("epochs", "unchanged_columns")
@@ -96,7 +101,8 @@ class AuditReport:
         return "\n".join(lines)
 
     def _headline(self) -> str:
-        verdict = "nothing broken" if self.ok else "PROMISE BROKEN"
+        found = "nothing broken in what could be checked" if self.not_checked else "nothing broken"
+        verdict = found if self.ok else "PROMISE BROKEN"
         gaps = f", {len(self.not_checked)} checks not possible" if self.not_checked else ""
         return (
             f"audit of {self.method}: {verdict} "
@@ -180,9 +186,28 @@ class Notes:
         self._add(Severity.INFO, code, sentence, None, count)
 
     def skip(self, sentence: str) -> None:
-        """Write down a check that was not possible."""
+        """Write down a check that was not possible because nobody gave the evidence for it."""
         if sentence not in self.not_checked:
             self.not_checked.append(sentence)
+
+    def unchecked(self, sentence: str, *, count: int = 1) -> None:
+        """Write down a promise that the evidence given should prove and does not: that is a failure of the audit."""
+        self.violation("unchecked-promise", sentence, count=count)
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Turn a check that fails on damaged evidence into a finding; its text is left out, it may hold values."""
+        try:
+            yield
+        except (ShoalError, MemoryError):
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+            self.unchecked(
+                f"The evidence is damaged so that a check failed ({where}); what comes after it was not checked. "
+                "Write the files again, or report this as an error of the auditor."
+            )
 
     def report(self, method: str) -> AuditReport:
         """Close the notes: violations first."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.columns import Ints
-from shoal.auditor.outline import check_columns
+from shoal.auditor.outline import check_columns, trace_with
 from shoal.auditor.promise import Policy
 from shoal.auditor.reading import Format, Rows, read
 from shoal.auditor.report import AuditReport, Notes
@@ -32,6 +32,13 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
     """Recount what a policy for sets promised."""
     promise, notes = read_set_promise(policy), Notes()
     rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
+    with notes.guarded():
+        _judge(policy, promise, rows, (release, truth, trace), notes)
+    return notes.report(promise.method)
+
+
+def _judge(policy: Policy, promise: SetPromise, rows: Rows, given: tuple[Any, Any, Any], notes: Notes) -> None:
+    release, truth, trace = given
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
         sets = _read_release(rows, column, policy, notes)
@@ -45,7 +52,6 @@ def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditRep
             notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
         else:
             judge.judge_truth(truth, trace, release)
-    return notes.report(promise.method)
 
 
 def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets:
@@ -154,8 +160,9 @@ class _Judge:
         if not len(self.release):
             notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))
             return
-        if trace is not None:
-            rows = read(trace, name="trace", expected=Format(), part="trace")
+        rows = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
+        rows = trace_with(("row", "position"), rows, notes)
+        if rows is not None:
             positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
             notes.metrics["dropped_records"] = int((positions < 0).sum())
             if (positions < 0).any():

@@ -20,7 +20,6 @@ _JOINED = re.compile(r"(.+) \+(\d+)", re.DOTALL)
 
 def read_positions(trace: Rows, has_item: Bools, released: int, notes: Notes) -> Ints:
     """Return for every record the released row it left as; -1 for those that did not leave: no item was usable."""
-    trace.require("row", "position")
     records = len(has_item)
     row, position = trace.numbers("row"), trace.numbers("position")
     fits = (row >= 0) & (row < records) & (position < released)

@@ -9,7 +9,7 @@ import numpy as np
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.evidence import Evidence
 from shoal.auditor.layout import check_layout
-from shoal.auditor.outline import check_columns
+from shoal.auditor.outline import check_columns, trace_with
 from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import AuditReport, Notes
@@ -58,8 +58,9 @@ _SECOND = 1_000_000_000
 def audit_tuples(evidence: Evidence) -> AuditReport:
     """Recount what a policy for a stream of tuples promised."""
     promise, notes = read_tuple_promise(evidence.policy), Notes()
-    if check_columns(promise.columns, evidence.release, notes):
-        _Judge(evidence, promise, notes).judge()
+    with notes.guarded():
+        if check_columns(promise.columns, evidence.release, notes):
+            _Judge(evidence, promise, notes).judge()
     return notes.report(promise.method)
 
 
@@ -68,7 +69,8 @@ class _Judge:
 
     def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
-        self.release, self.trace = evidence.release, evidence.trace
+        self.release = evidence.release
+        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
         self.odd_rows = evidence.odd_rows
         self.has_truth = evidence.truth is not None
         self.truth = evidence.truth or Rows((), "truth")
@@ -229,7 +231,7 @@ class _Judge:
         if recorded is not None:
             references = self._judge_references(recorded, sensitive, decisions, timeline, clusters)
         elif needs:
-            self.notes.skip("t was not checked: the trace does not say what it was held against.")
+            self.notes.unchecked("t was not checked: the trace has no column reference, which says against what.")
         event = None if decisions.event is None else decisions.event[decisions.leaves]
         grown = read_growth(clusters.number, link.formed, event, len(clusters.people))
         check_diversity(sensitive, classes, grown, references, self.promise, self.notes)
@@ -268,15 +270,17 @@ class _Judge:
         event = decision if decisions.event is None else numbered(decisions.event[decisions.leaves][rows])[1]
         longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(self.promise.k)
         found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
-        if timeline is not None and timeline.is_clear:
+        if timeline is not None:
             # A row may stand before the cluster it reuses if one event published both: count by time.
-            decided = timeline.decided[decisions.leaves][rows]
-            order = np.lexsort((alone, decided))
+            least, most = (times[decisions.leaves][rows] for times in (timeline.decided, timeline.decided_by))
+            order = np.lexsort((alone, least))
             rows = rows[order]
-            history = History(classes.of_row[rows], person[rows], decision[order], place=decided[order])
-            length = history.shortest(self.promise.k)
-            unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
-            found[unit] = None if length is None else length / size
+            facts = classes.of_row[rows], person[rows], decision[order]
+            history = History(*facts, place=least[order], until=most[order])
+            if timeline.is_clear:
+                length = history.shortest(self.promise.k)
+                unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
+                found[unit] = None if length is None else length / size
             self._check_history(history, rows, classes)
         self.notes.metrics["shortest_history"] = found
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.report import Notes
+from shoal.auditor.tuples_clock import Bounds, Delays, infer_clock
 from shoal.auditor.tuples_promise import TuplePromise
 from shoal.auditor.tuples_trace import VERDICTS, Decisions
 
@@ -19,12 +20,19 @@ _ONLY_WHEN_DUE: Final = ("fads", "k-varp", "iot-anonymization", "castle")
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The time of arrivals and decisions: numbers of usable arrivals, or nanoseconds of event time."""
+    """The time of arrivals and decisions: numbers of usable arrivals, or nanoseconds of event time.
+
+    Every time has a lowest and a highest possible value; they are equal where the times of the trace fit together.
+    """
 
     arrived: Ints
-    """For every record (dead ones have the time of the arrival before them)."""
+    """For every record, at least (dead ones have the time of the arrival before them)."""
+    arrived_by: Ints
+    """For every record, at most."""
     decided: Ints
-    """For every entry of the trace; what is not counted has the lowest number there is."""
+    """For every entry of the trace, at least; what is not counted has the lowest number there is."""
+    decided_by: Ints
+    """For every entry of the trace, at most."""
     moment: Ints
     """For every entry the number of the event it was decided in, as its delay tells."""
     is_clear: bool
@@ -50,15 +58,36 @@ def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromis
     _check_order_of_leaving(decisions, arrived, promise, notes)
     if decisions.delay is None:
         return None
-    long_ago = np.iinfo(np.int64).min
-    decided = np.full(len(decisions.row), long_ago, np.int64)
-    inside = decisions.counted
-    decided[inside] = arrived[decisions.row[inside]] + decisions.delay[inside]
+    inside = np.flatnonzero(decisions.counted)
+    event = None if decisions.event is None else decisions.event[inside]
+    delays = Delays(decisions.row[inside], _decision_of(decisions)[inside], decisions.delay[inside], event)
+    times = arrived[delays.row] + delays.delay
+    decided = _by_entry(times, inside, len(decisions.row))
     moment = _moments(decided, arrived, promise)
-    is_clear = _check_fit(decisions, decided, moment, arrived, promise, notes)
-    if not is_clear:
-        notes.skip("Whether clusters were too old for reuse or records lost, and the history of k: times are unclear.")
-    return Timeline(arrived, decided, moment, is_clear)
+    wrong = _misfits(decisions, decided, moment, arrived, promise)
+    bounds = Bounds((arrived, arrived), (times, times))
+    if promise.is_timed and wrong:
+        bounds = infer_clock(arrived, _first_of_last_start(arrived), delays)
+    _note_misfits(wrong, delays.impossible, promise, notes)
+    low, high = (_by_entry(ends, inside, len(decisions.row)) for ends in bounds.decided)
+    return Timeline(*bounds.arrived, low, high, moment, is_clear=not wrong)
+
+
+def _decision_of(decisions: Decisions) -> Ints:
+    """Number the decisions: rows of a new cluster share one, every other entry has its own."""
+    return np.where(decisions.formed, decisions.group, -1 - np.arange(len(decisions.row)))
+
+
+def _first_of_last_start(arrived: Ints) -> int:
+    """Return the record with which the stream started anew; 0 where it did not."""
+    back = np.flatnonzero(np.diff(arrived) < 0)
+    return int(back[-1]) + 1 if len(back) else 0
+
+
+def _by_entry(times: Ints, inside: Ints, length: int) -> Ints:
+    found = np.full(length, np.iinfo(np.int64).min, np.int64)
+    found[inside] = times
+    return found
 
 
 def _arrived(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, notes: Notes) -> Ints | None:
@@ -148,10 +177,8 @@ def _moments(decided: Ints, arrived: Ints, promise: TuplePromise) -> Ints:
     return np.searchsorted(np.maximum.accumulate(arrived), decided) if len(arrived) else np.zeros_like(decided)
 
 
-def _check_fit(
-    decisions: Decisions, decided: Ints, moment: Ints, arrived: Ints, promise: TuplePromise, notes: Notes
-) -> bool:
-    """Check that events follow one another, that a cluster leaves at once, and not before its rows arrived."""
+def _misfits(decisions: Decisions, decided: Ints, moment: Ints, arrived: Ints, promise: TuplePromise) -> int:
+    """Count events out of order, rows that did not leave with their cluster, and rows that left before they arrived."""
     counted = decided[decisions.counted]
     if decisions.event is None:
         in_order = moment[decisions.counted]
@@ -165,16 +192,24 @@ def _check_fit(
         if decisions.event is not None:
             known = decisions.counted & (decisions.event >= 0)
             ahead += int((arrived[decisions.event[known]] != decided[known]).sum())
-    wrong = back + split + ahead
-    if promise.is_timed:
-        notes.warning(
-            "clock-unclear",
-            "Delays do not follow from the times of the records: time was moved on without them, or the trace errs.",
-            count=wrong,
-        )
-    else:
+    return back + split + ahead
+
+
+def _note_misfits(wrong: int, impossible: int, promise: TuplePromise, notes: Notes) -> None:
+    if not promise.is_timed:
         notes.violation("trace-delay", "Delays of the trace contradict the order of its rows.", count=wrong)
-    return not wrong
+        return
+    notes.violation(
+        "trace-delay",
+        "A record waited longer than one of its cluster that arrived before it; no clock explains that.",
+        count=impossible,
+    )
+    notes.warning(
+        "clock-unclear",
+        "Delays do not follow from the times of the records: time was moved on without them, or the trace errs. "
+        "Ages of clusters, records without a verdict and the history of k were checked within the bounds that remain.",
+        count=wrong,
+    )
 
 
 def _differs_within(group: Ints, value: Ints) -> Bools:
@@ -205,17 +240,24 @@ def check_reuse(decisions: Decisions, timeline: Timeline | None, promise: TupleP
         rows=decisions.marked(early, length),
         count=int(early.sum()),
     )
-    if timeline is None or not timeline.is_clear:
+    if timeline is None:
         return
     stale = np.zeros(len(decisions.row), np.bool_)
-    created = timeline.decided[formed[place]]
-    stale[entries[known]] = timeline.decided[entries[known]] - created[found[known]] > promise.reuse
+    created = timeline.decided_by[formed[place]]
+    left = timeline.decided[entries[known]]
+    stale[entries[known]] = _is_later(left, created[found[known]], promise.reuse)
     notes.violation(
         "stale-reuse",
         "A row left by a cluster that was too old to be reused.",
         rows=decisions.marked(stale, length),
         count=int(stale.sum()),
     )
+
+
+def _is_later(time: Ints, other: Ints, by: int) -> Bools:
+    """Tell which times are later than others by more than ``by``; differences may not fit 64 bits."""
+    later: Bools = (time > other) & ((time - np.minimum(other, time)).astype(np.uint64) > np.uint64(max(by, 0)))
+    return later
 
 
 def _last_formed(decisions: Decisions, formed: Ints, made: Ints, order: Ints) -> Ints:
@@ -237,11 +279,12 @@ def check_undecided(
     has_verdict[decisions.row[decisions.exists]] = True
     undecided = np.flatnonzero(~has_verdict)
     lost = np.zeros(len(undecided), np.bool_)
-    if timeline is not None and timeline.is_clear and len(undecided) and has_verdict.any():
+    if timeline is not None and len(undecided) and has_verdict.any():
         newest = max(int(timeline.arrived[has_verdict].max()), int(timeline.decided.max()))
+        arrived = timeline.arrived_by[undecided]
         if not promise.may_be_late:
-            lost |= timeline.arrived[undecided] + promise.deadline <= newest
-        lost |= timeline.arrived[undecided] <= _flushed_at(decisions, timeline, promise)
+            lost |= arrived <= newest - promise.deadline
+        lost |= arrived <= _flushed_at(decisions, timeline, promise)
     notes.violation("lost", "The trace has no verdict on a record that should have one.", count=int(lost.sum()))
     notes.info("held", "Records had no verdict yet when the trace ended.", count=len(undecided) - int(lost.sum()))
     verdicts = {name: int((decisions.verdict == number).sum()) for number, name in enumerate(VERDICTS)}
@@ -253,6 +296,8 @@ def _flushed_at(decisions: Decisions, timeline: Timeline, promise: TuplePromise)
     never = int(np.iinfo(np.int64).min)
     if promise.method not in _ONLY_WHEN_DUE or decisions.delay is None:
         return never
-    due = decisions.counted & (decisions.delay >= promise.deadline)
-    unasked = decisions.counted & ~np.isin(timeline.decided, timeline.decided[due])
-    return int(timeline.decided[unasked].max(initial=never))
+    entries = np.flatnonzero(decisions.counted)
+    low, high = timeline.decided[entries], timeline.decided_by[entries]
+    due = decisions.delay[entries] >= promise.deadline
+    begun, over = np.searchsorted(np.sort(low[due]), high, side="right"), np.searchsorted(np.sort(high[due]), low)
+    return int(low[begun == over].max(initial=never))  # no record that was due can have left then

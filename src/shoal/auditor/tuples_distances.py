@@ -108,6 +108,8 @@ def refer(reference: Ints, value: Ints, weight: Floats, *, count: int, width: in
 
 def variation(sets: Sets, references: References, of_set: Ints) -> Floats:
     """Return half the sum of differences of shares: the earth mover's distance where all values are equally far."""
+    if not len(references.key):  # nothing to compare with is as far away as can be
+        return np.ones(sets.count)
     share, expected = sets.share, _expected(sets, references, of_set)
     off = np.bincount(sets.member, np.abs(share - expected), sets.count)
     missing = 1 - np.bincount(sets.member, expected, sets.count)
@@ -127,6 +129,8 @@ def ordered(sets: Sets, references: References, of_set: Ints) -> Floats:
     divided by m - 1. Between two values of a set its cumulative share stands still while the reference's rises, so
     the differences in between are summed at once, up to where the reference passes the set and from there on.
     """
+    if not len(references.key):
+        return np.ones(sets.count)
     reference = of_set[sets.member]
     rises, summed = _cumulative(references)
     own = _running(sets.share, sets.member)

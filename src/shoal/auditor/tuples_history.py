@@ -23,7 +23,7 @@ from shoal.auditor.tuples_values import numbered
 class History:
     """Counts people in stretches of the release, for one measure of how long a stretch is."""
 
-    def __init__(self, of_row: Ints, person: Ints, decision: Ints, place: Ints) -> None:
+    def __init__(self, of_row: Ints, person: Ints, decision: Ints, place: Ints, until: Ints | None = None) -> None:
         """Take the rows in release order, or in the order in which they were decided.
 
         Parameters
@@ -34,12 +34,17 @@ class History:
             The same number for rows that left together.
         place
             Where a row stands: its number, or when it was decided. Within a class it never falls.
+        until
+            Where it stands at most, if that is not known exactly; ``place`` is the least then.
         """
         self._order = np.argsort(of_row, kind="stable")
         self._own = of_row[self._order]
         moments, self._rank = np.unique(place[self._order], return_inverse=True)
         # Differences instead of the numbers themselves: these may lie anywhere within 64 bits.
         self._since = (moments - moments[:1]).astype(np.uint64)
+        self._until = self._since[self._rank]
+        if until is not None:
+            self._until = np.maximum((until[self._order] - moments[:1]).astype(np.uint64), self._until)
         self._stamp = self._own * (len(moments) + 1) + self._rank
         pair = numbered(self._own * (int(person.max(initial=0)) + 1) + person[self._order])[1]
         self._following = _next_place(pair)
@@ -77,8 +82,9 @@ class History:
         A row counts for its person from its own place until the person's next row of the class, or until the stretch
         has passed it: 1 more where it stands, 1 less where that ends, and a running sum gives all counts at once.
         """
-        outlived = np.searchsorted(self._since, self._since + np.uint64(length), side="right")
-        limit = self._own * (len(self._since) + 1) + outlived[self._rank]
+        last = self._until + np.minimum(np.uint64(length), np.iinfo(np.uint64).max - self._until)
+        outlived = np.searchsorted(self._since, last, side="right")
+        limit = self._own * (len(self._since) + 1) + outlived
         end = np.minimum(np.searchsorted(self._stamp, limit), self._following)
         change = 1 - np.bincount(end, minlength=len(self._own) + 1)
         return self._ends & (np.cumsum(change)[:-1] < k)

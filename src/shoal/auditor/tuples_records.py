@@ -49,11 +49,11 @@ def check_dead(trace: Rows, decisions: Decisions, known: Known, notes: Notes) ->
         rows=decisions.marked(unusable, int(decisions.leaves.sum())),
         count=int(unusable.sum()),
     )
-    if "reason" not in trace.columns:
-        notes.skip("Why records were put away was not checked: the trace has no column reason.")
-        return
     reasons, (code,) = shared_codes(trace.text("reason"))
-    told = np.array([*(reason.split(":")[0] in {"outside", "unknown", "null-person"} for reason in reasons), False])
+    silent = int(((decisions.verdict == DEAD) & (code < 0)).sum())
+    notes.unchecked("Why records were put away was not checked: the trace has no reason for them.", count=silent)
+    unseen = {"null-time", "bad-time", "ahead"}  # reasons that the truth cannot be asked about
+    told = np.array([*(reason.split(":")[0] not in unseen for reason in reasons), False])
     dead = (decisions.verdict == DEAD) & told[code] & decisions.exists
     dead[dead] = known.usable[decisions.row[dead]]
     notes.warning(

@@ -62,12 +62,16 @@ def arrivals_at_formation(
     Where time is event time, arrivals at the very moment of the decision may have come before it or after.
     """
     formed = decisions.formed & (cluster_of >= 0)
-    now = np.full(count, -1, np.int64)
-    now[cluster_of[formed]] = timeline.decided[formed]
+    ends = []
+    for times in (timeline.decided, timeline.decided_by):
+        now = np.full(count, -1, np.int64)
+        now[cluster_of[formed]] = times[formed]
+        ends.append(now)
     if not is_timed:
-        return Formed(now + 1, now + 1)
-    clock = timeline.arrived[usable]
-    return Formed(np.searchsorted(clock, now, side="left"), np.searchsorted(clock, now, side="right"))
+        return Formed(ends[0] + 1, ends[0] + 1)
+    sooner, later = timeline.arrived[usable], timeline.arrived_by[usable]
+    least = np.searchsorted(later, ends[0], side="left")
+    return Formed(least, np.maximum(np.searchsorted(sooner, ends[1], side="right"), least))
 
 
 def check_against_arrivals(
@@ -88,9 +92,12 @@ def check_against_arrivals(
         wrong &= np.logical_or.reduce([column.differs(after - size, after) for column in counted])
         if not wrong.any():
             break
-    note = notes.warning if promise.is_timed else notes.violation
     sentence = "The trace holds t against other values than those that arrived last."
-    note("wrong-reference", sentence, count=int(wrong.sum()))
+    tried = formed.most - formed.least <= _MOST_TRIED
+    notes.violation("wrong-reference", sentence, count=int((wrong & tried).sum()))
+    notes.warning(
+        "wrong-reference", f"{sentence} Not all possible moments were tried.", count=int((wrong & ~tried).sum())
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,6 @@ def read_decisions(
     trace: Rows, promise: TuplePromise, *, records: int | None, released: int, notes: Notes
 ) -> Decisions:
     """Read the trace and check it by itself, against the number of records (None: unknown) and of released rows."""
-    trace.require("row", "verdict", "group")
     row, verdict, group = trace.numbers("row"), _verdicts(trace, notes), trace.numbers("group")
     # Without the truth: as many records as could be held beside those decided, so that memory stays bounded.
     limit = 10 * len(row) + 10_000_000 if records is None else records
@@ -101,7 +100,7 @@ def read_decisions(
         verdict=verdict,
         group=group,
         delay=_delays(trace, notes),
-        reused=_reused(trace, notes) & (verdict == RELEASED),
+        reused=_reused(trace, verdict == RELEASED, notes),
         counted=counted,
         leaves=leaves,
         is_linked=not apart,
@@ -133,7 +132,7 @@ def _first(row: Ints, exists: Bools, notes: Notes) -> Bools:
 def _delays(trace: Rows, notes: Notes) -> Ints | None:
     if "delay" in trace.columns:
         return trace.numbers("delay")
-    notes.skip("How long records waited was not checked: the trace has no column delay.")
+    notes.unchecked("Deadlines and the age of reused clusters were not checked: the trace has no column delay.")
     return None
 
 
@@ -144,12 +143,13 @@ def _events(trace: Rows, limit: int) -> Ints | None:
     return np.where(event < limit, event, -1)
 
 
-def _reused(trace: Rows, notes: Notes) -> Bools:
-    if "reused" not in trace.columns:
-        notes.skip("Which rows left by an earlier cluster is not known: the trace has no column reused.")
-        return np.zeros(len(trace), np.bool_)
+def _reused(trace: Rows, released: Bools, notes: Notes) -> Bools:
     texts, (code,) = shared_codes(trace.text("reused"))
-    return np.array([*(text.lower() in {"true", "1"} for text in texts), False])[code]
+    told = np.array([*(text.lower() in {"true", "1", "false", "0"} for text in texts), False])[code]
+    sentence = "Which rows left by an earlier cluster is not known: the trace has no usable column reused."
+    notes.unchecked(sentence, count=int((released & ~told).sum()))
+    found: Bools = np.array([*(text.lower() in {"true", "1"} for text in texts), False])[code] & released
+    return found
 
 
 def _check_k(trace: Rows, promise: TuplePromise, verdict: Ints, notes: Notes) -> None:
@@ -175,11 +175,21 @@ def _matrix(piece: Any, width: int) -> npt.NDArray[np.int64]:
 
 
 def _lists(piece: Any, kind: Any) -> Any:
-    if isinstance(piece, list) or pa.types.is_null(piece.type):
-        values = piece if isinstance(piece, list) else piece.to_pylist()
-        return pa.array([value if isinstance(value, list) else None for value in values], kind)
-    column = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
-    return column.cast(kind)
+    """Return lists of a kind; null for what is none."""
+    if not isinstance(piece, list):
+        column = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
+        try:
+            return column.cast(kind)
+        except pa.ArrowException:  # the file has another type
+            piece = column.to_pylist()
+    return pa.array([_list(value, kind) for value in piece], kind)
+
+
+def _list(value: Any, kind: Any) -> Any:
+    try:
+        return pa.scalar(value if isinstance(value, list) else None, kind).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

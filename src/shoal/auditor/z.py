@@ -15,7 +15,7 @@ from shoal.auditor.exposure import describe_epochs
 from shoal.auditor.facts import Facts, read_facts, spelt_codes
 from shoal.auditor.layout import check_layout
 from shoal.auditor.ledger import Ledger, read_ledger
-from shoal.auditor.outline import check_columns
+from shoal.auditor.outline import check_columns, trace_with
 from shoal.auditor.promise import Attribute, ZPromise, read_z_promise
 from shoal.auditor.pseudonyms import check_linked_pseudonyms, check_other_columns, check_pseudonyms
 from shoal.auditor.report import AuditReport, Notes
@@ -34,6 +34,12 @@ _RESIDUAL: Final = (
 def audit_z(evidence: Evidence) -> AuditReport:
     """Recount what a z-anonymity policy promised."""
     promise, notes = read_z_promise(evidence.policy), Notes()
+    with notes.guarded():
+        _judge(evidence, promise, notes)
+    return notes.report(METHOD)
+
+
+def _judge(evidence: Evidence, promise: ZPromise, notes: Notes) -> None:
     if check_columns(promise.columns, evidence.release, notes):
         check_layout(evidence.odd_rows, notes)
         facts = read_facts(promise, evidence.release, evidence.truth)
@@ -49,7 +55,6 @@ def audit_z(evidence: Evidence) -> AuditReport:
         _measure(facts, promise, counted, notes)
         if promise.aim is not None:
             measure_aim(facts, promise, promise.aim, notes)
-    return notes.report(METHOD)
 
 
 def _check_spelling(evidence: Evidence, facts: Facts, promise: ZPromise, notes: Notes) -> None:
@@ -97,13 +102,14 @@ def _check_carried(evidence: Evidence, facts: Facts, promise: ZPromise, link: In
 
 def _check_against_truth(evidence: Evidence, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Bools, Ints]:
     """Recount; return which truth rows counted, and the truth row of every released row (-1: not known)."""
-    if evidence.trace is None:
+    trace = trace_with(("row", "verdict"), evidence.trace, notes)
+    if trace is None:
         _say_without_trace(promise, notes)
         link = _check_membership(facts, promise, notes)
         counted = facts.usable
         _check_bounds(facts, promise, counted, notes)
     else:
-        ledger = read_ledger(evidence.trace, facts, promise, notes)
+        ledger = read_ledger(trace, facts, promise, notes)
         counted = np.zeros(len(facts.time), np.bool_)
         counted[ledger.accepted] = True
         link = _check_with_ledger(facts, promise, ledger, counted, notes)
