@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -12,9 +13,20 @@ from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.facts import Facts
 from shoal.auditor.promise import ZPromise
+from shoal.auditor.pseudonym_hashes import is_hash_with_epoch
+from shoal.auditor.pseudonym_patterns import (
+    consecutive,
+    digits_of,
+    is_alike,
+    kept_places,
+    shared_parts,
+    steps,
+    uneven_places,
+)
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 
+_LOOKED_AT: Final = 200_000
 _PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 
 
@@ -34,11 +46,39 @@ def check_pseudonyms(facts: Facts, promise: ZPromise, notes: Notes) -> None:
         "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
         rows=_is_disguise(facts)[shown],
     )
+    _check_patterns(facts, well_formed, notes)
     epoch = facts.shown_time // promise.rotation_ns
     notes.violation(
         "pseudonym-across-epochs",
         "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
         rows=_has_several(shown, epoch, facts.shown_readable & (shown >= 0)),
+    )
+
+
+def _check_patterns(facts: Facts, well_formed: Bools, notes: Notes) -> None:
+    """Check that pseudonyms look random: the first of them, each once."""
+    codes, first = np.unique(facts.shown_person[well_formed[facts.shown_person]], return_index=True)
+    texts = [facts.persons[code] for code in codes[np.argsort(first)][:_LOOKED_AT].tolist()]
+    places = uneven_places(digits_of(texts))
+    sentence = f"Pseudonyms are not random: digits at {places} of 32 places are not equally frequent."
+    notes.violation("weak-pseudonym", sentence, count=places)
+    sentence = "Pseudonyms are not random: half of the digits of one are those of another."
+    notes.violation("weak-pseudonym", sentence, count=shared_parts(texts))
+    sentence = "Pseudonyms are not random: they follow one another in equal or small steps, as a counter does."
+    notes.violation("weak-pseudonym", sentence, count=steps(texts))
+
+
+def _check_kept(facts: Facts, person: Ints, epoch: Ints, known: Bools, notes: Notes) -> None:
+    """Check that a person's pseudonyms of different epochs have no more in common than chance gives."""
+    before, after = consecutive(person[known], epoch[known], facts.shown_person[known])
+    fits = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in facts.persons] + [False])
+    fits = fits[before] & fits[after] & (before != after)
+    pair = [digits_of([facts.persons[code] for code in codes[fits].tolist()]) for codes in (before, after)]
+    places = kept_places(*pair)
+    notes.violation(
+        "pseudonym-across-epochs",
+        f"Parts of pseudonyms stay the same over epochs, at {places or 'some'} of 32 places: people can be linked.",
+        count=places or int(is_alike(*pair)),
     )
 
 
@@ -63,6 +103,12 @@ def check_linked_pseudonyms(facts: Facts, promise: ZPromise, link: Ints, notes: 
     known[known] = facts.usable[link[known]]
     person = np.where(known, facts.person[link], -1) if len(facts.person) else link
     epoch = facts.shown_time // promise.rotation_ns
+    _check_kept(facts, person, epoch, known, notes)
+    notes.violation(
+        "disguised-identifier",
+        "A released person is an identifier of the truth hashed with its epoch, without a key.",
+        rows=is_hash_with_epoch(facts, promise, person)[facts.shown_person],
+    )
     notes.violation(
         "pseudonym-split",
         "One person has two pseudonyms in one epoch.",
