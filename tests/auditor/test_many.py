@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ ROWS = 100_000
 def stream():
     """Make a stream whose every row is released: not a correct one, but the most work for the auditor."""
     draw = np.random.default_rng(7)
-    people = np.array([f"{number:032x}" for number in range(20_000)])
+    people = np.array([hashlib.sha256(f"a key {number}".encode()).hexdigest()[:32] for number in range(20_000)])
     moments = np.sort(draw.integers(0, 10 * 3600 * 10**9, ROWS))
     sites = np.array([f"host{number % 50}.site{number}.example" for number in range(5_000)])
     chosen = sites[np.minimum(draw.zipf(1.3, ROWS), 5_000) - 1]

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any, Final
+
+from shoal.auditor.counting import shared_codes
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
+
+_WORD = re.compile(r"[^\w.@+-]+")
+_LONG: Final = 6
+"""Shorter identifiers are found as whole words only."""
 
 
 def check_columns(expected: tuple[str, ...], release: Rows, notes: Notes) -> bool:
@@ -11,6 +19,7 @@ def check_columns(expected: tuple[str, ...], release: Rows, notes: Notes) -> boo
     there = release.columns
     missing = [name for name in expected if name not in there]
     extra = [number for number, name in enumerate(there) if name not in expected]
+    check_hidden(release, notes)
     if not len(release) and not there:
         return True
     # Without a header the first row passes for one: repeat names only where all expected ones are there.
@@ -30,3 +39,28 @@ def trace_with(names: tuple[str, ...], trace: Rows | None, notes: Notes) -> Rows
     if missing:
         notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
     return None if missing else trace
+
+
+def check_hidden(release: Rows, notes: Notes) -> None:
+    """Check that the files of a release hold nothing beside their rows."""
+    notes.violation(
+        "hidden-value",
+        "The release holds values that no row shows: unused entries of a dictionary, or values under a null.",
+        count=len(release.hidden.values),
+    )
+    notes.warning(
+        "unexpected-metadata",
+        "The release has metadata that no writer of files adds by itself; look at it, or write the file without.",
+        count=release.hidden.unexpected,
+    )
+
+
+def check_metadata(persons: Any, release: Rows, notes: Notes) -> None:
+    """Check that no identifier of the truth stands in metadata, in names of columns, or in values that no row shows."""
+    texts = "\n".join((*release.hidden.metadata, *release.hidden.values))
+    if not texts:
+        return
+    words = set(_WORD.split(texts)) | set(release.hidden.metadata) | set(release.hidden.values)
+    people = shared_codes(persons)[0]
+    found = sum(1 for person in people if person in words or (len(person) >= _LONG and person in texts))
+    notes.violation("raw-identifier", "The metadata of the release holds identifiers of the truth.", count=found)

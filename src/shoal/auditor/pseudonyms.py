@@ -12,6 +12,7 @@ import numpy as np
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.facts import Facts
+from shoal.auditor.outline import check_metadata
 from shoal.auditor.promise import ZPromise
 from shoal.auditor.pseudonym_hashes import is_hash_with_epoch
 from shoal.auditor.pseudonym_patterns import (
@@ -138,6 +139,7 @@ def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: No
     """Warn when an identifier of the truth stands in a column that is carried or should not be there."""
     own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
     persons = truth.text(promise.person)
+    check_metadata(persons, release, notes)
     marked = np.zeros(len(release), np.bool_)
     for name in release.columns:
         if name not in own:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
+from shoal.auditor.hidden_data import Hidden, find_hidden
 from shoal.auditor.lines import Part, read_csv, read_jsonl, read_lines
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
@@ -23,6 +24,7 @@ _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
 _CLAIMS: Final = b"shoal"
+_NOTHING_HIDDEN: Final = Hidden()
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
@@ -71,6 +73,8 @@ class Rows:
     """What it is called in messages."""
     claims: tuple[bytes, ...] = ()
     """What parts say of themselves under the key ``shoal`` of their schema, as they say it."""
+    hidden: Hidden = _NOTHING_HIDDEN
+    """What a release holds beside the values of its rows."""
 
     def __len__(self) -> int:
         return sum(len(broken) for _, broken in self.parts)
@@ -119,12 +123,13 @@ def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
 def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
     """Read a path, an Arrow object, a frame, an object with ``.rows`` and ``.trace``, or a list of these."""
     found = tuple(_parts(what, name, expected, part))
-    claims = dict.fromkeys(claim for _, claim in found if claim is not None)
-    return Rows(tuple(rows for rows, _ in found), name, tuple(claims))
+    claims = dict.fromkeys(claim for _, claim, _ in found if claim is not None)
+    hidden = sum((more for _, _, more in found), _NOTHING_HIDDEN)
+    return Rows(tuple(rows for rows, _, _ in found), name, tuple(claims), hidden)
 
 
-_Claimed = tuple[Part, bytes | None]
-"""A part, and what it says of itself."""
+_Claimed = tuple[Part, bytes | None, Hidden]
+"""A part, what it says of itself, and what it holds beside its rows."""
 
 
 def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claimed]:
@@ -143,19 +148,25 @@ def _memory(what: Any, name: str, part: str) -> Any:
     if not hasattr(inner, "__arrow_c_stream__"):
         raise InputError(f"{name}: give a path, an Arrow table or batch, a data frame, or a list of these")
     table = pa.RecordBatchReader.from_stream(inner).read_all()
-    # pandas adds the index of a filtered frame; it is not a column of the frame.
-    names = enumerate(table.column_names)
-    return table.select([place for place, column in names if not _INDEX_OF_PANDAS.fullmatch(column)])
+    if not type(inner).__module__.startswith("pandas"):
+        return table
+    # pandas adds the numbers of the rows of a filtered frame; they are not a column of the frame.
+    return table.select([field.name for field in table.schema if not _is_row_numbers(field)])
 
 
-def _from_table(table: Any, *, is_release: bool = False) -> _Claimed:
+def _is_row_numbers(field: Any) -> bool:
+    return pa.types.is_integer(field.type) and _INDEX_OF_PANDAS.fullmatch(field.name) is not None
+
+
+def _from_table(table: Any, *, is_release: bool = False, file_metadata: Any = None) -> _Claimed:
     if len(set(table.column_names)) != table.num_columns:
         raise InputError("two columns have the same name; rename one")
     columns = {name: table.column(name) for name in table.column_names}
     broken = np.zeros(table.num_rows, np.bool_)
     for column in columns.values() if is_release else ():
         broken |= not_text(column)
-    return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS)
+    hidden = find_hidden(table, file_metadata) if is_release else _NOTHING_HIDDEN
+    return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS), hidden
 
 
 def _files(what: str | Path, name: str) -> list[Path]:
@@ -180,8 +191,7 @@ def _read_file(path: Path, expected: Format) -> _Claimed:
     try:
         if data[:4] == b"PAR1":
             # One thread: a thread pool that has just begun to grow when the process ends aborts it.
-            table = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
-            return _from_table(table, is_release=expected.names_once)
+            return _read_parquet(data, is_release=expected.names_once)
         if data[:6] == b"ARROW1":
             table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
             return _from_table(table, is_release=expected.names_once)
@@ -190,7 +200,16 @@ def _read_file(path: Path, expected: Format) -> _Claimed:
             return _from_table(table, is_release=expected.names_once)
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
-    return _read_text(path, data, expected), None
+    return _read_text(path, data, expected), None, _NOTHING_HIDDEN
+
+
+def _read_parquet(data: bytes, *, is_release: bool) -> _Claimed:
+    file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+    metadata = dict(file.metadata.metadata or {})
+    if is_release:  # with their dictionaries, which may hold values that no row has
+        names = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+        file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=names)
+    return _from_table(file.read(use_threads=False), is_release=is_release, file_metadata=metadata)
 
 
 def _decompressed(path: Path) -> bytes:

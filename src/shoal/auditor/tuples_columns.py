@@ -10,6 +10,7 @@ import numpy as np
 from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import dense, shared_codes, surplus
 from shoal.auditor.facts import spelt_codes
+from shoal.auditor.outline import check_metadata
 from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 from shoal.auditor.tuples_values import Attribute
@@ -72,6 +73,7 @@ def check_identifiers(
     Sensitive and carried columns leave as they are; that a row names its own person there is worth a warning.
     """
     persons = truth.text(promise.person)
+    check_metadata(persons, release, notes)
     quasi = {attribute.name for attribute in attributes}
     leaked, named = np.zeros(len(release), np.bool_), np.zeros(len(release), np.bool_)
     for name in release.columns:

@@ -1,0 +1,132 @@
+"""What a table holds beside the values of its rows: metadata, and values that no row shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.auditor.columns import as_text
+
+_OF_FORMATS: Final = (b"ARROW:schema", b"PARQUET:field_id")
+"""Keys that writers of files add by themselves."""
+_PANDAS: Final = b"pandas"
+_WIDE: Final = 64
+_ZEROS: Final = ("", "0", "false")
+_OF_PANDAS: Final = {"index_columns", "column_indexes", "columns", "creator", "pandas_version", "partition_columns",
+                     "attributes"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """All of it as text."""
+
+    values: tuple[str, ...] = ()
+    """Values of columns that no row shows."""
+    metadata: tuple[str, ...] = ()
+    """Keys and values of metadata, and names of columns and of what is nested in them."""
+    unexpected: int = 0
+    """How many entries of metadata are not of a kind that writers of files add."""
+
+    def __add__(self, other: Hidden) -> Hidden:
+        return Hidden(
+            tuple(dict.fromkeys((*self.values, *other.values))),
+            tuple(dict.fromkeys((*self.metadata, *other.metadata))),
+            self.unexpected + other.unexpected,
+        )
+
+
+def find_hidden(table: Any, file_metadata: Any = None) -> Hidden:
+    """Look through a table, and through the metadata of the file it came from."""
+    entries = [*_entries(table.schema.metadata), *_entries(file_metadata)]
+    for field in table.schema:
+        entries += _field_entries(field)
+    texts = [text for key, value in entries for text in (_text(key), _text(value))]
+    texts += [name for field in table.schema for name in _names(field)]
+    unexpected = {(key, value) for key, value in entries if not _is_expected(key, value)}
+    values = [text for column in table.columns for chunk in column.chunks for text in _unseen(chunk)]
+    return Hidden(tuple(dict.fromkeys(values)), tuple(dict.fromkeys(texts)), len(unexpected))
+
+
+def _entries(metadata: Any) -> list[tuple[bytes, bytes]]:
+    return list((metadata or {}).items())
+
+
+def _field_entries(field: Any) -> Iterator[tuple[bytes, bytes]]:
+    yield from _entries(field.metadata)
+    for place in range(field.type.num_fields):
+        yield from _field_entries(field.type.field(place))
+
+
+def _names(field: Any) -> Iterator[str]:
+    yield field.name
+    for place in range(field.type.num_fields):
+        yield from _names(field.type.field(place))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _is_expected(key: bytes, value: bytes) -> bool:
+    if key == _PANDAS:
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and found.keys() <= _OF_PANDAS and not found.get("attributes")
+    return key in _OF_FORMATS
+
+
+def _unseen(chunk: Any) -> Iterator[str]:
+    """Yield the values of a column that no row shows: unused ones of dictionaries, and those under a null."""
+    kind = chunk.type
+    if pa.types.is_dictionary(kind):
+        unused = np.ones(len(chunk.dictionary), np.bool_)
+        unused[np.asarray(pc.drop_null(chunk.indices).to_numpy(zero_copy_only=False), np.int64)] = False
+        yield from _texts(chunk.dictionary.filter(pa.array(unused)))
+    elif pa.types.is_struct(kind):
+        for place in range(kind.num_fields):
+            child = chunk.field(place)
+            if chunk.null_count:
+                yield from _under_nulls(child.filter(chunk.is_null()))
+            yield from _unseen(child)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        shown = pc.list_flatten(chunk)
+        if len(shown) < len(chunk.values):
+            yield from _texts(pc.filter(chunk.values, pa.array(_not_in_lists(chunk))))
+        yield from _unseen(chunk.values)
+    elif chunk.null_count and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        buffers = chunk.buffers()
+        bare = pa.Array.from_buffers(kind, len(chunk), [None, *buffers[1:]], offset=chunk.offset)
+        yield from (text for text in _texts(bare.cast(_bytes_of(kind)).filter(chunk.is_null())) if text)
+
+
+def _under_nulls(values: Any) -> Iterator[str]:
+    """Yield what stands under nulls and is not what Arrow itself puts there."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int64() if kind.bit_width == _WIDE else pa.int32())
+    return (text for text in _texts(values) if text not in _ZEROS)
+
+
+def _bytes_of(kind: Any) -> Any:
+    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+
+
+def _not_in_lists(chunk: Any) -> Any:
+    hidden = np.ones(len(chunk.values), np.bool_)
+    offsets = np.asarray(chunk.offsets.to_numpy(), np.int64)
+    valid = np.asarray(chunk.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    for begin, end in zip(offsets[:-1][valid].tolist(), offsets[1:][valid].tolist(), strict=True):
+        hidden[begin:end] = False
+    return hidden
+
+
+def _texts(values: Any) -> Iterator[str]:
+    return (text for text in as_text(values).to_pylist() if text is not None)

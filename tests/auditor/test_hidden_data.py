@@ -1,0 +1,142 @@
+"""What a file holds beside the values of its rows is looked at: metadata, dictionaries, what lies under nulls."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shoal.auditor import audit
+from tests.auditor.cases import NAMES, Case
+from tests.auditor.naive import table, trace_table
+from tests.auditor.tuples_naive import RELEASE, TRUTH, Run, records
+from tests.auditor.tuples_naive import table as tuple_table
+
+PERSON = "person 3"
+
+
+@pytest.fixture
+def case():
+    return Case()
+
+
+def to_file(shown, path):
+    if path.suffix == ".parquet":
+        pq.write_table(shown, path)
+    else:
+        with pa.ipc.new_file(path, shown.schema) as file:
+            file.write_table(shown)
+
+
+def look(case, path):
+    return audit(path, table(case.truth, NAMES), trace_table(case.trace), case.promised)
+
+
+FORMATS = pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+
+
+def shown_of(case):
+    return table(case.release, case.columns)
+
+
+def in_schema(shown, key, value):
+    return shown.replace_schema_metadata({key: value})
+
+
+def in_field(shown, key, value):
+    return shown.cast(shown.schema.set(0, shown.schema.field(0).with_metadata({key: value})))
+
+
+@FORMATS
+def test_a_plain_file_is_acquitted(case, suffix, tmp_path):
+    to_file(shown_of(case), tmp_path / f"a{suffix}")
+    report = look(case, tmp_path / f"a{suffix}")
+    assert report.findings == (), report.text()
+
+
+@FORMATS
+@pytest.mark.parametrize("place", [in_schema, in_field])
+@pytest.mark.parametrize(("key", "value"), [("a", PERSON), (PERSON, "a"), ("a", f'{{"who": ["{PERSON}"]}}')])
+def test_an_identifier_in_metadata(case, suffix, tmp_path, place, key, value):
+    to_file(place(shown_of(case), key, value), tmp_path / f"a{suffix}")
+    report = look(case, tmp_path / f"a{suffix}")
+    assert {found.code for found in report.violations} == {"raw-identifier"}
+    assert {found.code for found in report.warnings} == {"unexpected-metadata"}
+
+
+@FORMATS
+@pytest.mark.parametrize("place", [in_schema, in_field])
+def test_metadata_without_an_identifier_is_a_warning(case, suffix, tmp_path, place):
+    to_file(place(shown_of(case), "owner", "nobody"), tmp_path / f"a{suffix}")
+    report = look(case, tmp_path / f"a{suffix}")
+    assert [found.code for found in report.findings] == ["unexpected-metadata"]
+
+
+def test_metadata_of_pandas(case, tmp_path):
+    path = tmp_path / "a.parquet"
+    shown_of(case).to_pandas().to_parquet(path)
+    assert look(case, path).findings == ()
+    written = pq.read_table(path)
+    said = json.loads(written.schema.metadata[b"pandas"])
+    for more in ({"creator": {"library": PERSON}}, {"column_indexes": [{"name": PERSON}]}):
+        pq.write_table(written.replace_schema_metadata({"pandas": json.dumps(said | more)}), path)
+        assert {found.code for found in look(case, path).violations} == {"raw-identifier"}
+    for strange in (json.dumps(said | {"more": 1}), json.dumps(said | {"attributes": {"a": 1}}), "no JSON", "[]"):
+        pq.write_table(written.replace_schema_metadata({"pandas": strange}), path)
+        assert {found.code for found in look(case, path).warnings} == {"unexpected-metadata"}
+
+
+def test_an_index_is_a_column(case, tmp_path):
+    frame = shown_of(case).to_pandas()
+    frame.index = pd.Index([PERSON] * len(frame))
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert "extra-column" in {found.code for found in look(case, tmp_path / "a.parquet").violations}
+    assert "extra-column" in {found.code for found in look(case, pa.Table.from_pandas(frame)).violations}
+    assert "extra-column" in {found.code for found in look(case, frame).violations}
+    numbered = shown_of(case).to_pandas()
+    numbered = pd.concat([numbered.iloc[:1], numbered.iloc[1:]])
+    numbered.index = range(5, 5 + len(numbered))
+    assert look(case, numbered).ok
+
+
+@FORMATS
+@pytest.mark.parametrize(
+    ("more", "codes"), [("rare.example", {"hidden-value"}), (PERSON, {"hidden-value", "raw-identifier"})]
+)
+def test_values_of_a_dictionary_that_no_row_has(case, suffix, tmp_path, more, codes):
+    shown = shown_of(case)
+    encoded = shown.column("site").combine_chunks().dictionary_encode()
+    larger = pa.concat_arrays([encoded.dictionary, pa.array([more], encoded.dictionary.type)])
+    place = shown.schema.get_field_index("site")
+    shown = shown.set_column(place, "site", pa.DictionaryArray.from_arrays(encoded.indices, larger))
+    to_file(shown, tmp_path / f"a{suffix}")
+    assert {found.code for found in look(case, tmp_path / f"a{suffix}").violations} == codes
+    assert {found.code for found in look(case, shown).violations} == codes
+
+
+def test_values_under_a_null():
+    run = Run(records(150, people=60, missing=0.3))
+    shown = tuple_table(run.release, RELEASE)
+    assert audit(shown, tuple_table(run.truth, TRUTH), policy=run.promised).ok
+    texts = pa.array([value or "person 5" for value in shown.column("tree").to_pylist()])
+    nulls = shown.column("tree").combine_chunks()
+    under = pa.Array.from_buffers(pa.string(), len(texts), [nulls.buffers()[0], *texts.buffers()[1:]])
+    assert under.to_pylist() == nulls.to_pylist()
+    place = shown.schema.get_field_index("tree")
+    report = audit(shown.set_column(place, "tree", under), tuple_table(run.truth, TRUTH), policy=run.promised)
+    assert {found.code for found in report.violations} == {"hidden-value", "raw-identifier"}
+
+
+def test_values_under_a_null_struct_or_list():
+    ranges = pa.StructArray.from_arrays(
+        [pa.array([1, 7]), pa.array([2, 9])], ["lo", "hi"], mask=pa.array([False, True])
+    )
+    lists = pa.ListArray.from_arrays([0, 1, 2], pa.array(["a", PERSON]), mask=pa.array([False, True]))
+    for hiding, count in ((ranges, 2), (lists, 1)):
+        report = audit(
+            pa.table({"items": hiding}), policy={"anonymize": {"method": "k^m", "item": "items", "k": 1, "m": 1}}
+        )
+        assert [found.count for found in report.violations if found.code == "hidden-value"] == [count]
