@@ -97,10 +97,11 @@ def _unseen(chunk: Any) -> Iterator[str]:
                 yield from _under_nulls(child.filter(chunk.is_null()))
             yield from _unseen(child)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        shown = pc.list_flatten(chunk)
-        if len(shown) < len(chunk.values):
-            yield from _texts(pc.filter(chunk.values, pa.array(_not_in_lists(chunk))))
-        yield from _unseen(chunk.values)
+        begin, end = (chunk.offsets[place].as_py() for place in (0, -1))
+        inner = chunk.values.slice(begin, end - begin)
+        if chunk.null_count:
+            yield from _texts(inner.filter(pa.array(_not_in_lists(chunk, begin, end))))
+        yield from _unseen(inner)
     elif chunk.null_count and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         buffers = chunk.buffers()
         bare = pa.Array.from_buffers(kind, len(chunk), [None, *buffers[1:]], offset=chunk.offset)
@@ -119,13 +120,11 @@ def _bytes_of(kind: Any) -> Any:
     return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
 
 
-def _not_in_lists(chunk: Any) -> Any:
-    hidden = np.ones(len(chunk.values), np.bool_)
-    offsets = np.asarray(chunk.offsets.to_numpy(), np.int64)
-    valid = np.asarray(chunk.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    for begin, end in zip(offsets[:-1][valid].tolist(), offsets[1:][valid].tolist(), strict=True):
-        hidden[begin:end] = False
-    return hidden
+def _not_in_lists(chunk: Any, begin: int, end: int) -> Any:
+    """Mark what lies in lists that are null."""
+    offsets = np.asarray(chunk.offsets.to_numpy(), np.int64) - begin
+    is_null = np.asarray(chunk.is_null().to_numpy(zero_copy_only=False), np.int64)
+    return np.repeat(is_null, np.diff(offsets)).astype(np.bool_)[: end - begin]
 
 
 def _texts(values: Any) -> Iterator[str]:
