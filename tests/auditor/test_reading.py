@@ -129,10 +129,10 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("ts\n1\n")
 
-    def refuse(_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    monkeypatch.setattr("pathlib.Path.open", refuse)
     with pytest.raises(InputError, match="cannot be read"):
         read(path, name="truth", expected=NOWHERE)
 

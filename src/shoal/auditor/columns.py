@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 TEXT: Final = pa.large_string()
+CODED_TEXT: Final = pa.dictionary(pa.int32(), TEXT)
+"""Text as numbers of a list of different texts: what repeats takes four bytes."""
 _SECOND: Final = 1_000_000_000
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -123,7 +125,7 @@ def as_ns(column: Any, unit: int = _SECOND) -> tuple[Ints, Bools]:
         return _each_ns(column, unit)
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return as_ns(column.cast(kind.value_type), unit)
+        return _coded_ns(column, unit)
     if pa.types.is_timestamp(kind):
         return _scaled(column.cast(pa.int64()), _UNITS[kind.unit])
     if pa.types.is_date(kind):
@@ -135,6 +137,17 @@ def as_ns(column: Any, unit: int = _SECOND) -> tuple[Ints, Bools]:
     if _is_bytes(kind):
         return _texts(_checked_text(column), unit)
     return _each_ns(column.to_pylist(), unit)
+
+
+def _coded_ns(column: Any, unit: int) -> tuple[Ints, Bools]:
+    """Read every different value once."""
+    pairs = []
+    for chunk in getattr(column, "chunks", [column]):
+        moments, valid = as_ns(chunk.dictionary, unit)
+        code = np.asarray(pc.fill_null(chunk.indices, len(moments)).to_numpy(zero_copy_only=False), np.int64)
+        pairs.append((np.append(moments, 0)[code], np.append(valid, False)[code]))
+    moments = np.concatenate([np.zeros(0, np.int64), *(ns for ns, _ in pairs)])
+    return moments, np.concatenate([np.zeros(0, np.bool_), *(has for _, has in pairs)])
 
 
 def _integers(column: Any, unit: int) -> tuple[Ints, Bools]:

@@ -15,10 +15,40 @@ from shoal.auditor.hierarchy import Ladder
 def shared_codes(*columns: Any) -> tuple[list[str], list[Ints]]:
     """Number the different texts of some columns together; null is -1."""
     chunks = [chunk for column in columns for chunk in column.chunks]
+    if chunks and any(pa.types.is_dictionary(chunk.type) for chunk in chunks):
+        texts, codes = _shared_codes_of_coded(chunks)
+        return texts, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
     encoded = pa.chunked_array(chunks, TEXT).combine_chunks().dictionary_encode()
     codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
     ends = np.cumsum([len(column) for column in columns])[:-1]
     return encoded.dictionary.to_pylist(), np.split(codes, ends)
+
+
+def _shared_codes_of_coded(chunks: list[Any]) -> tuple[list[str], Ints]:
+    """Number texts that are coded, chunk by chunk, without writing them out; in order of first appearance."""
+    coded = [chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode() for chunk in chunks]
+    numbers: dict[str, int] = {}
+    parts = []
+    for chunk in coded:
+        code = np.asarray(pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False), np.int64)
+        texts = chunk.dictionary.to_pylist()
+        order = _by_appearance(code, len(texts))
+        known = np.full(len(texts) + 1, -1, np.int64)  # the last place is for null
+        for place in order.tolist():
+            text = texts[place]
+            if text is not None:
+                known[place] = numbers.setdefault(text, len(numbers))
+        parts.append(known[code])
+    return list(numbers), np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _by_appearance(code: Ints, count: int) -> Ints:
+    """Return the numbers that occur, in order of first appearance."""
+    first = np.full(count + 1, len(code), np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    order = np.argsort(first[:count], kind="stable")
+    found: Ints = order[first[order] < len(code)]
+    return found
 
 
 def dense(*keys: Ints) -> Ints:

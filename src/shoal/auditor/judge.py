@@ -10,7 +10,8 @@ from shoal.auditor.evidence import Evidence
 from shoal.auditor.flexible import audit_flexible
 from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
 from shoal.auditor.layout import count_odd_rows
-from shoal.auditor.promise import read_policy
+from shoal.auditor.memory import limited
+from shoal.auditor.promise import Policy, read_policy, words_of
 from shoal.auditor.reading import Format, read
 from shoal.auditor.report import AuditReport
 from shoal.auditor.sets import audit_sets
@@ -28,7 +29,9 @@ FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
 }
 
 
-def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None) -> AuditReport:
+def audit(
+    release: Any, truth: Any = None, trace: Any = None, policy: Any = None, *, max_memory: int | str | None = None
+) -> AuditReport:
     """Check a release against what its policy promised.
 
     Parameters
@@ -41,6 +44,9 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
         Without them less can be checked, and the report says what.
     policy
         The path of the policy file, or its content as a dict. It says what was promised.
+    max_memory
+        How much memory the audit may take, in bytes or as text ("8 GB"); half of the machine's unless given. Files
+        that would take more are refused.
 
     Examples
     --------
@@ -57,7 +63,11 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     >>> [found.code for found in audit(early, truth, policy=policy).violations]
     ['below-z']
     """
-    written = read_policy(policy)
+    with limited(max_memory):
+        return _audit(release, truth, trace, read_policy(policy))
+
+
+def _audit(release: Any, truth: Any, trace: Any, written: Policy) -> AuditReport:
     method = str(written.section("anonymize").get("method"))
     if method in SET_METHODS:  # sets come in forms of their own, so their judge reads them itself
         return audit_sets(written, release, truth, trace)
@@ -65,6 +75,7 @@ def audit(release: Any, truth: Any = None, trace: Any = None, policy: Any = None
     if judge is None:
         raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
     source, sink = Format.of_source(written.section("source")), Format.of(written.section("sink"))
+    source = replace(source, wanted=frozenset(words_of(written.content)))
     sink = replace(sink, names_once=True)
     return judge(
         Evidence(

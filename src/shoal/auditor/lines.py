@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final, NoReturn
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
-from shoal.auditor.columns import TEXT
+from shoal.auditor.columns import CODED_TEXT, TEXT
 from shoal.errors import InputError
 
 _LONGEST_QUOTED: Final = 16 * 1024 * 1024
@@ -23,6 +23,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _TO_CLOSING_QUOTE = re.compile(r'[^"]*+(?:""[^"]*+)*+"')
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
+Clean = Callable[[str, Any], Any]
+Keep = Callable[[int], None]
 Part = tuple[dict[str, Any], npt.NDArray[np.bool_]]
 """Columns by name, and which records could not be read (null in every column)."""
 
@@ -31,6 +33,35 @@ def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: st
     """Read CSV as text; empty fields are null."""
     data = data.removeprefix(_BOM)
     return _read_plain(data, delimiter, header) or _read_careful(data, delimiter, header, where)
+
+
+def read_csv_blocks(
+    blocks: Iterable[bytes], *, delimiter: str, header: list[str] | None, clean: Clean, keep: Keep
+) -> Part | None:
+    """Read CSV that comes in blocks of whole lines into coded columns; None where not all of it is plain.
+
+    ``clean`` makes of a column's name and text what is kept of a block, or None; ``keep`` is told how many bytes it is.
+    """
+    columns: dict[str, list[Any]] = {}
+    rows, names = 0, header
+    for number, block in enumerate(blocks):
+        if number == 0:
+            block = block.removeprefix(_BOM)
+        elif not block.strip():
+            continue
+        part = _read_plain(block, delimiter, names)
+        if part is None:
+            return None
+        names = names or list(part[0])
+        rows += len(part[1])
+        for name, column in part[0].items():
+            cleaned = clean(name, column)
+            if cleaned is None:
+                continue
+            coded = cleaned.combine_chunks().dictionary_encode()
+            columns.setdefault(name, []).append(coded)
+            keep(coded.nbytes)
+    return {name: pa.chunked_array(chunks, CODED_TEXT) for name, chunks in columns.items()}, np.zeros(rows, np.bool_)
 
 
 def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:

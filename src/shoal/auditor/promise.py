@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,19 @@ class Policy:
         if not isinstance(found, Mapping):
             raise PolicyError(f"[{name}]: not a table")
         return found
+
+
+def words_of(content: Any) -> Iterator[str]:
+    """Yield every name and every text of a policy: a column that is none of them is not needed."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Mapping):
+        for name, inner in content.items():
+            yield str(name)
+            yield from words_of(inner)
+    elif isinstance(content, list | tuple):
+        for inner in content:
+            yield from words_of(inner)
 
 
 def read_policy(policy: Any) -> Policy:

@@ -15,15 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from shoal.auditor.columns import TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
+from shoal.auditor.columns import CODED_TEXT, TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
 from shoal.auditor.hidden_data import Hidden, find_hidden
-from shoal.auditor.lines import Part, read_csv, read_jsonl, read_lines
+from shoal.auditor.lines import Part, read_csv, read_csv_blocks, read_jsonl, read_lines
+from shoal.auditor.memory import ARROW, AS_OBJECTS, CODED, current
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
 _CLAIMS: Final = b"shoal"
+_OF_TABLES: Final = (b"PAR1", b"\xff\xff\xff\xff")
+_HEAD: Final = 4096
+_BLOCK: Final = 8 * 1024 * 1024
 _NOTHING_HIDDEN: Final = Hidden()
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
@@ -41,6 +45,8 @@ class Format:
     """Words of a CSV file that stand for a missing value."""
     trims: bool = False
     """Whether blanks around the values and header names of a CSV file do not count; so where it is a source."""
+    wanted: frozenset[str] | None = None
+    """Columns of a CSV or Parquet file that are needed; None: all. Others are not kept."""
     names_once: bool = False
     """Whether a JSON object that says a name twice cannot be read; what is released must have but one meaning."""
 
@@ -90,10 +96,12 @@ class Rows:
         return _joined([broken for _, broken in self.parts], np.bool_)
 
     def text(self, name: str) -> Any:
-        """Return a column as Arrow text."""
-        pieces = [as_text(column) for column in self.pieces(name)]
-        chunks = [chunk for piece in pieces for chunk in getattr(piece, "chunks", [piece])]
-        return pa.chunked_array(chunks, TEXT)
+        """Return a column as Arrow text, coded where all of it came so."""
+        pieces = list(self.pieces(name))
+        is_coded = bool(pieces) and all(getattr(piece, "type", None) == CODED_TEXT for piece in pieces)
+        found = pieces if is_coded else [as_text(column) for column in pieces]
+        chunks = [chunk for piece in found for chunk in getattr(piece, "chunks", [piece])]
+        return pa.chunked_array(chunks, CODED_TEXT if is_coded else TEXT)
 
     def moments(self, name: str) -> tuple[Ints, Bools]:
         """Return a time column as nanoseconds, and which rows hold a time."""
@@ -187,43 +195,103 @@ def _is_part(path: Path) -> bool:
 
 
 def _read_file(path: Path, expected: Format) -> _Claimed:
-    data = _decompressed(path)
+    head = next(_blocks(path, _HEAD), b"")[:_HEAD]
+    is_table = head[:4] in _OF_TABLES or head[:6] == b"ARROW1"
+    if not is_table and (kind := _kind(path, head, expected)) in {"csv", "tsv"}:
+        return _read_csv(path, kind, expected), None, _NOTHING_HIDDEN
+    factor = ARROW if is_table else AS_OBJECTS
+    data = _whole(path, factor)
+    if not is_table:
+        return _read_text(path, data, expected), None, _NOTHING_HIDDEN
     try:
-        if data[:4] == b"PAR1":
-            # One thread: a thread pool that has just begun to grow when the process ends aborts it.
-            return _read_parquet(data, is_release=expected.names_once)
-        if data[:6] == b"ARROW1":
-            table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-            return _from_table(table, is_release=expected.names_once)
-        if data[:4] == b"\xff\xff\xff\xff":
-            table = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
-            return _from_table(table, is_release=expected.names_once)
+        if head[:4] == b"PAR1":
+            return _read_parquet(path, data, is_release=expected.names_once)
+        opened = pa.ipc.open_file if head[:6] == b"ARROW1" else pa.ipc.open_stream
+        table = opened(pa.BufferReader(data)).read_all()
+        return _from_table(table, is_release=expected.names_once)
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
-    return _read_text(path, data, expected), None, _NOTHING_HIDDEN
 
 
-def _read_parquet(data: bytes, *, is_release: bool) -> _Claimed:
+def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:
+    # One thread when it is read: a thread pool that has just begun to grow when the process ends aborts it.
     file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False)
     metadata = dict(file.metadata.metadata or {})
+    cells = file.metadata.num_rows * file.metadata.num_columns * 8
+    stored = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
+    current().take(str(path), ARROW * max(cells, stored))
     if is_release:  # with their dictionaries, which may hold values that no row has
         names = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=names)
     return _from_table(file.read(use_threads=False), is_release=is_release, file_metadata=metadata)
 
 
-def _decompressed(path: Path) -> bytes:
+def _blocks(path: Path, size: int) -> Iterator[bytes]:
+    """Yield a file, decompressed, in blocks."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as plain:
+            magic = plain.read(4)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    codec = next((codec for magic, codec in _COMPRESSED.items() if data.startswith(magic)), None)
-    if codec is None:
-        return data
+    codec = next((codec for start, codec in _COMPRESSED.items() if magic.startswith(start)), None)
     try:
-        return bytes(pa.CompressedInputStream(pa.BufferReader(data), codec).read())
+        with pa.OSFile(str(path), "rb") as file:
+            stream = pa.CompressedInputStream(file, codec) if codec else file
+            while block := stream.read(size):
+                yield bytes(block)
     except OSError:
+        if codec is None:
+            raise InputError(f"{path}: cannot be read any further") from None
         raise TruncatedInput(f"{path}: the compressed file is torn; copy it again") from None
+
+
+def _whole(path: Path, factor: int) -> bytes:
+    """Return all of a file, decompressed, as long as what it is turned into fits the memory allowed."""
+    found = bytearray()
+    for block in _blocks(path, _BLOCK):
+        current().take(str(path), factor * len(block))
+        found += block
+    return bytes(found)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield a file in blocks that end with a line."""
+    rest = bytearray()
+    for block in _blocks(path, _BLOCK):
+        if len(rest) > current().left // AS_OBJECTS:
+            current().take(str(path), AS_OBJECTS * len(rest))
+        rest += block
+        end = rest.rfind(b"\n") + 1
+        if end:
+            yield bytes(rest[:end])
+            del rest[:end]
+    if rest:
+        yield bytes(rest)
+
+
+def _read_csv(path: Path, kind: str, expected: Format) -> Part:
+    """Read CSV block by block into coded columns; take it apart in Python where that could be wrong."""
+    delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
+    budget = current()
+    before = budget.taken
+
+    def clean(name: str, column: Any) -> Any:
+        if expected.wanted is not None and not {name, name.strip()} & expected.wanted:
+            return None
+        return _without_words(_trimmed(column) if expected.trims else column, expected.nulls)
+
+    def keep(size: int) -> None:
+        budget.take(str(path), CODED * size)
+
+    part = read_csv_blocks(_lines(path), delimiter=delimiter, header=expected.header, clean=clean, keep=keep)
+    if part is None:
+        budget.taken = before
+        data = _whole(path, AS_OBJECTS)
+        columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+        part = {name: clean(name, column) for name, column in columns.items()}, broken
+    columns, broken = {name: column for name, column in part[0].items() if column is not None}, part[1]
+    is_named = expected.header is not None
+    return (_with_bare_names(columns, str(path)) if expected.trims and not is_named else columns), broken
 
 
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
@@ -232,25 +300,21 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
         return read_jsonl(data, names_once=expected.names_once)
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
-    if kind not in {"csv", "tsv"}:
-        raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
-    delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
-    columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
-    if expected.trims:
-        columns = _trimmed(columns, str(path), is_named=expected.header is not None)
-    return {name: _without_words(column, expected.nulls) for name, column in columns.items()}, broken
+    raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
 
 
-def _trimmed(columns: dict[str, Any], where: str, *, is_named: bool) -> dict[str, Any]:
-    """Remove blanks around values, and around names where the file gives them; what was nothing but blanks is null."""
-    found: dict[str, Any] = {}
-    for name, column in columns.items():
-        bare = name if is_named else name.strip()
-        if bare in found:
-            raise InputError(f"{where}: the header names a column twice; give header = [names]")
-        values = pc.utf8_trim_whitespace(column)
-        found[bare] = pc.if_else(pc.equal(values, ""), pa.scalar(None, TEXT), values)
+def _with_bare_names(columns: dict[str, Any], where: str) -> dict[str, Any]:
+    """Remove blanks around the names that a file gives."""
+    found = {name.strip(): column for name, column in columns.items()}
+    if len(found) < len(columns):
+        raise InputError(f"{where}: the header names a column twice; give header = [names]")
     return found
+
+
+def _trimmed(column: Any) -> Any:
+    """Remove blanks around values; what was nothing but blanks is null."""
+    values = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pc.equal(values, ""), pa.scalar(None, TEXT), values)
 
 
 def _without_words(column: Any, words: tuple[str, ...]) -> Any:

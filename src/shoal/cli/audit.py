@@ -17,6 +17,7 @@ def audit(
     policy: Path,
     truth: Path | None = None,
     trace: Path | None = None,
+    max_memory: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Check a release with code that shares nothing with what published it.
@@ -40,6 +41,8 @@ def audit(
         The private input: a file, a folder, or a glob in quotes ('visits-*.csv'), all of it.
     trace
         The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
+    max_memory
+        How much memory the audit may take ("8 GB"); half of the machine's unless given.
     as_json
         Print the report as JSON.
     """
@@ -47,7 +50,7 @@ def audit(
 
     from shoal.auditor import audit as judge
 
-    report = judge(release, truth=truth, trace=_trace(trace), policy=policy)
+    report = judge(release, truth=truth, trace=_trace(trace), policy=policy, max_memory=max_memory)
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
     return 0 if report.ok else 1
