@@ -161,3 +161,5 @@ SAME = {(f"truth.{name}", way) for name in ("user", "id", "maid") for way in (as
 """People are still told apart."""
 SAME |= {("trace.reason", way) for way in (as_list, as_struct, as_floats, as_large, as_text)}
 """A record that cannot be used may be refused for any reason."""
+SAME |= {("trace.event", dropped)}
+"""Events follow from the delays."""

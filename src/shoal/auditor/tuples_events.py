@@ -31,7 +31,8 @@ def with_events(decisions: Decisions, timeline: Timeline | None, promise: TupleP
         return decisions
     if timeline is not None and (timeline.is_clear or not promise.is_timed):
         return replace(decisions, event=timeline.moment)
-    notes.skip("Which rows were published together is not known: the trace has no column event.")
+    report = notes.skip if timeline is None else notes.unchecked  # without the truth nobody knows the time
+    report("Which rows were published together is not known: the trace has no column event.")
     return decisions
 
 
