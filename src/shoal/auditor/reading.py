@@ -346,7 +346,10 @@ def text_files(what: Any, name: str, expected: Format) -> Iterator[tuple[str, by
             yield from text_files(piece, name, expected)
     elif isinstance(what, str | Path):
         for path in _files(what, name):
-            data = _decompressed(path)
+            budget = current()
+            before = budget.taken
+            data = _whole(path, ARROW)
             kind = _kind(path, data, expected)
             if kind in {"csv", "tsv", "jsonl"} and not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
                 yield kind, data, expected.delimiter or ("\t" if kind == "tsv" else ",")
+            budget.taken = before  # it is not kept
