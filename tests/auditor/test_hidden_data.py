@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pandas as pd
@@ -140,3 +141,21 @@ def test_values_under_a_null_struct_or_list():
             pa.table({"items": hiding}), policy={"anonymize": {"method": "k^m", "item": "items", "k": 1, "m": 1}}
         )
         assert [found.count for found in report.violations if found.code == "hidden-value"] == [count]
+
+
+def test_the_header_of_a_gzip_file(case, tmp_path):
+    path = tmp_path / "a.csv.gz"
+    rows = [",".join(case.columns), *(",".join(str(row[name]) for name in case.columns) for row in case.release)]
+    plain = gzip.compress("".join(f"{row}\n" for row in rows).encode(), mtime=0)
+    for flags, more, violations, warnings in (
+        (0, b"", set(), set()),
+        (8, b"a.csv\x00", set(), set()),
+        (8, f"{PERSON}\x00".encode(), {"raw-identifier"}, set()),
+        (16, b"nothing\x00", set(), {"unexpected-metadata"}),
+        (16, f"{PERSON}\x00".encode(), {"raw-identifier"}, {"unexpected-metadata"}),
+        (4, b"\x02\x00ab", set(), {"unexpected-metadata"}),
+    ):
+        path.write_bytes(plain[:3] + bytes([flags]) + plain[4:10] + more + plain[10:])
+        report = look(case, path)
+        assert {found.code for found in report.violations} == violations
+        assert {found.code for found in report.warnings} == warnings

@@ -16,6 +16,9 @@ from shoal.auditor.columns import as_text
 _OF_FORMATS: Final = (b"ARROW:schema", b"PARQUET:field_id")
 """Keys that writers of files add by themselves."""
 _PANDAS: Final = b"pandas"
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_HEADER: Final = 10
+_EXTRA, _NAME, _COMMENT = 4, 8, 16
 _WIDE: Final = 64
 _ZEROS: Final = ("", "0", "false")
 _OF_PANDAS: Final = {"index_columns", "column_indexes", "columns", "creator", "pandas_version", "partition_columns",
@@ -51,6 +54,17 @@ def find_hidden(table: Any, file_metadata: Any = None) -> Hidden:
     unexpected = {(key, value) for key, value in entries if not _is_expected(key, value)}
     values = [text for column in table.columns for chunk in column.chunks for text in _unseen(chunk)]
     return Hidden(tuple(dict.fromkeys(values)), tuple(dict.fromkeys(texts)), len(unexpected))
+
+
+def find_in_gzip(head: bytes) -> Hidden:
+    """Look at the header of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
+    if head[:2] != _GZIP or len(head) < _GZIP_HEADER:
+        return Hidden()
+    flags, rest = head[3], head[_GZIP_HEADER:]
+    unexpected = int(bool(flags & _EXTRA)) + int(bool(flags & _COMMENT))
+    if not flags & (_EXTRA | _NAME | _COMMENT):
+        return Hidden()
+    return Hidden(metadata=(_text(rest),), unexpected=unexpected)
 
 
 def _entries(metadata: Any) -> list[tuple[bytes, bytes]]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from shoal.auditor.columns import CODED_TEXT, TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
-from shoal.auditor.hidden_data import Hidden, find_hidden
+from shoal.auditor.hidden_data import Hidden, find_hidden, find_in_gzip
 from shoal.auditor.lines import Part, read_csv, read_csv_blocks, read_jsonl, read_lines
 from shoal.auditor.memory import ARROW, AS_OBJECTS, CODED, current
 from shoal.errors import InputError, PolicyError, TruncatedInput
@@ -195,6 +195,16 @@ def _is_part(path: Path) -> bool:
 
 
 def _read_file(path: Path, expected: Format) -> _Claimed:
+    part, claim, hidden = _read_content(path, expected)
+    return part, claim, hidden + find_in_gzip(_start_of(path)) if expected.names_once else hidden
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
+
+
+def _read_content(path: Path, expected: Format) -> _Claimed:
     head = next(_blocks(path, _HEAD), b"")[:_HEAD]
     is_table = head[:4] in _OF_TABLES or head[:6] == b"ARROW1"
     if not is_table and (kind := _kind(path, head, expected)) in {"csv", "tsv"}:
