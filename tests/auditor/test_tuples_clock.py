@@ -149,3 +149,9 @@ def test_bounds_hold_the_truth(seed):
     assert (bounds.decided[1] >= decided).all()
     last = delays.row.max() + 1  # nothing can show that the clock was ahead after that
     assert (bounds.arrived[1] >= clock)[:last].all()
+
+
+def test_rows_said_to_have_left_later_than_their_delays_tell(run):
+    for entry in run.trace:
+        entry["event"] = len(run.truth) - 1
+    assert "trace-event" in run.codes()

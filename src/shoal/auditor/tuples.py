@@ -273,7 +273,11 @@ class _Judge:
         if timeline is not None:
             # A row may stand before the cluster it reuses if one event published both: count by time.
             least, most = (times[decisions.leaves][rows] for times in (timeline.decided, timeline.decided_by))
-            order = np.lexsort((alone, least))
+            if timeline.is_clear:
+                order = np.lexsort((alone, least))
+            else:  # what one event published is judged as a whole, since its order is not known
+                order, decision = np.lexsort((least, event)), event
+                least[order] = np.maximum.accumulate(least[order])
             rows = rows[order]
             facts = classes.of_row[rows], person[rows], decision[order]
             history = History(*facts, place=least[order], until=most[order])

@@ -69,8 +69,26 @@ def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromis
     if promise.is_timed and wrong:
         bounds = infer_clock(arrived, _first_of_last_start(arrived), delays)
     _note_misfits(wrong, delays.impossible, promise, notes)
+    _check_event_times(delays, bounds, promise, notes)
     low, high = (_by_entry(ends, inside, len(decisions.row)) for ends in bounds.decided)
     return Timeline(*bounds.arrived, low, high, moment, is_clear=not wrong)
+
+
+def _check_event_times(delays: Delays, bounds: Bounds, promise: TuplePromise, notes: Notes) -> None:
+    """Check that no row was published by a record that came when the row's moment had already passed.
+
+    What is due leaves with the first record that reaches its moment, so the record before that came no later.
+    """
+    if delays.event is None or not promise.is_timed:
+        return
+    first = _first_of_last_start(bounds.arrived[0])
+    known = np.flatnonzero((delays.event > first) & (delays.row >= first))
+    before = bounds.arrived[0][delays.event[known] - 1]
+    notes.violation(
+        "trace-event",
+        "The trace names an event for a row that came after the row had been decided, as its delay tells.",
+        count=int((bounds.decided[1][known] < before).sum()),
+    )
 
 
 def _decision_of(decisions: Decisions) -> Ints:
