@@ -179,7 +179,10 @@ def test_z(change, expected, tmp_path):
     }
     times = ["2024-01-01T00:00:01Z", "2024-01-01T00:00:02Z", "2024-01-01T00:00:02Z"]
     truth = pa.table({"ts": times, "user": list("abc"), "site": [8, 8, 8]})
-    lines = [f'{{"ts":"{ts}","user":"{n:032x}","site":8}}' for n, ts in enumerate(times, 11)]
+    lines = [
+        f'{{"ts":"{ts}","user":"{n * 0x9E3779B97F4A7C15F39CC0605CEDC835**n % 2**128:032x}","site":8}}'
+        for n, ts in enumerate(times, 11)
+    ]
     text = in_last_row("\n".join(lines) + "\n", *change)
     assert codes(text, "jsonl", tmp_path, truth, policy) == expected
 
