@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test check fix cover bench figures clean
+.PHONY: help setup demo test check fix cover bench bench-all figures clean
 
 help:  ## show this
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY)  ## make .venv with everything in it
 
@@ -44,8 +44,11 @@ cover: $(READY)  ## the run without JIT: coverage of the kernels and everything 
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/anonymizers/*,src/shoal/auditor/*,src/shoal/vault/*' \
 		--show-missing --skip-covered --fail-under=97
 
-bench: $(READY)  ## measure all figures of README and docs and fill them in; DATA=folder for real data
+bench: $(READY)  ## measure the figures of README and docs and fill them in; DATA=folder for real data
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
+
+bench-all: $(READY)  ## the same with those that take minutes each: an hour or more, and 4.3 GB of memory
+	$(BIN)/python -m benchmarks --all $(if $(DATA),--data $(DATA))
 
 figures: $(READY)  ## fill README and docs from benchmarks/results; say which figures are older than the code
 	$(BIN)/python -m benchmarks.fill

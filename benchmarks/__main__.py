@@ -1,6 +1,6 @@
 """Measure all figures of README and docs, one benchmark after the other, and fill them in.
 
-python -m benchmarks [--data FOLDER] [--only NAME ...]
+python -m benchmarks [--data FOLDER] [--all] [--only NAME ...]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 SUITE = (
@@ -25,22 +26,28 @@ SUITE = (
     "flexible_compare",
     "limits",
     "window_report",
+    "max_share",
+    "flexible_traces",
 )
-"""What `make bench` runs: all that README and docs are filled from."""
+"""What `make bench` runs."""
+LONG = ("z_model",)
+"""What `make bench-all` runs after these: each takes minutes, up to six of processor time. Together they are all that
+README and docs are filled from."""
 WITH_DATA = {
     "tuples_speed", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss", "tuples_missing",
     "z_combine",
 }  # fmt: skip
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run each in a process of its own: compiled code, memory and the files it loads are its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of real data; benchmarks that have no use for it ignore it")
-    parser.add_argument("--only", nargs="+", default=list(SUITE), help="names of benchmarks, of the suite or others")
-    given = parser.parse_args()
+    parser.add_argument("--all", action="store_true", help="the long ones too: an hour or more")
+    parser.add_argument("--only", nargs="+", help="names of benchmarks, of the suite or others")
+    given = parser.parse_args(arguments)
     begun = time.perf_counter()
-    for name in given.only:
+    for name in given.only or [*SUITE, *(LONG if given.all else ())]:
         data = ["--data", str(given.data)] if given.data and name in WITH_DATA else []
         print(f"\n== {name}", flush=True)
         subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *data], check=True)

@@ -1,6 +1,7 @@
 """Can decoys be told from real records by someone who has the internal store and no key?
 
     python -m benchmarks.decoys [--kind campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
+                                [--seed 11 12 13 14]
 
 A classifier (boosted trees, here in NumPy) sees everything the store holds: every column, how often values and pairs of
 values occur, how often an id comes back, its gaps in time, how many different values it has, how large its group is. It
@@ -12,6 +13,7 @@ the columns it used most.
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -332,31 +334,37 @@ def attack(
     }
 
 
+def attack_seed(given: Any, seed: int) -> dict[str, Any]:
+    """Make the records and decoys of one seed and attack them."""
+    table, who = (city if given.kind == "campaign" else campaign)(given.people, given.records, seed)
+    made = with_decoys(table, who, NORMALS, k=given.k, blend=not given.fill, batches=given.batches, seed=seed)
+    return attack(*made, NORMALS, drawn=20 if given.tiny else 200)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Attack one store."""
+    """Attack one store for each seed."""
     asked = parser(__doc__)
     asked.add_argument("--kind", choices=("campaign", "simple"), default="campaign", help="which synthetic records")
     asked.add_argument("--people", type=int, default=1000)
     asked.add_argument("--records", type=int, default=20_000)
     asked.add_argument("--k", type=int, default=6)
     asked.add_argument("--batches", type=int, default=4)
-    asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13, 14])
     asked.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
     given = parse(asked, arguments)
     if given.tiny:
-        given.people, given.records, given.batches = 20, 120, 2
+        given.people, given.records, given.batches, given.seed = 20, 120, 2, [1]
     report = Report(__file__, given, data="a synthetic campaign of measurements")
-    table, who = (city if given.kind == "campaign" else campaign)(given.people, given.records, given.seed)
-    found = attack(
-        *with_decoys(table, who, NORMALS, k=given.k, blend=not given.fill, batches=given.batches, seed=given.seed),
-        NORMALS, drawn=20 if given.tiny else 200,
-    )  # fmt: skip
-    low, high = found["interval"]
-    how = f"{given.kind}, {'fill' if given.fill else 'blend'}"
-    row = [how, f"{found['auc']:.3f}", f"{low:.3f} to {high:.3f}", f"{found['decoys']:.1%}"]
-    report.table("attack", ["records", "held-out AUC", "95% interval", "decoys in the store"], [row])
-    used = [[name, f"{share:.1%}"] for name, share in found["used"]]
-    report.table("used", ["what the attack used most", "share"], used)
+    how, rows, used = f"{given.kind}, {'fill' if given.fill else 'blend'}", [], []
+    for seed in given.seed:
+        found = attack_seed(given, seed)
+        low, high = found["interval"]
+        row = [how, str(seed), f"{found['auc']:.3f}", f"{low:.3f} to {high:.3f}", f"{found['decoys']:.1%}"]
+        rows.append(row)
+        print(" | ".join(row), file=sys.stderr, flush=True)
+        used.append([str(seed), "; ".join(f"{name} {share:.0%}" for name, share in found["used"])])
+    report.table("attack", ["records", "seed", "held-out AUC", "95% interval", "decoys in the store"], rows)
+    report.table("used", ["seed", "what the attack used most, and its share of what the trees gained"], used)
     report.write()
 
 

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.__main__ import LONG
 from benchmarks.measure import RESULTS, markdown
 from benchmarks.sources import ROOT, digest
 
@@ -58,12 +59,14 @@ def names_on(page: Path) -> list[str]:
 
 
 def stale() -> list[str]:
-    """Pages with figures measured on code that has changed since, and by which benchmarks."""
+    """Pages with figures measured on code that has changed since, by which benchmarks, and what measures them again."""
     found = []
     for page in pages():
         old = [name for name in names_on(page) if _has_changed(read_result(name))]
+        command = "make bench-all" if set(old) & set(LONG) else "make bench"
         if old:
-            found.append(f"{page.relative_to(ROOT)}: figures older than the code: {', '.join(old)}")
+            names = ", ".join(old)
+            found.append(f"{page.relative_to(ROOT)}: figures older than the code: {names}; `{command}` measures again")
     return found
 
 
@@ -84,7 +87,7 @@ def main() -> None:
             if not given.check:
                 page.write_text(filled(text), encoding="utf-8")
     for line in stale():
-        print(f"{line}; `make bench` measures again")
+        print(line)
     if different:
         print(("figures differ from benchmarks/results: " if given.check else "filled: ") + ", ".join(different))
     sys.exit(bool(given.check and different))

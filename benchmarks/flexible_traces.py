@@ -322,6 +322,47 @@ def _text(value: float | None) -> str:
     )
 
 
+ATTACKS = (
+    ("K_s", lambda line: f"{line['k_s']:.0f}" if "k_s" in line else "–"),
+    ("home and hours known: people it could be, least / median", lambda line: _people(line["home"])),
+    ("… of the rows picked, theirs", lambda line: _share(line["home"]["precision"])),
+    ("… people with fewer than K candidates", lambda line: _share(line["home"]["below"])),
+    ("device known too: people it could be, least / median", lambda line: _people(line["home and device"])),
+    ("… of the rows picked, theirs", lambda line: _share(line["home and device"]["precision"])),
+    ("… people with fewer than K_s candidates", lambda line: _share(line["home and device"]["below"])),
+    ("… best guess by the finest labels is right", lambda line: _share(line["home and device"]["guess"])),
+    ("… people for whom it is right more often than 1/K_s", lambda line: _share(line["home and device"]["over"])),
+    ("next row elsewhere with the same rare label is theirs", lambda line: _links(line["chain"])),
+    ("any later row elsewhere is theirs (chance)", lambda line: _share(line["chain"]["by chance"])),
+    (
+        "exact speed (carried) and home: the row is found",
+        lambda line: _share(line["speed"]["with home and hour at 0.01"]),
+    ),
+    ("speed to 1 Mbit/s and home: the row is found", lambda line: _share(line["speed"]["with home and hour at 1"])),
+    ("nobody else is in all groups of a person", lambda line: _share(line["together"]["nobody else"])),
+)
+"""What stands in a line of the table, and how it is read from a result."""
+
+
+def attack_rows(lines: list[dict[str, Any]]) -> list[list[str]]:
+    """The most telling figures, one column for each kind of release."""
+    return [[name, *(cell(line) for line in lines)] for name, cell in ATTACKS]
+
+
+def _share(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2%}" if 0 < value < 0.01 else f"{value:.1%}"
+
+
+def _people(found: dict[str, Any]) -> str:
+    return f"{found['least']} / {found['median']:,.0f}"
+
+
+def _links(found: dict[str, Any]) -> str:
+    return f"{_share(found['rare chained'])} of {found['rare links']:,}"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print tables."""
     asked = parser(__doc__)
@@ -344,6 +385,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "together": ("together", ["people", "others", "nobody else"]),
         "speed": ("speed", list(found["lines"][0]["speed"])),
     }
+    report.table("attack", ["", *(line["data"] for line in found["lines"])], attack_rows(found["lines"]))
     for name, (part, columns) in tables.items():
         rows = [[line["data"], *(_text(line[part][column]) for column in columns)] for line in found["lines"]]
         report.table(name, ["", *columns], rows)

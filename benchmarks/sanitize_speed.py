@@ -1,6 +1,6 @@
 """How long the sanitization process takes, inside and outside, as records grow.
 
-    python -m benchmarks.sanitize_speed [--records 100000 ...] [--method flexible-k] [--fill] [--folder DIR]
+    python -m benchmarks.sanitize_speed [--records 250000 ...] [--method flexible-k fads] [--fill] [--folder DIR]
 
 The method is what the external side waits for most, so it is named with the result.
 """
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -118,18 +120,23 @@ def _measure(records: int, method: str, *, k: int, blend: bool, folder: Path) ->
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every number of records asked for."""
     asked = parser(__doc__)
-    asked.add_argument("--records", type=int, nargs="+", default=[50_000, 100_000, 200_000])
-    asked.add_argument("--method", default="fads")
+    asked.add_argument("--records", type=int, nargs="+", default=[50_000, 250_000])
+    asked.add_argument("--method", nargs="+", default=["flexible-k", "fads"])
     asked.add_argument("--k", type=int, default=6)
     asked.add_argument("--fill", action="store_true")
     given = parse(asked, arguments)
     report, rows = Report(__file__, given, data="a synthetic campaign of measurements"), []
-    for records in [400] if given.tiny else given.records:
+    sizes, methods = ([400], given.method[:1]) if given.tiny else (given.records, given.method)
+    for method in methods if not given.tiny else ():
         with tempfile.TemporaryDirectory() as folder:
-            found = measure(records, given.method, k=given.k, blend=not given.fill, folder=Path(folder))
+            measure(1000, method, k=given.k, blend=True, folder=Path(folder))  # compiles on a new machine
+    for method, records in product(methods, sizes):
+        with tempfile.TemporaryDirectory() as folder:
+            found = measure(records, method, k=given.k, blend=not given.fill, folder=Path(folder))
         times = [cell for side in ("inside", "outside") for cell in found[side].seconds()]
         counts = [f"{found[name]:,}" for name in ("published", "pending", "suppressed")]
-        rows.append([f"{records:,}", given.method, *times, *counts, f"{found['internal_mb']:,.1f}"])
+        rows.append([f"{records:,}", method, *times, *counts, f"{found['internal_mb']:,.1f}"])
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     times = [f"{side}: {column}" for side in ("inside", "outside") for column in TIME_COLUMNS]
     report.table("runs", ["records", "method", *times, "published", "pending", "suppressed", "internal MB"], rows)
     report.write()

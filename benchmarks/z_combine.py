@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parse(asked, arguments)
     found = real(given.data) if given.data else []
     report = Report(__file__, given, data=", ".join(["synthetic visits", *(stream.name for stream in found)]))
-    ks = [2] if given.tiny else given.k
+    ks = [5] if given.tiny else given.k
     shared_by(2, *made_sets(100, 20, 3.0))  # compiles
     if "gap" in given.only:
         columns = ["people", "items", "k", "all rows", "least lost", "lost here", "prefix tree", "least reached"]
@@ -236,7 +236,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "price" in given.only:
         sizes = [(100, 1500)] if given.tiny else [(3000, 200_000), (20_000, 1_000_000)]
         streams = [*(generated(*size) for size in sizes), *found]
-        report.table("price", PRICE, [line for stream in streams for line in price(stream, ks)])
+        lines = [line for stream in streams for line in price(stream, ks)]
+        report.table("price", PRICE, lines)
+        kept = "; ".join(f"{line[0]}: {line[5]}" for line in lines if line[1:3] == ["5", "5"])
+        report.text("kept", f'Rows that `combine = "k"` with k = 5 keeps of those that z = 5 alone releases: {kept}.')
     if "growth" in given.only:
         columns = ["people", "mean set", "(person, item) pairs", "rows", *(f"k = {k}" for k in ks)]
         report.table("growth", columns, growth(ks, [(200, 4.0)] if given.tiny else GROWTH))

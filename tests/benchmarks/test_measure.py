@@ -8,7 +8,8 @@ import warnings
 from importlib import import_module
 
 import pytest
-from benchmarks.__main__ import SUITE
+from benchmarks.__main__ import LONG, SUITE
+from benchmarks.__main__ import main as bench
 from benchmarks.measure import Cost, Meter, Report, apart, least, measured, module_of, parse, parser, short
 
 from benchmarks import fill, sources
@@ -133,8 +134,29 @@ def test_every_figure_in_readme_and_docs_is_that_of_the_results():
     assert different == [], "run `make figures`; nobody edits between the marks"
 
 
-def test_make_bench_measures_every_figure():
-    assert {name for page in fill.pages() for name in fill.names_on(page)} <= set(SUITE)
+def test_make_bench_and_bench_all_measure_every_figure_and_nothing_else():
+    assert {name for page in fill.pages() for name in fill.names_on(page)} == {*SUITE, *LONG}
+    assert not set(SUITE) & set(LONG)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"), [([], SUITE), (["--all"], (*SUITE, *LONG)), (["--all", "--only", "z_peers"], ("z_peers",))]
+)
+def test_bench_runs_the_suite_and_all_runs_the_long_ones_too(words, names, monkeypatch, capsys):
+    commands = []
+    monkeypatch.setattr("subprocess.run", lambda command, check: commands.append(command[2]))
+    bench(words)
+    assert commands == [*(f"benchmarks.{name}" for name in names), "benchmarks.fill"]
+
+
+@pytest.mark.parametrize(("name", "command"), [(SUITE[0], "make bench"), (LONG[0], "make bench-all")])
+def test_a_stale_figure_is_reported_with_the_command_that_measures_it(name, command, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text(f"<!-- figures: {name}.runs -->\n<!-- end -->\n")
+    monkeypatch.setattr(fill, "ROOT", tmp_path)
+    monkeypatch.setattr(fill, "pages", lambda: [page])
+    monkeypatch.setattr(fill, "read_result", lambda _: {"sources": [], "stamp": "of other code"})
+    assert fill.stale() == [f"page.md: figures older than the code: {name}; `{command}` measures again"]
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
