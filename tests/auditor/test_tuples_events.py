@@ -14,7 +14,7 @@ from shoal.auditor import audit
 from shoal.auditor.tuples_events import _log_chance
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples_naive import SECOND, Run, records
-from tests.laws.tuple_cases import BEGIN, TUPLE_CASES, WRONG_STARTS
+from tests.laws.tuple_cases import BEGIN, TUPLE_CASES, WRONG_STARTS, people, tuple_case
 
 MINUTE = 60 * SECOND
 TIMED = [case for case in [*TUPLE_CASES, *WRONG_STARTS] if case.time]
@@ -192,3 +192,15 @@ def test_a_method_that_forgets_to_shuffle_is_found(case, monkeypatch):
     release, trace = (pa.Table.from_batches([getattr(made, name) for made in releases]) for name in ("rows", "trace"))
     codes = {found.code for found in audit(release, repeated, trace, case.policy).warnings}
     assert "in-arrival-order" in codes
+
+
+@pytest.mark.parametrize("seed", [1, 22])
+def test_one_event_may_publish_rows_that_arrived_far_apart(seed):
+    """A record after a long silence sets off several decisions at once, whose rows are shuffled together."""
+    case = tuple_case("fast", "gaps", {"deadline": "40s", "reuse": "30s", "l": 2}, people(90, seed=seed), flat=False)
+    method = case.make()
+    releases = [method.push_batch(case.stream), method.flush()]
+    rows, trace = (pa.Table.from_batches([getattr(one, name) for one in releases]) for name in ("rows", "trace"))
+    found = audit(rows, case.stream, trace, case.policy)
+    assert found.ok
+    assert not {"late-by-event-time", "clock-unclear"} & {finding.code for finding in found.findings}

@@ -173,7 +173,7 @@ def _check_order_of_leaving(decisions: Decisions, arrived: Ints, promise: TupleP
     at = arrived[decisions.row[entries]]
     if not len(at) or promise.may_be_late:
         return
-    waited = np.maximum.accumulate(at) - at
+    waited = _latest_before(at, None if decisions.event is None else decisions.event[entries]) - at
     late = np.zeros(len(decisions.row), np.bool_)
     late[entries] = waited > promise.deadline
     if decisions.delay is not None:
@@ -186,6 +186,17 @@ def _check_order_of_leaving(decisions: Decisions, arrived: Ints, promise: TupleP
         "By the times of the records one was decided after its deadline. Right only if time was moved on without them.",
         count=int(late.sum()),
     )
+
+
+def _latest_before(at: Ints, event: Ints | None) -> Ints:
+    """The latest arrival published up to each entry; rows of one event have no order, so theirs do not count."""
+    latest = np.maximum.accumulate(at)
+    if event is None:
+        return latest
+    published = np.maximum.accumulate(event)  # an entry after a later event's was published with that, whatever it says
+    begins = np.searchsorted(published, published)
+    earlier: Ints = np.where(begins > 0, latest[begins - 1], at)
+    return np.maximum(earlier, at)
 
 
 def _moments(decided: Ints, arrived: Ints, promise: TuplePromise) -> Ints:
