@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -16,6 +16,7 @@ from shoal.anonymizers.sensitive_meaning import meaning as published_meaning
 from shoal.anonymizers.tuple_sensitive import SensitiveCodes
 from shoal.auditor import audit
 from shoal.auditor.meaning import meaning as audited_meaning
+from shoal.errors import InputError
 from tests.reference.meanings import NOTHING, SAME
 
 SIDES = pytest.mark.parametrize("meaning", [published_meaning, audited_meaning])
@@ -123,3 +124,39 @@ def test_the_auditor_convicts_a_class_of_one_meaning(ills, is_diverse):
     release = pa.table({"age": ends, "ill": ills})
     report = audit(release, truth, policy=POLICY)
     assert ("below-l" not in {found.code for found in report.violations}) == is_diverse
+
+
+TYPED = {
+    "decimals that no float tells apart": pa.array(
+        [Decimal("0.10000000000000000001"), Decimal("0.10000000000000000002"), Decimal("1.50")], pa.decimal128(38, 20)
+    ),
+    "whole numbers that no float tells apart": pa.array([2**63 - 1, 2**63 - 2, 2**63 - 3]),
+    "endless": pa.array([float("inf"), float("-inf"), 1.0]),
+    "times of day": pa.array([time(1), time(2, 30), time(3)]),
+    "durations": pa.array([timedelta(seconds=1), timedelta(hours=2), None]),
+}
+
+
+@pytest.mark.parametrize("asked", [{"l": 2}, {"t": 0.45, "reference": 20}], ids=["l", "t"])
+@pytest.mark.parametrize("values", TYPED.values(), ids=TYPED)
+def test_both_sides_count_typed_values_alike(values, asked):
+    rows = 60
+    draw = np.random.default_rng(2)
+    table = stream(values.take(pa.array(draw.integers(0, 3, rows))))
+    schema = Schema(person="id", quasi=[Numeric("age", low=0, high=100)], sensitive=["ill"])
+    made = Fads(schema, k=3, deadline=20, reuse=0, **asked, key=b"sixteen bytes or more")
+    releases = [made.push_batch(table), made.flush()]
+    assert made.counts["released"] > 50
+    rules = {name: rule for name, rule in POLICY["anonymize"].items() if name != "l"}
+    report = audit(releases, truth=table, trace=releases, policy={**POLICY, "anonymize": {**rules, **asked}})
+    assert report.ok, report.text()
+
+
+@pytest.mark.parametrize("values", [pa.array([2**62, 1], pa.timestamp("s")), pa.array([1, 2], pa.time64("ns"))])
+def test_times_that_python_does_not_have_are_refused(values):
+    table = stream(values)
+    schema = Schema(person="id", quasi=[Numeric("age", low=0, high=100)], sensitive=["ill"])
+    made = Fads(schema, k=2, deadline=20, reuse=0, l=2, key=b"sixteen bytes or more")
+    with pytest.raises(InputError, match="round them to microseconds"):
+        made.push_batch(table)
+    assert made.counts["pushed"] == 0

@@ -240,9 +240,9 @@ class TupleBatches(TupleStream):
 
     def _reference(self, counts: Floats) -> list[dict[str, Any]]:
         return [
-            {"column": column.name, "value": None if value is None else str(value), "count": int(count)}
+            {"column": column.name, "value": value, "count": int(count)}
             for column, row in zip(self._codes, counts, strict=True)
-            for value, count in zip(column.values, row, strict=False)
+            for value, count in zip(column.texts(self.input_schema.field(column.name).type), row, strict=False)
             if count
         ]
 

@@ -16,6 +16,10 @@ from shoal.errors import InputError
 Ints = npt.NDArray[np.int64]
 MOST_VALUES: Final = 4096
 """Every cluster that may be reused has a count for each value."""
+_NO_SUCH_TIME: Final = (
+    "column {!r}: holds times that cannot be compared: finer than a microsecond, or not in the years 1 to 9999; "
+    "round them to microseconds"
+)
 
 
 class SensitiveCodes:
@@ -87,6 +91,12 @@ class SensitiveCodes:
                 self.values.append(None if key is None else value)
         return np.array([self._codes[meaning(value)] for value in values], dtype=np.int64)
 
+    def texts(self, kind: pa.DataType) -> list[str | None]:
+        """The values as the trace spells them: as Arrow does where Python spells a type in its own way."""
+        if pa.types.is_time(kind) or pa.types.is_duration(kind):
+            return list(pa.array(self.values, kind).cast(pa.string()).to_pylist())
+        return [None if value is None else str(value) for value in self.values]
+
     def order(self) -> Ints:
         """The numbers in the order of their values, no value first."""
         nothing = [code for code, value in enumerate(self.values) if value is None]
@@ -115,11 +125,16 @@ class Coded:
 
 
 def readable(values: Any, name: str) -> list[Any]:
-    """The values as Python has them; raise InputError where a text is none."""
+    """The values as Python has them; raise InputError where a text is none, or Python has no such time."""
     try:
-        return list(values.to_pylist())
+        found = list(values.to_pylist())
     except UnicodeDecodeError:
         raise InputError(f"column {name!r}: holds text that is not UTF-8; write it as UTF-8") from None
+    except (ValueError, OverflowError):
+        raise InputError(_NO_SUCH_TIME.format(name)) from None
+    if values.type == pa.time64("ns") and not values.equals(pa.array(found, values.type)):
+        raise InputError(_NO_SUCH_TIME.format(name))
+    return found
 
 
 def _summed(shares: Iterable[tuple[Any, float]]) -> dict[Any, float]:

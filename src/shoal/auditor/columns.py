@@ -95,7 +95,10 @@ def _spell(value: Any) -> str | None:
 def _spell_number(value: float | Decimal) -> str | None:
     if not math.isfinite(value):
         return None if math.isnan(value) else str(float(value))
-    return str(int(value)) if value == int(value) else repr(float(value))
+    if value == int(value):
+        return str(int(value))
+    short = repr(float(value))
+    return short if Decimal(short) == value or isinstance(value, float) else format(value, "f").rstrip("0")
 
 
 def plain(text: str) -> str:

@@ -39,14 +39,10 @@ def _is_finite(text: str) -> bool:
 
 def _number(number: Decimal) -> str:
     """Spell a number exactly: its digits, then the power of ten."""
-    sign, digits, exponent = number.as_tuple()
-    whole = int("".join(map(str, digits)))
-    if not whole:
-        return "0e0"
-    power = int(exponent)
-    while whole % 10 == 0:
-        whole, power = whole // 10, power + 1
-    return f"{'-' * sign}{whole}e{power}"
+    sign, places, exponent = number.as_tuple()
+    digits = "".join(map(str, places)).lstrip("0")  # kept as text: Python refuses whole numbers of many digits
+    whole = digits.rstrip("0")
+    return f"{'-' * sign}{whole}e{int(exponent) + len(digits) - len(whole)}" if whole else "0e0"
 
 
 def _moment(text: str) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -27,12 +29,15 @@ from shoal.auditor.tuples_distances import (
     refer,
     variation,
 )
-from shoal.auditor.tuples_numbers import Floats, read_numbers
+from shoal.auditor.tuples_numbers import Floats
 from shoal.auditor.tuples_promise import TuplePromise
 from shoal.auditor.tuples_trace import Recorded
 
 _ROUNDING: Final = 1e-7
 _NUMBERS: Final = ("int64", "float64")
+_NUMBER = re.compile(r"-?[0-9]+e-?[0-9]+")
+_ENDLESS: Final = ("'inf", "'-inf")
+"""How shoal.auditor.meaning spells numbers that are infinite."""
 _MOST_ENTRIES: Final = 200_000_000
 _ENTRIES_AT_ONCE: Final = 4_000_000
 _SENTENCES: Final = {
@@ -100,16 +105,24 @@ def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, fur
     meant = [meaning(text, kind) for text in texts]
     known = {meaning(text, kind) for text in further} - {None}
     every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
-    numbers = read_numbers([pa.array(every, pa.string())]).value
+    numbers = [_exact(text) for text in every]
     says_numbers = kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
-    is_ordered = says_numbers and not np.isnan(numbers).any()
-    order = np.argsort(numbers, kind="stable") if is_ordered else np.arange(len(every))
+    known_numbers = [number for number in numbers if number is not None]
+    is_ordered = says_numbers and len(known_numbers) == len(every)
+    order = sorted(range(len(every)), key=known_numbers.__getitem__) if is_ordered else list(range(len(every)))
     place = np.empty(len(every) + 1, np.int64)
     place[order] = 1 + np.arange(len(every))
     place[-1] = 0  # null
     number_of = {text: int(place[at]) for at, text in enumerate(every)}
     of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
     return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
+
+
+def _exact(meant: str) -> Decimal | None:
+    """Return the number that a meaning says, with all its digits; None where it says none."""
+    if meant in _ENDLESS:
+        return Decimal(meant[1:])
+    return Decimal(meant) if _NUMBER.fullmatch(meant) else None
 
 
 def _is_numeric(piece: Any) -> bool:
