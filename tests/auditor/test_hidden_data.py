@@ -7,9 +7,11 @@ import json
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from shoal import Fads, Numeric, Schema
 from shoal.auditor import audit
 from tests.auditor.cases import NAMES, Case
 from tests.auditor.naive import table, trace_table
@@ -90,6 +92,75 @@ def test_metadata_of_pandas(case, tmp_path):
         assert {found.code for found in look(case, path).warnings} == {"unexpected-metadata"}
 
 
+def batches_with(path, shown, metadata, *, is_file):
+    opened = pa.ipc.new_file if is_file else pa.ipc.new_stream
+    with opened(path, shown.schema) as file:
+        for batch in shown.to_batches(max_chunksize=3):
+            file.write_batch(batch, custom_metadata=metadata)
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_metadata_of_arrow_batches(case, tmp_path, is_file):
+    path = tmp_path / "a.arrow"
+    batches_with(path, shown_of(case), None, is_file=is_file)
+    assert look(case, path).findings == ()
+    batches_with(path, shown_of(case), {"who": PERSON}, is_file=is_file)
+    report = look(case, path)
+    assert {found.code for found in report.findings} == {"raw-identifier", "unexpected-metadata"}
+
+
+def test_metadata_at_the_end_of_an_arrow_file(case, tmp_path):
+    path, shown = tmp_path / "a.arrow", shown_of(case)
+    with pa.ipc.new_file(path, shown.schema, metadata={"who": PERSON}) as file:
+        file.write_table(shown)
+    assert {found.code for found in look(case, path).findings} == {"raw-identifier", "unexpected-metadata"}
+
+
+def test_entries_that_a_dictionary_holds_twice(case):
+    shown = shown_of(case)
+    encoded = shown.column("site").combine_chunks().dictionary_encode()
+    twice = pa.concat_arrays([encoded.dictionary, encoded.dictionary])
+    second = pc.add(encoded.indices, pa.array([len(encoded.dictionary)] * len(shown), pa.int32()))
+    places = pc.if_else(pa.array([row % 2 == 0 for row in range(len(shown))]), encoded.indices, second)
+    place = shown.schema.get_field_index("site")
+    marked = shown.set_column(place, "site", pa.DictionaryArray.from_arrays(places, twice))
+    assert "hidden-value" in {found.code for found in look(case, marked).violations}
+
+
+def numbered_people(person):
+    """An honest release whose people are numbers, as are a part of a column's name and the sensitive values."""
+    count = 60
+    truth = pa.table({"id": [str(row) for row in range(count)], "PM 2": [row % 7 for row in range(count)],
+                      "grade": [str(row % 4) for row in range(count)]})  # fmt: skip
+    truth = truth.rename_columns([person, "PM 2", "grade"])
+    rules = {"k": 3, "deadline": 20, "reuse": 10}
+    made = Fads(Schema(person=person, quasi=[Numeric("PM 2", 0, 10)], sensitive=["grade"]), **rules, key=bytes(16))
+    releases = [made.push_batch(truth), made.flush()]
+    quasi = {"PM 2": {"kind": "numeric", "low": 0, "high": 10}}
+    promised = {"stream": {"person": person},
+                "anonymize": {"method": "fads", "quasi": quasi, "sensitive": ["grade"], **rules}}  # fmt: skip
+    shown, trace = (
+        pa.Table.from_batches([getattr(release, part) for release in releases]) for part in ("rows", "trace")
+    )
+    return truth, shown, trace, promised
+
+
+def test_numbers_in_what_writers_add_are_nobody(tmp_path):
+    """Numbers of rows and versions, and the policy's own names of columns, name nobody."""
+    truth, shown, trace, promised = numbered_people("id")
+    shown.to_pandas().to_parquet(tmp_path / "a.parquet")
+    for release in (shown, shown.to_pandas(), tmp_path / "a.parquet"):
+        report = audit(release, truth, trace, promised)
+        assert report.ok, report.text()
+    report = audit(shown.replace_schema_metadata({"who": "17"}), truth, trace, promised)
+    assert {found.code for found in report.violations} == {"raw-identifier"}
+
+
+def test_row_numbers_are_nobody():
+    truth, shown, trace, promised = numbered_people("row")
+    assert audit(shown, truth.drop(["row"]), trace, promised).findings == ()
+
+
 def test_an_index_is_a_column(case, tmp_path):
     frame = shown_of(case).to_pandas()
     frame.index = pd.Index([PERSON] * len(frame))
@@ -158,4 +229,9 @@ def test_the_header_of_a_gzip_file(case, tmp_path):
         path.write_bytes(plain[:3] + bytes([flags]) + plain[4:10] + more + plain[10:])
         report = look(case, path)
         assert {found.code for found in report.violations} == violations
+        assert {found.code for found in report.warnings} == warnings
+        second = gzip.compress(b"", mtime=0)
+        path.write_bytes(plain + second[:3] + bytes([flags]) + second[4:10] + more + second[10:])
+        report = look(case, path)
+        assert {found.code for found in report.violations} == violations, "in a second member"
         assert {found.code for found in report.warnings} == warnings

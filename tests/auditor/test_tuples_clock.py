@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from shoal import Fast, Numeric, Schema
 from shoal.auditor import audit
 from shoal.auditor.tuples_clock import Delays, infer_clock
 from shoal.testing.driving import batches_of
@@ -155,3 +156,23 @@ def test_rows_said_to_have_left_later_than_their_delays_tell(run):
     for entry in run.trace:
         entry["event"] = len(run.truth) - 1
     assert "trace-event" in run.codes()
+
+
+def test_rows_of_one_round_leave_in_any_order():
+    """A round of FAST may span a gap in time: rows from before and after it are one event, in a secret order."""
+    draw, count = np.random.default_rng(14), 120
+    seconds = np.cumsum(draw.choice([0, 1, 2, 60], count, p=[0.4, 0.3, 0.2, 0.1]))
+    truth = pa.table(
+        {
+            "id": [f"p{one}" for one in draw.integers(0, 30, count)],
+            "x": draw.integers(0, 10, count),
+            "t": pa.array(1_700_000_000 + seconds, pa.timestamp("s", "UTC")),
+        }
+    )
+    rules = {"k": 3, "deadline": "10s", "reuse": "5s", "threads": 2, "round": 4}
+    made = Fast(Schema(person="id", time="t", quasi=[Numeric("x", 0, 10)]), **rules, key=bytes(16))
+    releases = [made.push_batch(truth), made.flush()]
+    quasi = {"x": {"kind": "numeric", "low": 0, "high": 10}}
+    promised = {"stream": {"person": "id", "time": "t"}, "anonymize": {"method": "fast", "quasi": quasi, **rules}}
+    report = audit(releases, truth=truth, trace=releases, policy=promised)
+    assert report.findings == (), report.text()

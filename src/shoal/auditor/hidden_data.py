@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,11 +16,15 @@ import pyarrow.compute as pc
 
 from shoal.auditor.columns import as_text
 
-_OF_FORMATS: Final = (b"ARROW:schema", b"PARQUET:field_id")
+_ARROW_SCHEMA: Final = b"ARROW:schema"
+"""Repeats the schema, as Base64."""
+_OF_FORMATS: Final = (_ARROW_SCHEMA, b"PARQUET:field_id")
 """Keys that writers of files add by themselves."""
 _PANDAS: Final = b"pandas"
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_HEADER: Final = 10
+_HEADER_BYTES: Final = 64 * 1024
+_BLOCK: Final = 1024 * 1024
 _EXTRA, _NAME, _COMMENT = 4, 8, 16
 _WIDE: Final = 64
 _ZEROS: Final = ("", "0", "false")
@@ -32,7 +39,11 @@ class Hidden:
     values: tuple[str, ...] = ()
     """Values of columns that no row shows."""
     metadata: tuple[str, ...] = ()
-    """Keys and values of metadata, and names of columns and of what is nested in them."""
+    """Keys and values of metadata that no writer of files adds by itself."""
+    usual: tuple[str, ...] = ()
+    """Values of metadata that writers add; they hold numbers, such as those of versions and rows."""
+    names: tuple[str, ...] = ()
+    """Names of columns and of what is nested in them."""
     unexpected: int = 0
     """How many entries of metadata are not of a kind that writers of files add."""
 
@@ -40,31 +51,69 @@ class Hidden:
         return Hidden(
             tuple(dict.fromkeys((*self.values, *other.values))),
             tuple(dict.fromkeys((*self.metadata, *other.metadata))),
+            tuple(dict.fromkeys((*self.usual, *other.usual))),
+            tuple(dict.fromkeys((*self.names, *other.names))),
             self.unexpected + other.unexpected,
         )
 
 
-def find_hidden(table: Any, file_metadata: Any = None) -> Hidden:
-    """Look through a table, and through the metadata of the file it came from."""
-    entries = [*_entries(table.schema.metadata), *_entries(file_metadata)]
+def find_hidden(table: Any, *metadata: Any) -> Hidden:
+    """Look through a table, and through the metadata of the file it came from and of the file's batches."""
+    entries = _entries(table.schema.metadata)
+    for more in metadata:
+        entries += _entries(more)
     for field in table.schema:
         entries += _field_entries(field)
-    texts = [text for key, value in entries for text in (_text(key), _text(value))]
-    texts += [name for field in table.schema for name in _names(field)]
-    unexpected = {(key, value) for key, value in entries if not _is_expected(key, value)}
-    values = [text for column in table.columns for chunk in column.chunks for text in _unseen(chunk)]
-    return Hidden(tuple(dict.fromkeys(values)), tuple(dict.fromkeys(texts)), len(unexpected))
+    unexpected = dict.fromkeys(entry for entry in entries if not _is_expected(*entry))
+    usual = (value for key, value in entries if (key, value) not in unexpected and key != _ARROW_SCHEMA)
+    values = (text for column in table.columns for chunk in column.chunks for text in _unseen(chunk))
+    return Hidden(
+        values=tuple(dict.fromkeys(values)),
+        metadata=tuple(dict.fromkeys(_text(part) for entry in unexpected for part in entry)),
+        usual=tuple(dict.fromkeys(map(_text, usual))),
+        names=tuple(dict.fromkeys(name for field in table.schema for name in _names(field))),
+        unexpected=len(unexpected),
+    )
 
 
-def find_in_gzip(head: bytes) -> Hidden:
-    """Look at the header of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
-    if head[:2] != _GZIP or len(head) < _GZIP_HEADER:
-        return Hidden()
+def find_in_gzip(path: Path) -> Hidden:
+    """Look at the headers of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
+    return sum((_in_header(head) for head in _gzip_headers(path)), Hidden())
+
+
+def _in_header(head: bytes) -> Hidden:
+    """Take the fields of a header apart; what is compressed comes after them."""
     flags, rest = head[3], head[_GZIP_HEADER:]
-    unexpected = int(bool(flags & _EXTRA)) + int(bool(flags & _COMMENT))
-    if not flags & (_EXTRA | _NAME | _COMMENT):
-        return Hidden()
-    return Hidden(metadata=(_text(rest),), unexpected=unexpected)
+    name, odd = b"", []
+    if flags & _EXTRA:
+        length = 2 + int.from_bytes(rest[:2], "little")
+        odd.append(rest[2:length])
+        rest = rest[length:]
+    if flags & _NAME:
+        name, _, rest = rest.partition(b"\x00")
+    if flags & _COMMENT:
+        odd.append(rest.partition(b"\x00")[0])
+    return Hidden(metadata=tuple(map(_text, odd)), usual=(_text(name),) if name else (), unexpected=len(odd))
+
+
+def _gzip_headers(path: Path) -> Iterator[bytes]:
+    """Yield how the members of a gzip file begin; none where it is no such file. Damage is reported by the reader."""
+    with path.open("rb") as file:
+        data = file.read(_BLOCK)
+        while data[:2] == _GZIP and len(data) >= _GZIP_HEADER:
+            yield data[:_HEADER_BYTES]
+            member = zlib.decompressobj(wbits=31)
+            while not member.eof:
+                try:
+                    member.decompress(data, _BLOCK)
+                except zlib.error:
+                    return
+                data = member.unconsumed_tail or (b"" if member.eof else file.read(_BLOCK))
+                if not data and not member.eof:
+                    return
+            data = member.unused_data
+            if len(data) < _HEADER_BYTES:
+                data += file.read(_BLOCK)
 
 
 def _entries(metadata: Any) -> list[tuple[bytes, bytes]]:
@@ -98,12 +147,16 @@ def _is_expected(key: bytes, value: bytes) -> bool:
 
 
 def _unseen(chunk: Any) -> Iterator[str]:
-    """Yield the values of a column that no row shows: unused ones of dictionaries, and those under a null."""
+    """Yield the values of a column that no row shows: unused ones of dictionaries, and those under a null.
+
+    An entry that a dictionary holds twice counts as well: which of the two a row names would tell it apart.
+    """
     kind = chunk.type
     if pa.types.is_dictionary(kind):
         unused = np.ones(len(chunk.dictionary), np.bool_)
         unused[np.asarray(pc.drop_null(chunk.indices).to_numpy(zero_copy_only=False), np.int64)] = False
         yield from _texts(chunk.dictionary.filter(pa.array(unused)))
+        yield from _repeated(list(_texts(chunk.dictionary)))
     elif pa.types.is_struct(kind):
         for place in range(kind.num_fields):
             child = chunk.field(place)
@@ -120,6 +173,10 @@ def _unseen(chunk: Any) -> Iterator[str]:
         buffers = chunk.buffers()
         bare = pa.Array.from_buffers(kind, len(chunk), [None, *buffers[1:]], offset=chunk.offset)
         yield from (text for text in _texts(bare.cast(_bytes_of(kind)).filter(chunk.is_null())) if text)
+
+
+def _repeated(texts: list[str]) -> Iterator[str]:
+    return (text for text, count in Counter(texts).items() if count > 1)
 
 
 def _under_nulls(values: Any) -> Iterator[str]:

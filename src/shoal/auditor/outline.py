@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from shoal.auditor.counting import shared_codes
@@ -10,6 +11,8 @@ from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 
 _WORD = re.compile(r"[^\w.@+-]+")
+_ENDS: Final = ("lo", "hi")
+"""What the parts of a published range are called."""
 _LONG: Final = 6
 """Shorter identifiers are found as whole words only."""
 
@@ -45,7 +48,7 @@ def check_hidden(release: Rows, notes: Notes) -> None:
     """Check that the files of a release hold nothing beside their rows."""
     notes.violation(
         "hidden-value",
-        "The release holds values that no row shows: unused entries of a dictionary, or values under a null.",
+        "The release holds values that no row shows: unused or repeated entries of a dictionary, or under a null.",
         count=len(release.hidden.values),
     )
     notes.warning(
@@ -55,12 +58,24 @@ def check_hidden(release: Rows, notes: Notes) -> None:
     )
 
 
-def check_metadata(persons: Any, release: Rows, notes: Notes) -> None:
-    """Check that no identifier of the truth stands in metadata, in names of columns, or in values that no row shows."""
-    texts = "\n".join((*release.hidden.metadata, *release.hidden.values))
-    if not texts:
+def check_metadata(persons: Any, columns: Iterable[str], release: Rows, notes: Notes) -> None:
+    """Check that no identifier of the truth stands in metadata, in names of columns, or in values that no row shows.
+
+    ``columns`` are the names that the policy gives. What writers of files add holds numbers of their own, so no
+    identifier that is a mere number is looked for there.
+    """
+    hidden = release.hidden
+    names = set(hidden.names) - {*columns, *_ENDS}
+    texts, usual = (*hidden.metadata, *hidden.values, *names), hidden.usual
+    if not texts and not usual:
         return
-    words = set(_WORD.split(texts)) | set(release.hidden.metadata) | set(release.hidden.values)
     people = shared_codes(persons)[0]
-    found = sum(1 for person in people if person in words or (len(person) >= _LONG and person in texts))
-    notes.violation("raw-identifier", "The metadata of the release holds identifiers of the truth.", count=found)
+    others = [person for person in people if not person.isdigit()]
+    found = _mentioned(people, texts) | _mentioned(others, usual)
+    notes.violation("raw-identifier", "The metadata of the release holds identifiers of the truth.", count=len(found))
+
+
+def _mentioned(people: Iterable[str], texts: tuple[str, ...]) -> set[str]:
+    whole = "\n".join(texts)
+    words = {*_WORD.split(whole), *texts} - {""}
+    return {person for person in people if person in words or (len(person) >= _LONG and person in whole)}

@@ -139,7 +139,7 @@ def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: No
     """Warn when an identifier of the truth stands in a column that is carried or should not be there."""
     own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
     persons = truth.text(promise.person)
-    check_metadata(persons, release, notes)
+    check_metadata(persons, (*own, *promise.carry), release, notes)
     marked = np.zeros(len(release), np.bool_)
     for name in release.columns:
         if name not in own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -166,14 +166,14 @@ def _is_row_numbers(field: Any) -> bool:
     return pa.types.is_integer(field.type) and _INDEX_OF_PANDAS.fullmatch(field.name) is not None
 
 
-def _from_table(table: Any, *, is_release: bool = False, file_metadata: Any = None) -> _Claimed:
+def _from_table(table: Any, *, is_release: bool = False, metadata: Sequence[Any] = ()) -> _Claimed:
     if len(set(table.column_names)) != table.num_columns:
         raise InputError("two columns have the same name; rename one")
     columns = {name: table.column(name) for name in table.column_names}
     broken = np.zeros(table.num_rows, np.bool_)
     for column in columns.values() if is_release else ():
         broken |= not_text(column)
-    hidden = find_hidden(table, file_metadata) if is_release else _NOTHING_HIDDEN
+    hidden = find_hidden(table, *metadata) if is_release else _NOTHING_HIDDEN
     return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS), hidden
 
 
@@ -196,12 +196,7 @@ def _is_part(path: Path) -> bool:
 
 def _read_file(path: Path, expected: Format) -> _Claimed:
     part, claim, hidden = _read_content(path, expected)
-    return part, claim, hidden + find_in_gzip(_start_of(path)) if expected.names_once else hidden
-
-
-def _start_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD)
+    return part, claim, hidden + find_in_gzip(path) if expected.names_once else hidden
 
 
 def _read_content(path: Path, expected: Format) -> _Claimed:
@@ -216,11 +211,22 @@ def _read_content(path: Path, expected: Format) -> _Claimed:
     try:
         if head[:4] == b"PAR1":
             return _read_parquet(path, data, is_release=expected.names_once)
-        opened = pa.ipc.open_file if head[:6] == b"ARROW1" else pa.ipc.open_stream
-        table = opened(pa.BufferReader(data)).read_all()
-        return _from_table(table, is_release=expected.names_once)
+        return _read_arrow(data, is_release=expected.names_once)
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: torn or damaged; write the file again") from None
+
+
+def _read_arrow(data: bytes, *, is_release: bool) -> _Claimed:
+    """Read a file or a stream of Arrow, with the metadata of its batches and of the end of the file."""
+    if data[:6] == b"ARROW1":
+        file = pa.ipc.open_file(pa.BufferReader(data))
+        found = [file.get_batch_with_custom_metadata(at) for at in range(file.num_record_batches)]
+        schema, last = file.schema, getattr(file, "metadata", None)  # from pyarrow 21 on
+    else:
+        stream = pa.ipc.open_stream(pa.BufferReader(data))
+        found, schema, last = list(stream.iter_batches_with_custom_metadata()), stream.schema, None
+    table = pa.Table.from_batches([batch for batch, _ in found], schema)
+    return _from_table(table, is_release=is_release, metadata=(last, *(more for _, more in found)))
 
 
 def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:
@@ -233,7 +239,7 @@ def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:
     if is_release:  # with their dictionaries, which may hold values that no row has
         names = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=names)
-    return _from_table(file.read(use_threads=False), is_release=is_release, file_metadata=metadata)
+    return _from_table(file.read(use_threads=False), is_release=is_release, metadata=[metadata])
 
 
 def _blocks(path: Path, size: int) -> Iterator[bytes]:

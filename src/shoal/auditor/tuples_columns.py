@@ -70,10 +70,13 @@ def check_identifiers(
 ) -> None:
     """Check that no identifier of the truth stands in a column that should not leave, or where a label should be.
 
-    Sensitive and carried columns leave as they are; that a row names its own person there is worth a warning.
+    Sensitive and carried columns leave as they are; that a row names its own person there is worth a warning. Where
+    each row is a person there are no identifiers: a row number is any number.
     """
     persons = truth.text(promise.person)
-    check_metadata(persons, release, notes)
+    if promise.person == "row" and _are_row_numbers(persons):
+        return
+    check_metadata(persons, promise.columns, release, notes)
     quasi = {attribute.name for attribute in attributes}
     leaked, named = np.zeros(len(release), np.bool_), np.zeros(len(release), np.bool_)
     for name in release.columns:
@@ -87,6 +90,10 @@ def check_identifiers(
             leaked |= strange & _is_identifier(persons, release.text(attribute.name))
     notes.violation("raw-identifier", "A released row holds an identifier of the truth.", rows=leaked)
     notes.warning("identifier-in-column", "A row carries the identifier of its person.", rows=named)
+
+
+def _are_row_numbers(persons: Any) -> bool:
+    return all(text is None or text == str(row) for row, text in enumerate(persons.to_pylist()))
 
 
 def _is_identifier(persons: Any, column: Any) -> Bools:
