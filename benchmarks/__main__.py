@@ -30,12 +30,12 @@ SUITE = (
     "flexible_traces",
 )
 """What `make bench` runs."""
-LONG = ("z_model",)
+LONG = ("z_model", "z_following", "z_targets")
 """What `make bench-all` runs after these: each takes minutes, up to six of processor time. Together they are all that
 README and docs are filled from."""
 WITH_DATA = {
     "tuples_speed", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss", "tuples_missing",
-    "z_combine",
+    "z_combine", "z_targets",
 }  # fmt: skip
 
 

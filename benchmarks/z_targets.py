@@ -1,0 +1,120 @@
+"""A z that follows the stream, without a peer: k = 5, real check-ins, and what it costs.
+
+python -m benchmarks.z_targets [--data FOLDER]
+
+Real check-ins are checkins.csv(.gz) with user, time, lat and lon, in the folder or one folder below; synthetic visits
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+import shoal
+from benchmarks.measure import Report, measured, parse, parser, rate_columns, short
+from benchmarks.z_drifts import KINDS, make_drift
+from benchmarks.z_following import ROTATION_NS, best_fixed, by_shoal, judge
+from shoal.models.z_windows import window_curves
+from shoal.testing.visits import make_visits
+
+SEED, K = 2, 5
+COLUMNS = {"person": "user", "time": "ts", "attribute": "site"}
+
+
+def drifting(kinds: Sequence[str], shares: Sequence[float], users: int, windows: int) -> list[list[str]]:
+    """Windows that met the target and rows released, compared with the best fixed z."""
+    rows = []
+    for kind in kinds:
+        stream = make_drift(kind, users=users, windows=windows, seed=SEED)
+        columns = (stream.times, stream.persons, stream.values)
+        curves = window_curves(*columns, window_ns=ROTATION_NS, rotation_ns=ROTATION_NS, k=K)
+        for p in shares:
+            fixed = best_fixed(curves, p)
+            held, shown, share = judge(by_shoal(stream, K, p)[0], stream, K, p)
+            best = (str(fixed[0]), f"{fixed[1]:.1%}") if fixed else ("not reachable", "–")
+            rows.append([kind, str(p), *best, f"{held:.1%}", f"{shown:.1%}", f"{share:.1%}"])
+    return rows
+
+
+def checkins(folder: Path) -> pa.Table | None:
+    """Check-ins by cells of about 2 km, in order of time; None where the folder has none."""
+    paths = sorted([*folder.glob("checkins.csv*"), *folder.glob("*/checkins.csv*")])
+    if not paths:
+        return None
+    table = arrow_csv.read_csv(paths[0])
+    cells = [np.rint(table[name].to_numpy() * 50).astype(np.int64).astype(str) for name in ("lat", "lon")]
+    columns = {"ts": table["time"], "user": table["user"].cast(pa.string()), "site": np.char.add(*cells)}
+    return pa.table(columns).sort_by("ts")
+
+
+def visits(people: int, events: int) -> pa.Table:
+    """A synthetic day of web visits."""
+    made = make_visits(people=people, sites=max(people // 10, 20), events=events)
+    return pa.table({
+        "ts": pa.array(made.times, pa.timestamp("ns")),
+        "user": pa.array(made.people).take(pa.array(made.person)),
+        "site": pa.array(made.sites).take(pa.array(made.site)),
+    })  # fmt: skip
+
+
+def real(table: pa.Table, windows: Sequence[str], shares: Sequence[float]) -> list[list[str]]:
+    """Rows released, and epochs that met the target of those that show anybody."""
+    rows = []
+    for window in windows:
+        for p in shares:
+            target = shoal.KTarget(k=2, p=p)
+            method = shoal.ZAnonymity(target=target, window=window, max_gap="8760h", key=bytes(16), **COLUMNS)
+            released = method.push_batch(table).rows.num_rows + method.flush().rows.num_rows
+            shown = [one for one in method.outcomes if one.shown]
+            met = sum(one.anonymous >= p * one.shown for one in shown)
+            rows.append([window, str(p), f"{released / table.num_rows:.1%}", f"{met} of {len(shown)}"])
+    return rows
+
+
+def cost(people: int, events: int) -> list[list[str]]:
+    """Rates of a batch and of single pushes, with a fixed z and with a target."""
+    table = visits(people, events)
+    few = table.slice(0, min(20_000, events)).to_pylist()
+    rows = []
+    for name, setting in {"z = 20": {"z": 20}, "k = 2, p = 0.95": {"target": shoal.KTarget(k=2, p=0.95)}}.items():
+
+        def make(setting: dict = setting) -> shoal.ZAnonymity:
+            return shoal.ZAnonymity(window="1h", key=bytes(16), **COLUMNS, **setting)
+
+        make().push_batch(table.slice(0, 1000))  # compiles on a new machine
+        batch, _ = measured(lambda make=make: make().push_batch(table), tries=3)
+        method = make()
+        single, _ = measured(lambda method=method: [method.push(row) for row in few])
+        rows.append([name, *batch.rates(events), short(single.processor / len(few) * 1e6)])
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure all three."""
+    given = parse(parser(__doc__, data="checkins.csv with user, time, lat and lon"), arguments)
+    report = Report(__file__, given, data="synthetic streams")
+    shares = (0.8,) if given.tiny else (0.8, 0.95, 0.99)
+    rows = drifting(("stationary",), shares, 60, 4) if given.tiny else drifting(KINDS, shares, 600, 200)
+    best = ["best fixed z", "it releases"]
+    report.table("strict", ["stream", "p", *best, "windows held", "held where anybody is shown", "released"], rows)
+    found, windows = (checkins(given.data) if given.data else None), ("24h", "168h")
+    if found is None:
+        found, windows = visits(*((200, 4000) if given.tiny else (3000, 200_000))), ("1h", "2h")
+        report.data += "; synthetic visits in place of check-ins"
+    else:
+        report.data += f"; {found.num_rows:,} check-ins of {pc.count_distinct(found['user']).as_py():,} people"
+    columns = ["epoch", "p", "rows released", "epochs that met the target, of those that show anybody"]
+    report.table("checkins", columns, real(found, windows, (0.8, 0.9, 0.95)))
+    made = cost(100, 2000) if given.tiny else cost(100_000, 2_000_000)
+    report.table("cost", ["setting", *rate_columns("events"), "µs of the processor for a single push"], made)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()
