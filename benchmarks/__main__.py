@@ -30,7 +30,7 @@ SUITE = (
     "flexible_traces",
 )
 """What `make bench` runs."""
-LONG = ("z_model", "z_following", "z_targets", "z_combine")
+LONG = ("z_model", "z_following", "z_targets", "z_combine", "decoys", "sanitize_speed")
 """What `make bench-all` runs after these: each takes minutes, up to six of processor time. Together they are all that
 README and docs are filled from."""
 WITH_DATA = {

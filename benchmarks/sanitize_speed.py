@@ -1,6 +1,6 @@
 """How long the sanitization process takes, inside and outside, as records grow.
 
-    python -m benchmarks.sanitize_speed [--records 100000 ...] [--method flexible-k fads] [--fill] [--folder DIR]
+    python -m benchmarks.sanitize_speed [--records 250000 ...] [--method flexible-k fads] [--fill] [--folder DIR]
 
 The method is what the external side waits for most, so it is named with the result.
 """
@@ -120,7 +120,7 @@ def _measure(records: int, method: str, *, k: int, blend: bool, folder: Path) ->
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every number of records asked for."""
     asked = parser(__doc__)
-    asked.add_argument("--records", type=int, nargs="+", default=[25_000, 100_000])
+    asked.add_argument("--records", type=int, nargs="+", default=[50_000, 250_000])
     asked.add_argument("--method", nargs="+", default=["flexible-k", "fads"])
     asked.add_argument("--k", type=int, default=6)
     asked.add_argument("--fill", action="store_true")
