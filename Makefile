@@ -47,7 +47,7 @@ cover: $(READY)  ## the run without JIT: coverage of the kernels and everything 
 bench: $(READY)  ## measure the figures of README and docs and fill them in; DATA=folder for real data
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
-bench-all: $(READY)  ## the same with those that take minutes each: an hour or more, and 4.3 GB of memory
+bench-all: $(READY)  ## the same with those that take minutes each: about an hour, and 4.3 GB of memory
 	$(BIN)/python -m benchmarks --all $(if $(DATA),--data $(DATA))
 
 figures: $(READY)  ## fill README and docs from benchmarks/results; say which figures are older than the code

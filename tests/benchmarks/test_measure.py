@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import warnings
 from importlib import import_module
@@ -137,6 +138,15 @@ def test_every_figure_in_readme_and_docs_is_that_of_the_results():
 def test_make_bench_and_bench_all_measure_every_figure_and_nothing_else():
     assert {name for page in fill.pages() for name in fill.names_on(page)} == {*SUITE, *LONG}
     assert not set(SUITE) & set(LONG)
+
+
+def test_a_page_names_only_benchmarks_whose_results_fill_a_block():
+    named = {
+        name
+        for page in fill.pages()
+        for name in re.findall(r"benchmarks\.([a-z]\w+)", fill.BLOCK.sub("", page.read_text(encoding="utf-8")))
+    }
+    assert named - {"fill"} <= {*SUITE, *LONG}, "figures of a benchmark without a block are written by hand"
 
 
 @pytest.mark.parametrize(
