@@ -41,8 +41,8 @@ LONG = (
     "sets_growth",
     "sets_city",
 )
-"""What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and docs are
-filled from both lists and from nothing else."""
+"""What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
+docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss", "tuples_missing",
     "z_combine", "z_targets",
