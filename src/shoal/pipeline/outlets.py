@@ -34,8 +34,8 @@ Position = dict[str, Any]
 class Outlet(Protocol):
     """Where rows leave."""
 
-    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
-        """Begin, or go back to where `commit` was and forget what came after; `finishing`: only `finish` is left."""
+    def open(self, schema: pa.Schema, position: Position | None) -> None:
+        """Begin, or go back to where `commit` was and forget what came after."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows."""
@@ -67,7 +67,7 @@ class FileOutlet:
         self._sink = sink
         self._writer: Writer | None = None
 
-    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None) -> None:
         self._schema = schema
         mark = Mark(**position) if position else None
         self._out = self._sink.resume(mark) if isinstance(self._sink, FileSink) else self._sink.begin()
@@ -125,7 +125,7 @@ class FolderOutlet:
         self._writer: Writer | None = None
         self._rows = 0
 
-    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None) -> None:
         self._schema = schema
         self._sink.resume(None if position is None else _marks(position))
 
@@ -180,7 +180,7 @@ class AssembledOutlet:
         self._target = FileSink(path, private=private, checked=True)
         self._joined: Mark | None = None
 
-    def open(self, schema: pa.Schema, position: Position | None, *, finishing: bool = False) -> None:
+    def open(self, schema: pa.Schema, position: Position | None) -> None:
         self._schema = schema
         # The parts go only when the end is on record; a run that lost that record finds the file alone.
         joined = (position or {}).get("joined")

@@ -206,11 +206,11 @@ class _Run:
             self.outlets["trace"] = self.trace
 
     def _open_outlets(self) -> None:
-        positions, is_finishing = self.progress.outlets, self.progress.phase == "finishing"
-        self.rows.open(self.anonymizer.output_schema, positions.get("rows"), finishing=is_finishing)
+        positions = self.progress.outlets
+        self.rows.open(self.anonymizer.output_schema, positions.get("rows"))
         self.letters.open(positions.get("letters"))
         if self.trace is not None:
-            self.trace.open(self.anonymizer.trace_schema, positions.get("trace"), finishing=is_finishing)
+            self.trace.open(self.anonymizer.trace_schema, positions.get("trace"))
         if self.is_resumed:
             self.observer.resumed(self.anonymizer.counts["pushed"])
         elif self.folder is not None:
