@@ -70,6 +70,25 @@ def timed_compiling() -> Iterator[CompileTimer]:
         yield timer
 
 
+class WorkClock:
+    """Seconds since it was made, without those of compiling."""
+
+    def __init__(self, compiling: CompileTimer) -> None:
+        self._compiling = compiling
+        self._started, self._compiled_before = time.perf_counter(), compiling.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Up to now."""
+        elapsed = time.perf_counter() - self._started
+        return max(elapsed - (self._compiling.seconds - self._compiled_before), 0.0)
+
+    @property
+    def compiling_seconds(self) -> float:
+        """All seconds of compiling so far."""
+        return self._compiling.seconds
+
+
 def _kernels(method: str) -> list[Any]:
     if method in METHODS:
         return [METHODS[method].kernel]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,10 +20,10 @@ from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
-from shoal.pipeline.compiling import must_compile, timed_compiling
+from shoal.pipeline.compiling import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.identifying import CarryCheck
-from shoal.pipeline.near_labels import NearLabels, near_words
+from shoal.pipeline.near_refused import NearRefused
 from shoal.pipeline.outcomes import outcome_warning
 from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
@@ -79,7 +78,6 @@ class _Run:
         self.outlets: dict[str, Any] = {}
         self.is_resumed = False
         self.warnings = list(policy.warnings)
-        self.near: dict[str, NearLabels | None] = {}
         self.has_checked_unit = policy.stream.time_unit is None
         self.rows_before = 0
         self.carry_check = CarryCheck(policy)
@@ -101,9 +99,8 @@ class _Run:
 
     def _start_clock(self, stack: ExitStack) -> None:
         """Everything is made: from here on it is rows that take time, and the compiling of kernels, which is known."""
-        self.compiling = stack.enter_context(timed_compiling())
-        self.started = time.perf_counter()
-        self.last_checkpoint = (self.started, 0)
+        self.clock = WorkClock(stack.enter_context(timed_compiling()))
+        self.last_checkpoint = (time.perf_counter(), 0)
 
     def _warn_of_key(self) -> None:
         sentence = key_warning()
@@ -114,6 +111,7 @@ class _Run:
         marks = {file.name: file.fingerprint() for file in self.files} if self.folder else {}
         self.progress = Progress(policy=self.policy.fingerprint(*_RUN_SECTIONS), sources=marks)
         self._take_up()
+        self.near = NearRefused(self.policy.hierarchies, self.progress.near)
         self._make_outlets()
         if self.progress.phase == "done":
             self._require_output()
@@ -132,7 +130,7 @@ class _Run:
             self._commit("finishing")  # both checkpoints that are kept must know the finished file
         self._commit("done")
         self._each_outlet("clean")
-        for sentence in self._near_warnings():
+        for sentence in self.near.warnings():
             self._warn(sentence)
         return self._last_summary()
 
@@ -272,10 +270,12 @@ class _Run:
         dead = self.anonymizer.counts["dead"]
         if dead > self.dead:  # the trace costs, so it is only looked at where there is something to see
             self.dead = dead
-            for letter, record in self._letters_of(release, decoded, first):
+            refused = release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
+            for letter, record in self._letters_of(refused, decoded, first):
                 self.letters.write(letter, record)
             if decoded is not None:
-                self._count_near(release, decoded, first)
+                self.near.count(refused, decoded.batch, first, self.anonymizer.explain)
+                self.progress = replace(self.progress, near=self.near.found)
 
     def _tell_changes(self) -> None:
         """Log every z that was set, where z follows the stream."""
@@ -283,12 +283,11 @@ class _Run:
             self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
 
     def _letters_of(
-        self, release: Release, decoded: Decoded | None, first: int
+        self, refused: pa.RecordBatch, decoded: Decoded | None, first: int
     ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch | None]]:
         """Dead letters of what was refused; the decoder's own reason wins where it had one."""
-        dead = release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
         problems = {problem.row: problem for problem in decoded.problems} if decoded else {}
-        for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
+        for row, reason in zip(refused.column("row").to_pylist(), refused.column("reason").to_pylist(), strict=True):
             at, letter, record = row - first, self._letter(row), None
             problem = problems.get(at)
             refusal = self.anonymizer.explain(reason)
@@ -300,35 +299,6 @@ class _Run:
                     record = decoded.batch.slice(at, 1)
             yield {**letter, "column": column, "reason": why}, record
         self.progress = replace(self.progress, unreadable=self.progress.unreadable + len(problems))
-
-    def _count_near(self, release: Release, decoded: Decoded, first: int) -> None:
-        """Count refused values that a hierarchy would list in another case or with other spaces."""
-        dead = release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
-        reasons = dead.column("reason").cast(pa.string())
-        for reason in pc.unique(reasons).to_pylist():
-            column = self.anonymizer.explain(reason).column
-            labels = self._near_labels(column) if column and reason.startswith("unknown") else None
-            if labels is not None:
-                rows = dead.column("row").filter(pc.equal(reasons, reason)).to_numpy() - first
-                rows = rows[(rows >= 0) & (rows < decoded.batch.num_rows)]
-                labels.count(decoded.batch.column(column).take(pa.array(rows)))
-        found = {column: dict(labels.found) for column, labels in self.near.items() if labels is not None}
-        self.progress = replace(self.progress, near=found)
-
-    def _near_labels(self, column: str) -> NearLabels | None:
-        """What counts for a column, going on from what the checkpoint says."""
-        if column not in self.near:
-            labels = NearLabels.of(self.policy.hierarchies.get(column))
-            if labels is not None:
-                labels.found.update(self.progress.near.get(column, {}))
-            self.near[column] = labels
-        return self.near[column]
-
-    def _near_warnings(self) -> Iterator[str]:
-        for column, labels in self.progress.near.items():
-            words = near_words(Counter(labels), of="refused values")
-            if words:
-                yield f"column {column!r}: {words}"
 
     def _is_refused_on_arrival(self, reason: str) -> bool:
         """Whether records are always refused for this reason in the batch they came with.
@@ -370,8 +340,7 @@ class _Run:
 
     def _summary(self, *, finished_before: bool = False) -> RunSummary:
         counts, policy = self.anonymizer.counts, self.policy
-        compiling = self.compiling.seconds
-        seconds = max(time.perf_counter() - self.started - compiling, 0.0)
+        seconds = self.clock.seconds
         return RunSummary(
             rows_in=counts["pushed"],
             released=counts["released"],
@@ -381,7 +350,7 @@ class _Run:
             dead=counts["dead"],
             dead_by_reason=self._dead_by_reason(),
             seconds=seconds,
-            compiling_seconds=compiling,
+            compiling_seconds=self.clock.compiling_seconds,
             rows_per_second=(counts["pushed"] - self.rows_before) / seconds if seconds else 0.0,
             files=len(self.files),
             resumed=self.is_resumed,

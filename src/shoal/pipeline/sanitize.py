@@ -14,7 +14,7 @@ from shoal.errors import PolicyError, StoreError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.building import make_anonymizer
-from shoal.pipeline.compiling import CompileTimer, must_compile, timed_compiling
+from shoal.pipeline.compiling import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.sanitize_audit import audit_stores
@@ -82,7 +82,7 @@ class Sanitizer:
         """
         observer = observer or Observer()
         with timed_compiling() as compiling, self._open() as house, self._working(house) as (intake, publisher):
-            clock = _Clock(compiling)
+            clock = WorkClock(compiling)
             if must_compile(self.policy.anonymize.METHOD):
                 observer.compiling()
             if not intake.progress.arrived:
@@ -102,7 +102,7 @@ class Sanitizer:
                 published=publisher.state.published - before[0],
                 dead=publisher.state.dead + intake.progress.dead - before[1],
                 seconds=clock.seconds,
-                compiling_seconds=compiling.seconds,
+                compiling_seconds=clock.compiling_seconds,
                 cleared=len(cleared),
                 status=_status(house, intake, publisher),
             )
@@ -190,18 +190,6 @@ def _status(house: House, intake: Intake, publisher: Publisher) -> dict[str, Any
         "dead": state.dead + intake.progress.dead,
         "audit": state.audit,
     }
-
-
-class _Clock:
-    """Seconds since it was made, without those of compiling."""
-
-    def __init__(self, compiling: CompileTimer) -> None:
-        self._started = time.perf_counter()
-        self._compiling = compiling
-
-    @property
-    def seconds(self) -> float:
-        return max(time.perf_counter() - self._started - self._compiling.seconds, 0.0)
 
 
 def _progress(rows: int, publisher: Publisher, seconds: float) -> RunSummary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from importlib import import_module
@@ -16,7 +15,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.building import make_files, make_whole_outlet, make_whole_trace
-from shoal.pipeline.compiling import must_compile, timed_compiling
+from shoal.pipeline.compiling import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.set_reading import Ints, SetReader
 from shoal.pipeline.set_release import (
@@ -95,7 +94,6 @@ class SetRun:
     def __init__(self, policy: Policy, observer: Observer) -> None:
         assert isinstance(policy.anonymize, SetSection)
         self.policy, self.method, self.observer = policy, policy.anonymize, observer
-        self.started = time.perf_counter()
         joined = policy.sink.kind == "csv"
         self.separator = (policy.sink.separator or DEFAULT_SEPARATOR) if joined else None
         self.schema = release_schema(self.method.column, joined=joined)
@@ -109,7 +107,8 @@ class SetRun:
         )
 
     def execute(self) -> SetSummary:
-        with timed_compiling() as self.compiling, ExitStack() as stack:
+        with timed_compiling() as compiling, ExitStack() as stack:
+            self.clock = WorkClock(compiling)
             self._open(stack)
             warning = key_warning()
             if warning:
@@ -186,10 +185,8 @@ class SetRun:
         self.observer.progress(summary)
 
     def _note_time(self) -> None:
-        """Compiling is not counted in."""
-        summary = self.summary
-        summary.compiling_seconds = self.compiling.seconds
-        summary.seconds = max(time.perf_counter() - self.started - summary.compiling_seconds, 0.0)
+        self.summary.seconds = self.clock.seconds
+        self.summary.compiling_seconds = self.clock.compiling_seconds
 
     # ---- deciding
 
