@@ -43,7 +43,7 @@ def test_the_doctor_says_that_it_cannot_run(stage: Scene) -> None:
     remarks = [(found["level"], found["sentence"]) for found in json.loads(ended.out)["remarks"]]
     (wrong,) = (sentence for level, sentence in remarks if level == "wrong")
     assert "column 'speed': 100.0% of 60 rows have a value that fewer than k = 3 people have" in wrong
-    assert "100.0% of its values are held by one person" in wrong
+    assert "100.0% of its values belong to one person" in wrong
     assert "carry_identifying = true" in wrong
     looks = [sentence for level, sentence in remarks if level == "look"]
     assert any(sentence.startswith("column 'pay': 100.0% of 60 rows") for sentence in looks)

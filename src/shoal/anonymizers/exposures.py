@@ -50,9 +50,8 @@ def _is_encodable(text: str) -> bool:
 
 def is_present(column: pa.Array) -> Bools:
     """Which values of a column are there."""
-    if not column.null_count and not pa.types.is_dictionary(
-        column.type
-    ):  # a dictionary may have a null among its values
+    is_dictionary = pa.types.is_dictionary(column.type)  # it may have a null among its values
+    if not column.null_count and not is_dictionary:
         return np.ones(len(column), dtype=np.bool_)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 

@@ -10,7 +10,7 @@ from shoal.kernels.publish_order import order_events
 
 
 def in_secret_order(decided: Decided, key: Words) -> Decided:
-    """The same decisions, those of one event in an order that only the key tells."""
+    """The same decisions, those of one event in an order that depends on the secret key."""
     if len(decided) < 2:
         return decided
     keys = np.empty((2, len(decided)), dtype=np.int64)

@@ -200,7 +200,7 @@ class TupleState:
         return joined[(place >= 0) & (place < int(self.tally[t.POOL_SIZE]))]
 
     def _write_joined(self, joined: Ints) -> None:
-        """Remember these rows and no others; there is room for all that is held to join them."""
+        """Remember these rows and no others; there is room for all pending rows to join them."""
         needed = len(joined) + self._sizes.held
         if self._sizes.joined and needed > self.stream.joined.shape[0]:
             room = np.zeros((2 * needed, self.stream.joined.shape[1]), dtype=np.int64)

@@ -48,7 +48,7 @@ class Points:
     def of(cls, low: float, high: float, step: float, scale: int = 1) -> Points:
         """Make the points of a policy's grid, in a unit of which ``scale`` make one.
 
-        Raise ValueError where they have too many digits to be told apart.
+        Raise ValueError where they have too many digits to be distinguished.
         """
         reach = max(abs(written(low)), abs(written(high)))
         for read in (written, simplest):
@@ -71,7 +71,7 @@ class Points:
         return number + 1 if self.point(number + 1) <= value else number - 1 if self.point(number) > value else number
 
     def number(self, value: float) -> int | None:
-        """Return the number of the point that a value is; None where it is none."""
+        """Return the number of the point at a value; None where the value is not a point."""
         number = self.below(value)
         return number if self.point(number) == value else None
 
@@ -86,7 +86,7 @@ def each(values: Floats, answer: Callable[[float], Any], kind: Any) -> Any:
 
 
 def on_points(values: Floats, points: Points) -> Bools:
-    """Tell which values are points."""
+    """Return which values are points."""
     found: Bools = each(values, lambda value: points.number(value) is not None, np.bool_)
     return found
 

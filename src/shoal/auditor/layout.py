@@ -1,4 +1,4 @@
-"""How rows of a text file are laid out: quotes, blanks, line ends and the order of names must not tell rows apart."""
+"""How rows of a text file are laid out: quotes, blanks, line ends and the order of names must not distinguish rows."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class _JsonStyle:
         return json.dumps(value, ensure_ascii=self.is_ascii)
 
     def is_odd(self, line: bytes) -> bool:
-        """Tell whether a row is written in another way; what is no JSON object is told of elsewhere."""
+        """Tell whether a row is written in another way; what is no JSON object is reported elsewhere."""
         if self.separators == (",", ":") and not self.is_ascii and self._is_plain(line):
             return False
         written = self.parsed(line)
@@ -258,6 +258,8 @@ def count_odd_rows(release: Any, policy: Policy, expected: Format) -> int:
 
 
 def check_layout(odd_rows: int, notes: Notes) -> None:
-    """Report rows whose layout tells them apart."""
-    sentence = "Rows are written in different ways (quotes, blanks, line ends, order of names); this tells them apart."
+    """Report rows whose layout distinguishes them."""
+    sentence = (
+        "Rows are written in different ways (quotes, blanks, line ends, order of names); this distinguishes them."
+    )
     notes.violation("layout", sentence, count=odd_rows)

@@ -15,7 +15,7 @@ _TRUTH: Final = {"1": "true", "0": "false"}
 
 
 def meaning(text: str, kind: str | None = None) -> str | None:
-    """Return one spelling for all that mean the same; None where nothing is said.
+    """Return one spelling for all that mean the same; None for no value.
 
     ``kind`` is the type that the policy declares for the column. Without one, and for text: what reads as a number, a
     truth value or a moment of ISO 8601 is one; the rest is itself, trimmed.

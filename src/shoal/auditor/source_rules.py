@@ -16,9 +16,9 @@ from shoal.errors import PolicyError
 _ROW: Final = "row"
 _UNITS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _FARTHEST: Final = 2**62
-"""Times lie so many nanoseconds around 1970 at most: between 1824 and 2116."""
+"""The largest distance of a time from 1970, in nanoseconds: times lie between 1824 and 2116."""
 _LOOKED_AT: Final = 1_000
-"""A key of JSON lines that none of so many first records has is taken to be absent."""
+"""How many first records of JSON lines are searched; a key that none of them has counts as absent."""
 
 
 def by_stream(truth: Rows, policy: Policy) -> Rows:

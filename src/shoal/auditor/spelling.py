@@ -1,4 +1,4 @@
-"""One value, one spelling: rows that say the same in different words or types can be told apart all the same."""
+"""One value, one spelling: rows with equal values that are written differently can be distinguished."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoal.auditor.reading import Rows
 from shoal.auditor.report import Notes
 from shoal.auditor.tuples_values import Attribute
 
-_SENTENCE = "A row spells a value in another way than other rows do; this tells it apart."
+_SENTENCE = "A row spells a value in another way than other rows do; this distinguishes it."
 
 
 def check_spelling(
@@ -25,7 +25,7 @@ def check_spelling(
 ) -> None:
     """Check that a column spells every value in one way; columns are given with a number for every value (-1: null).
 
-    A column that leaves unchanged may use the spellings of the truth.
+    A column that is published unchanged may use the spellings of the truth.
     """
     odd = np.zeros(len(release), np.bool_)
     for name, code in generalized.items():
@@ -89,7 +89,7 @@ def _written(column: Any) -> Any:
 def check_row_spelling(
     release: Rows, truth: Rows | None, attributes: Iterable[Attribute], unchanged: Iterable[str], notes: Notes
 ) -> None:
-    """Check the columns of tuples: quasi-identifiers, and columns that leave unchanged."""
+    """Check the columns of tuples: quasi-identifiers, and columns that are published unchanged."""
     generalized = {attribute.name: attribute.code for attribute in attributes}
     kept = {name: spelt_codes(name, truth, release)[2] for name in unchanged} if truth is not None else {}
     check_spelling(release, truth, generalized, kept, notes)

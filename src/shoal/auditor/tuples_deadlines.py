@@ -34,7 +34,7 @@ class Timeline:
     decided_by: Ints
     """For every entry of the trace, at most."""
     moment: Ints
-    """For every entry the number of the event it was decided in, as its delay tells."""
+    """For every entry the number of the event it was decided in, computed from its delay."""
     is_clear: bool
     """Whether the times of the trace fit together."""
 

@@ -49,7 +49,7 @@ class Decisions:
 
     @property
     def records(self) -> int:
-        """How many records had arrived at least, as far as the trace tells."""
+        """How many records had arrived at least, as far as the trace shows."""
         seen = [self.row[self.exists], *([] if self.event is None else [self.event])]
         return max(int(numbers.max(initial=-1)) for numbers in seen) + 1
 
@@ -78,7 +78,7 @@ def read_decisions(
 ) -> Decisions:
     """Read the trace and check it by itself, against the number of records (None: unknown) and of released rows."""
     row, verdict, group = trace.numbers("row"), _verdicts(trace, notes), trace.numbers("group")
-    # Without the truth: as many records as could be held beside those decided, so that memory stays bounded.
+    # Without the truth: as many records as could be pending next to those decided, so that memory stays bounded.
     limit = 10 * len(row) + 10_000_000 if records is None else records
     exists = _existing(row, limit, notes)
     counted = exists & _first(row, exists, notes) & ((verdict == RELEASED) | (verdict == SUPPRESSED))

@@ -89,7 +89,7 @@ class _Judge:
         self._is_evident = len(np.unique(person)) >= LEAST_PEOPLE * self._k
 
     def carried(self, name: str, value: Ints) -> tuple[Mapping[str, Any], bool]:
-        """Judge one carried column; tell also whether it is identifying."""
+        """Judge one carried column; also return whether it is identifying."""
         crowds = _crowds(value, self._person)
         if self._is_identifying(crowds):
             advice = "leave it out, make it coarser, or make it a quasi-identifier"

@@ -13,7 +13,6 @@ from shoal.anonymizers.base import RELEASED, SUPPRESSED, Release
 from shoal.errors import ShoalError
 from shoal.pipeline.building import make_files
 from shoal.pipeline.identifying import (
-    MOST_RARE_ROWS,
     Measured,
     doubt,
     first_rows,
@@ -41,7 +40,9 @@ def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Itera
     for found in measure_sensitive(policy, batch):
         if found.is_identifying:
             yield Remark(
-                "look", "sensitive", f"column {found.name!r}: {found.words()}: who knows such a value finds the row"
+                "look",
+                "sensitive",
+                f"column {found.name!r}: {found.words()}: anyone who knows such a value finds the row",
             )
 
 
@@ -95,11 +96,11 @@ def _divided(policy: Policy, rows: pa.Table, classes: list[Any], persons: list[A
     """Carried columns that divide classes."""
     for name in policy.stream.carry:
         found = measure(name, [*classes, rows.column(name)], persons, promised_crowd(policy))
-        if found is not None and found.rare_rows > MOST_RARE_ROWS * found.rows:
+        if found is not None and found.is_identifying:
             yield Remark(
                 "look", "carry",
                 f"column {name!r}: {found.rare_rows / found.rows:.1%} of published rows have a value that fewer than "
-                f"{found.letter} = {found.k:,} people of their class have: whoever knows it finds fewer people",
+                f"{found.letter} = {found.k:,} people of their class have: anyone who knows it finds fewer people",
             )  # fmt: skip
 
 

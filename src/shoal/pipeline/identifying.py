@@ -1,7 +1,7 @@
 """How identifying the columns are that are published unchanged, measured on the first rows of the input.
 
 A column is *identifying* when more than 5% of the rows have a value that fewer than k (z) different people have. The
-rows must hold at least 20·k people: with fewer, ordinary columns look identifying too, and nothing is refused.
+rows must come from at least 20·k people: with fewer, ordinary columns look identifying too, and nothing is refused.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Measured:
         """What was measured; no value."""
         return (
             f"{self.rare_rows / self.rows:.1%} of {self.rows:,} rows have a value that fewer than "
-            f"{self.letter} = {self.k:,} people have, {self.lone_values / self.values:.1%} of its values are held by "
+            f"{self.letter} = {self.k:,} people have, {self.lone_values / self.values:.1%} of its values belong to "
             "one person"
         )
 

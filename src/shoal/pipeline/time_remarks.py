@@ -15,6 +15,7 @@ from shoal.pipeline.building import make_files, raw_decoder
 from shoal.pipeline.remarks import Level, Remark
 from shoal.policy import Policy
 from shoal.policy.tuples import TupleSection
+from shoal.schema import NANOSECONDS
 from shoal.times import UNIT_NAMES, UNITS, column_ns
 
 _SECOND: Final = 1_000_000_000
@@ -22,7 +23,6 @@ _YEAR: Final = 366 * 86_400 * _SECOND
 _MODERN: Final = (631_152_000 * _SECOND, 4_102_444_800 * _SECOND)
 """From 1990 to 2100: where most times of people lie, and in one unit only."""
 _MOST: Final = 0.5
-_ROUNDED_TO: Final = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
 
 
 def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator[Remark]:
@@ -163,7 +163,8 @@ def duration_text(ns: int) -> str:
     ('1s', '90s', '2h', '4d')
     """
     seconds = -(-ns // _SECOND)
-    for unit, size in _ROUNDED_TO.items():
+    for unit in ("d", "h", "min", "s"):
+        size = NANOSECONDS[unit] // _SECOND
         count = -(-seconds // size)
         if count > 2 or (count > 1 and seconds % size == 0):
             return f"{count}{unit}"

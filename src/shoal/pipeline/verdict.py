@@ -34,7 +34,7 @@ def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[
 def _is_too_short(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> bool:
     """Whether more could be released of a longer stream: little can be said of what starts slowly."""
     method: Any = policy.anonymize
-    if getattr(method, "target", None) is not None:  # z starts so high that nothing leaves
+    if getattr(method, "target", None) is not None:  # z starts so high that nothing is released
         return True
     if sample.is_all and counts["pushed"] == sample.batch.num_rows:
         return False

@@ -136,5 +136,5 @@ def _domain_problems(name: str, own: Table) -> Iterator[tuple[str, str]]:
         for problem in error.problems:
             key, _, text = problem.removeprefix(f"column {name!r}: ").partition(" ")
             if key == "grid" and not text.startswith("must") and not own.keys() >= _WIDEST.keys():
-                continue  # without its domain nobody can tell whether it is too fine
+                continue  # whether it is too fine depends on the domain
             yield key.rstrip(":"), text

@@ -31,7 +31,7 @@ def check_target(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path, as `check_target` does, also where the file beside it that is written first cannot be made."""
+    """Refuse a path, as `check_target` does, also where the partial file next to it cannot be made."""
     check_target(path)
     with output_error(path):
         is_regular(path.with_name(path.name + _PARTIAL))
