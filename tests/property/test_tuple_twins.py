@@ -87,6 +87,8 @@ def test_as_many_people_as_needed(method, data):
     scene, people = scenes()["line"], data.draw(st.integers(2, 5))
     k = people + data.draw(st.sampled_from([-1, 0, 1]))
     given_ = {**data.draw(settings_of(method, timed=False)), "k": max(k, 2), "min_carriers": None}
+    if given_["max_share"] is not None:
+        given_["max_share"] = max(given_["max_share"], 1 / given_["k"])
     records = data.draw(records_of(scene))
     for number, record in enumerate(records):
         record["id"] = f"p{number % people}"

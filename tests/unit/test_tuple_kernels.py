@@ -26,7 +26,7 @@ plain = plain_kernels("naming", "hulls", "nearest", "diversity", "k_varp", "hold
 TREE = {"all": {"left": ["a", "b", "c"], "right": {"far": ["d"], "near": {"e": None, "f": None}}}}
 
 
-def make(quasi=None, *, held=16, clusters=4, sensitive=0, values=8, recent=0, **plan):
+def make(quasi=None, *, held=16, clusters=4, sensitive=0, values=8, recent=0, joined=0, **plan):
     """A stream with nothing in it."""
     quasi = quasi or [Numeric("x", low=0, high=10)]
     trees = [Leaves(role.hierarchy) if isinstance(role, Categorical) else None for role in quasi]
@@ -38,7 +38,7 @@ def make(quasi=None, *, held=16, clusters=4, sensitive=0, values=8, recent=0, **
     ratios[t.CLOSENESS] = -1.0
     sizes = Sizes(
         attributes=len(quasi), sensitive=sensitive, values=values, recent=recent, held=held, clusters=clusters,
-        out_rows=64, out_groups=64, keeps_reference=recent > 0,
+        out_rows=64, out_groups=64, keeps_reference=recent > 0, joined=joined,
     )  # fmt: skip
     return make_stream(sizes, compile_shape(quasi, trees), settings, ratios)
 

@@ -62,7 +62,7 @@ def test_what_is_declared():
     promised = make(lateness=2, rotation=30, k=3).guarantee
     assert promised.max_delay_ns == 32 * SECOND
     assert promised.max_held is None
-    assert "in an epoch of 30 s" in promised.statement
+    assert "in an epoch of 30s" in promised.statement
     assert "at least 3 different people" in promised.statement
     assert promised.parameters["k"] == 3
     plain = make(combine=None, k=None).guarantee
