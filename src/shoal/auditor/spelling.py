@@ -30,10 +30,13 @@ def check_spelling(
     odd = np.zeros(len(release), np.bool_)
     for name, code in generalized.items():
         odd |= odd_spellings(code, shared_codes(_spelt(release, name))[1][0])
+        odd |= odd_spellings(code, _are_text(release, name))
     for name, code in unchanged.items() if truth is not None else ():
         assert truth is not None
         _, (known, shown) = shared_codes(_spelt(truth, name), _spelt(release, name))
         odd |= odd_spellings(code, shown) & ~np.isin(shown, known)
+        if not _are_mixed(truth, name):
+            odd |= odd_spellings(code, _are_text(release, name))
     notes.violation("spelling", _SENTENCE, rows=odd)
 
 
@@ -61,9 +64,25 @@ def _spelt(rows: Rows, name: str) -> Any:
     return pa.chunked_array(chunks, TEXT)
 
 
+def _are_text(rows: Rows, name: str) -> Ints:
+    """Tell which values of JSON are text (1) and which are not (0); other formats have one type a column (0)."""
+    found = [
+        np.array([isinstance(value, str) for value in piece] if isinstance(piece, list) else [False] * len(piece))
+        for piece in rows.pieces(name)
+    ]
+    return np.concatenate([np.zeros(0), *found]).astype(np.int64)
+
+
+def _are_mixed(rows: Rows, name: str) -> bool:
+    """Tell whether a column of JSON holds text and other values."""
+    filled = (value for piece in rows.pieces(name) if isinstance(piece, list) for value in piece if value is not None)
+    return len({isinstance(value, str) for value in filled}) > 1
+
+
 def _chunks(piece: Any) -> Iterable[Any]:
     if isinstance(piece, list):
-        return [pa.array([None if value is None else json.dumps(value) for value in piece], TEXT)]
+        spelt = (value if value is None or isinstance(value, str) else json.dumps(value) for value in piece)
+        return [pa.array(spelt, TEXT)]
     return [_written(chunk) for chunk in getattr(piece, "chunks", [piece])]
 
 

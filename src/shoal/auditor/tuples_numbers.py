@@ -85,7 +85,8 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 def _numbers(column: Any) -> Numbers:
     if isinstance(column, list):
-        return _each(column)
+        return _each([_Text(value) if isinstance(value, str) and _number(value.strip()) is not None else value
+                      for value in column])  # fmt: skip
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _numbers(column.cast(kind.value_type))
@@ -144,6 +145,7 @@ def _picked(numbers: Numbers, code: Ints) -> Numbers:
 
 
 def _each(values: list[Any]) -> Numbers:
+    values = [value.strip() if type(value) is str else value for value in values]  # blanks never count in numbers
     found = [_number(value) for value in values]
     value = np.array([np.nan if number is None else number for number in found], np.float64)
     missing = np.array([value is None for value in values], np.bool_)
@@ -152,8 +154,14 @@ def _each(values: list[Any]) -> Numbers:
     return _each_moment(values, numbers) if unreadable.any() else numbers
 
 
+class _Text(str):
+    """Text of JSON that looks like a number and is none."""
+
+    __slots__ = ()
+
+
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool):
+    if isinstance(value, bool | _Text):
         return None
     if isinstance(value, int | float | Decimal):
         return float(value)
@@ -161,12 +169,12 @@ def _number(value: Any) -> float | None:
         return None
     if _NUMBER.fullmatch(value):
         return float(value)
-    return _NOT_FINITE.get(value.strip().lower())
+    return _NOT_FINITE.get(value.lower())
 
 
 def _each_moment(values: list[Any], numbers: Numbers) -> Numbers:
     """Read what is no number as a moment; a column is of moments where any value is one."""
-    nanoseconds, valid = as_ns([value if isinstance(value, str) else None for value in values])
+    nanoseconds, valid = as_ns([value if type(value) is str else None for value in values])
     valid &= numbers.unreadable
     if not valid.any():
         return numbers
