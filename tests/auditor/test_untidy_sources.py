@@ -88,3 +88,20 @@ def test_text_is_no_number_in_json(method, rules, tmp_path):
     report = look(tmp_path, "jsonl", "csv")
     assert report.ok, report.text()
     assert "dead-without-cause" not in {found.code for found in report.findings}
+
+
+@pytest.mark.parametrize("header", ["id,x,ill,,", "id,x,ill, ,"])
+def test_columns_without_a_name_are_passed_over(tmp_path, header):
+    rows = "\n".join(f"p{row},{row % 7},flu,u,v" for row in range(20))
+    publish(tmp_path, f"{header}\n{rows}\n", source="csv", sink="csv")
+    found = look(tmp_path, "csv", "csv")
+    assert found.ok, found.text()
+    assert found.metrics["released_rows"] == 20
+
+
+def test_a_released_column_without_a_name_is_one_too_many(tmp_path):
+    publish(tmp_path, "id,x,ill\n" + "\n".join(f"p{row},{row % 7},flu" for row in range(20)), source="csv", sink="csv")
+    out = tmp_path / "out.csv"
+    lines = out.read_text().splitlines()
+    out.write_text("\n".join([f"{lines[0]},,", *(f"{line},u,v" for line in lines[1:])]) + "\n")
+    assert "extra-column" in {finding.code for finding in look(tmp_path, "csv", "csv").violations}

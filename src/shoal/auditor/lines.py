@@ -100,9 +100,18 @@ def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dic
     }
 
 
+def name_blanks(names: list[str]) -> list[str]:
+    """Give columns without a name one by their place, where there are several of them."""
+    if sum(not name.strip() for name in names) < 2:
+        return names
+    return [name if name.strip() else f"unnamed column {place}" for place, name in enumerate(names, 1)]
+
+
 def _read_careful(data: bytes, delimiter: str, header: list[str] | None, where: str) -> Part:
     records = csv_records(data.decode("utf-8", "surrogateescape"), delimiter)
     names = header or next(records, [])
+    if names and len(set(names)) != len(names):
+        names = name_blanks(names)
     if names is None or len(set(names)) != len(names):
         raise InputError(f"{where}: the header cannot be read or names a column twice; give header = [names]")
     rows = [fields if fields and len(fields) == len(names) else None for fields in records]

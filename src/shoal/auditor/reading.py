@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from shoal.auditor.columns import CODED_TEXT, TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
 from shoal.auditor.hidden_data import Hidden, find_hidden, find_in_gzip
-from shoal.auditor.lines import Part, read_csv, read_csv_blocks, read_jsonl, read_lines
+from shoal.auditor.lines import Part, name_blanks, read_csv, read_csv_blocks, read_jsonl, read_lines
 from shoal.auditor.memory import ARROW, AS_OBJECTS, CODED, current
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
@@ -321,7 +321,8 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
 
 def _with_bare_names(columns: dict[str, Any], where: str) -> dict[str, Any]:
     """Remove blanks around the names that a file gives."""
-    found = {name.strip(): column for name, column in columns.items()}
+    names = name_blanks(list(columns))
+    found = {name.strip(): column for name, column in zip(names, columns.values(), strict=True)}
     if len(found) < len(columns):
         raise InputError(f"{where}: the header names a column twice; give header = [names]")
     return found
