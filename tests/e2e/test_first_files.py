@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -147,11 +148,14 @@ def test_each_row_is_a_person(census: Scene) -> None:
     assert ended.code == 0, ended.err
     assert ended.summary["dead"] == 0
     assert ended.summary["released"] > 0.9 * PEOPLE
+    assert ended.summary["guarantee"].endswith("; each row was taken for one person")
     assert "row" not in census.released().column_names
     assert audit(census) == 0
     looked = shoal("doctor", census.policy)
     assert looked.code == 0
     assert b"every row counts as one person" in looked.out
+    assert [remark["level"] for remark in json.loads(shoal("doctor", census.policy, "--json").out)["remarks"]
+            if remark["topic"] == "person"] == ["look"]  # fmt: skip
 
 
 @pytest.mark.usefixtures("key")

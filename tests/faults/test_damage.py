@@ -294,6 +294,14 @@ class TestOutput:
         foreign.unlink()
         scene.run_to_the_end()
 
+    def test_a_foreign_part_after_the_end(self, forker: Forker, tmp_path: Path) -> None:
+        """The next part of a finished run is foreign too: it would be read as released rows."""
+        scene = Scene.set(forker, tmp_path, FOLDER)
+        scene.run_to_the_end()
+        parts = sorted((tmp_path / "out").glob("part-*"))
+        (tmp_path / "out" / f"part-{len(parts):05}.parquet").write_bytes(parts[0].read_bytes())
+        refused(scene, f"part-{len(parts):05}.parquet", "was not written by this run; move it to another folder")
+
     def test_parts_of_the_trace(self, forker: Forker, tmp_path: Path) -> None:
         """What was cut after the checkpoint is written again once the part is restored."""
         scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)

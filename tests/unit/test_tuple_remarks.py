@@ -133,6 +133,14 @@ def test_ranges_without_a_grid():
     quasi = base_table()["anonymize"]["quasi"]
     quasi["age"]["grid"] = 5
     assert about("grid", remarks_on(ROWS, given={"quasi": quasi})) == []
+    span = quasi["age"]["high"] - quasi["age"]["low"]
+    quasi["age"]["grid"] = span / 2
+    assert about("grid", remarks_on(ROWS, given={"quasi": quasi})) == []
+    for wide in (span, "1h"):
+        quasi["age"]["grid"] = wide
+        ((level, sentence),) = about("grid", remarks_on(ROWS, given={"quasi": quasi}))
+        assert level == "look"
+        assert sentence.startswith("column 'age': the grid is wider than half of the domain")
     many = {f"n{n}": {"kind": "numeric", "low": 0, "high": 1} for n in range(7)}
     table = base_table()
     table["anonymize"] |= {**GOOD, "quasi": many}

@@ -13,7 +13,7 @@ FIRST_UNKNOWN: Final = len(GENERAL)
 _UNKNOWN: Final = "unknown-value."
 
 _SENTENCES: Final = {
-    "late": "older than the newest event by more than `lateness`; raise lateness to hold and sort such events",
+    "late": "older than the newest event by more than `lateness`; sort the input by time, or raise lateness",
     "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
     "null-person": "there is no person; fill the column",
     "null-time": "there is no time; fill the column",

@@ -160,6 +160,8 @@ class CsvDecoder(Decoder):
         """What to do where a column is missing; names of the file's columns are not shown, they may be a record."""
         if self._header is not None:
             return "correct [source] header or the name of the column"
+        if any(names.count(name) > 1 for name in self._needed):
+            return "give every column a name of its own, in the file or by header = [names] in [source]"
         line = self._delimiter.join(names)
         for sign in _DELIMITERS.replace(self._delimiter, ""):
             found = {name.strip().strip('"') for name in line.split(sign)}

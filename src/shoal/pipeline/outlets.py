@@ -153,7 +153,9 @@ class FolderOutlet:
         return {"parts": [list(astuple(mark)) for mark in self._sink.marks]}
 
     def verify(self, position: Position) -> None:
-        self._sink.verify(_marks(position))
+        marks = _marks(position)
+        self._sink.verify(marks)
+        self._sink.refuse_foreign(len(marks), is_finished=True)
 
     def finish(self) -> None:
         if not self._sink.paths():  # no rows at all: one part that says what the columns are

@@ -26,6 +26,7 @@ from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.near_refused import NearRefused
 from shoal.pipeline.outcomes import outcome_warning
 from shoal.pipeline.outlets import Outlet
+from shoal.pipeline.preparing import PreparedDecoder
 from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
 from shoal.policy import Policy, load_policy
 from shoal.policy.fields import Duration
@@ -80,6 +81,7 @@ class _Run:
         self.warnings = list(policy.warnings)
         self.has_checked_unit = policy.stream.time_unit is None
         self.rows_before = 0
+        self.numbers_rows = False
         self.carry_check = CarryCheck(policy)
 
     def execute(self) -> RunSummary:
@@ -178,6 +180,7 @@ class _Run:
         except InputError as error:
             raise InputError(f"{self.files[0].name}: {error}") from None
         self.types = self.first.types
+        self.numbers_rows = isinstance(self.first, PreparedDecoder) and self.first.numbers_rows
 
     def _decoder(self, file: InputFile) -> Decoder:
         first = self.anonymizer.counts["pushed"]
@@ -338,6 +341,10 @@ class _Run:
 
     # ---- end
 
+    def _promise(self) -> str:
+        each = "; each row was taken for one person" if self.numbers_rows else ""
+        return f"{self.anonymizer.guarantee.statement}{each}"
+
     def _summary(self, *, finished_before: bool = False) -> RunSummary:
         counts, policy = self.anonymizer.counts, self.policy
         seconds = self.clock.seconds
@@ -359,7 +366,7 @@ class _Run:
             state_bytes=getattr(self.anonymizer, "state_bytes", 0),
             metrics=self._metrics(),
             delay_unit=policy.anonymize.delay_unit,
-            guarantee=self.anonymizer.guarantee.statement,
+            guarantee=self._promise(),
             released_to=policy.sink.path.text,
             dead_letters=str(policy.dead_letters.path.path),
             trace=str(policy.trace.path.path) if policy.trace else None,

@@ -27,7 +27,7 @@ def row_remark(*, numbers_rows: bool) -> Remark:
     """What ``person = "row"`` means, by whether rows are numbered or the input has a column of that name."""
     if numbers_rows:
         words = "every row counts as one person; if a person can have several rows, name the column that says who"
-        return Remark("good", "person", f'person = "row": {words}')
+        return Remark("look", "person", f'person = "row": {words}')
     words = "which says who; rename it if every row is meant to be one person"
     return Remark("look", "person", f"the input has a column 'row', {words}")
 

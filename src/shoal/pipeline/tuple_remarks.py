@@ -211,6 +211,14 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
             f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a step that "
             f"means nothing, such as {steps}",
         )  # fmt: skip
+    roles = {name: own.role(name) for name, own in method.quasi.items() if isinstance(own, NumericSection)}
+    wide = [name for name, role in roles.items() if role.grid is not None and 2 * role.grid > role.high - role.low]
+    if wide:
+        yield Remark(
+            "look", "grid",
+            f"{_listed(wide)}: the grid is wider than half of the domain, so ranges say hardly anything; choose a "
+            "smaller step (a duration as a grid is for columns of moments: it counts seconds)",
+        )  # fmt: skip
 
 
 def _proposed_grid(own: NumericSection, column: Any) -> str:

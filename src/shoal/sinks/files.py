@@ -205,15 +205,15 @@ class PartsSink:
             for number, mark in enumerate(marks):
                 verify_whole(self._path(number), mark)
 
-    def refuse_foreign(self, count: int | None = None) -> None:
+    def refuse_foreign(self, count: int | None = None, *, is_finished: bool = False) -> None:
         """Refuse files that a reader of the folder would take for parts: rows that no promise covers.
 
-        Known are `count` parts and those that follow them without a gap; without a count, all that are named like
-        parts.
+        Known are `count` parts and, unless the run is finished, those that follow them without a gap; without a count,
+        all that are named like parts.
         """
         found = self._found()
         known = count or 0
-        while known in found:
+        while known in found and not is_finished:
             known += 1
         ours = {self._path(number).name for number in (found if count is None else range(known))}
         for path in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
