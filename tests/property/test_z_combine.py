@@ -87,6 +87,28 @@ CombiningLife.TestCase.settings = settings(
 TestCombiningLife = CombiningLife.TestCase
 
 
+def test_of_equal_losses_the_numbers_of_values_decide():
+    """Values are numbered as rows show them, not person by person; found by the machine above."""
+    life = CombiningLife()
+    life.begin(name="blank", lateness=LATENESS, rotation=45 * SECOND, z=1)
+    third = 3_333_333_333
+    life.push_much(
+        [
+            (third, "ann", "a.news", "a"),
+            (10 * SECOND, "ann", "a.news", "a"),
+            (10 * SECOND, "ann", "a.news", "a"),
+            (-4 * SECOND, "ann", "a.news", "a"),
+            (100 * SECOND + 1, "ann", "c.shop", "a"),
+            (third, "ann", "a.news", "a"),
+            (third, "cat", "a.news", "a"),
+            (-4 * SECOND, "bob", "b.news", "a"),
+            (10 * SECOND, "ann", "b.news", "a"),
+        ]  # fmt: skip
+    )
+    life.push((10 * SECOND, "ann", "a.news", "a"))
+    life.every_set_is_shared()
+
+
 @pytest.mark.parametrize("lateness", [0, LATENESS], ids=["at once", "late"])
 @pytest.mark.parametrize("name", ["drop", "trees"])
 @given(streams(), st.sampled_from(ROTATIONS), st.data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from hmac import digest
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,7 +50,7 @@ def table(events):
 
 
 def pseudonym(user, epoch):
-    return sha256(f"{user} {epoch}".encode()).hexdigest()[:32]
+    return digest(b"a key of the test", f"{user} {epoch}".encode(), sha256).hex()[:32]
 
 
 def decided_with(events, outcomes, rotation):

@@ -13,7 +13,8 @@ from tests.reference.z_model import NaiveZ, Verdict
 
 Item = tuple[int, str]
 Sets = dict[Any, Counter[Item]]
-Reduce = Callable[[Sets, int], Mapping[Any, set[Item]]]
+Reduce = Callable[[Sets, int, Sequence[Item]], Mapping[Any, set[Item]]]
+"""What stays of people's sets, by the sets, k, and all items in the order in which rows first show them."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class NaiveCombining(NaiveZ):
 
     rotation: int = 1
     k: int = 2
-    reduce: Reduce = lambda sets, k: {person: set() for person in sets}
+    reduce: Reduce = lambda sets, k, seen: {person: set() for person in sets}
     waiting: list[Passed] = field(default_factory=list)
     decided_until: int | None = None
 
@@ -80,7 +81,8 @@ class NaiveCombining(NaiveZ):
         sets: Sets = {}
         for one in rows:
             sets.setdefault(one.person, Counter()).update(items_of(one.labels))
-        stays = self.reduce(sets, self.k)
+        seen = list(dict.fromkeys(item for one in rows for item in items_of(one.labels)))
+        stays = self.reduce(sets, self.k, seen)
         return [self._end(one, stays[one.person]) for one in rows]
 
     def _end(self, one: Passed, stays: set[Item]) -> Verdict:
@@ -109,8 +111,8 @@ _NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 def reducing_with(shared_by: Callable[..., Any]) -> Reduce:
     """A function on arrays as one on dicts: people and items are numbered as they first come, column by column."""
 
-    def reduce(sets: Sets, k: int) -> Mapping[Any, set[Item]]:
-        seen = sorted(dict.fromkeys(item for held in sets.values() for item in held), key=lambda item: item[0])
+    def reduce(sets: Sets, k: int, seen: Sequence[Item]) -> Mapping[Any, set[Item]]:
+        seen = sorted(seen, key=lambda item: item[0])
         numbers = {item: number for number, item in enumerate(seen)}
         people = list(sets)
         owners, items, weights = as_entries(
