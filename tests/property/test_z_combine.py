@@ -103,7 +103,7 @@ def test_of_equal_losses_the_numbers_of_values_decide():
             (third, "cat", "a.news", "a"),
             (-4 * SECOND, "bob", "b.news", "a"),
             (10 * SECOND, "ann", "b.news", "a"),
-        ]  # fmt: skip
+        ]
     )
     life.push((10 * SECOND, "ann", "a.news", "a"))
     life.every_set_is_shared()
