@@ -181,17 +181,35 @@ def test_moments_have_grids_of_whole_microseconds():
         reader.check_type(pa.float64())
 
 
-@given(st.integers(-(2**32) * 10**9 + 1, 2**32 * 10**9 - 1))
-@example(2**32 * 10**9 - 1)
-@example(2**31 * 10**9 + 500)
-@settings(deadline=None)
-def test_moments_come_back_covered(nanoseconds):
+def ends_of(nanoseconds):
+    """The microseconds between which a moment is published without a grid."""
     reader = NumericReader(Numeric("ts", low=-(2.0**33), high=2.0**33))
     kind = reader.output_type(pa.timestamp("ns"))
     raws, _ = reader.read(pa.array([nanoseconds], pa.int64()).cast(pa.timestamp("ns")))
     shown = reader.publish(raws, raws, np.zeros(1, np.int64), np.zeros(1, np.bool_), kind)
-    assert shown.field("lo").cast(pa.int64()).to_pylist() == [nanoseconds // 1000]
-    assert shown.field("hi").cast(pa.int64()).to_pylist() == [-(-nanoseconds // 1000)]
+    return tuple(shown.field(name).cast(pa.int64())[0].as_py() for name in ("lo", "hi"))
+
+
+@given(st.integers(-(2**31) * 10**9 + 1, 2**31 * 10**9 - 1))
+@example(2**31 * 10**9 - 1)
+@example(2**31 * 10**9 - 1000)
+@example(1)
+@settings(deadline=None, max_examples=300)
+def test_moments_come_back_covered(nanoseconds):
+    assert ends_of(nanoseconds) == (nanoseconds // 1000, -(-nanoseconds // 1000))
+
+
+@given(st.integers(2**31 * 10**9, 2**32 * 10**9 - 1), st.sampled_from([1, -1]))
+@example(2_152_185_749_867_396_001, 1)
+@example(2_152_185_749_867_396_001, -1)
+@example(2**32 * 10**9 - 1, 1)
+@settings(deadline=None, max_examples=300)
+def test_late_moments_are_covered_within_a_microsecond(nanoseconds, sign):
+    """Until 2106 a float second cannot tell every half microsecond from a whole one: ranges are never too narrow."""
+    nanoseconds *= sign
+    low, high = ends_of(nanoseconds)
+    assert nanoseconds // 1000 - 1 <= low <= nanoseconds // 1000
+    assert -(-nanoseconds // 1000) <= high <= -(-nanoseconds // 1000) + 1
 
 
 # ---- cells of flexible

@@ -25,8 +25,12 @@ Ints = npt.NDArray[np.int64]
 
 _MICRO: Final = 1e6
 _MICROS: Final = 10**6
-_BETWEEN: Final = 0.3
-"""How far a moment is from a whole microsecond if it was read as half of one; until 2106 rounding moves it less."""
+_BETWEEN: Final = 0.2
+"""How far a moment is at least from a whole microsecond if it was read as half of one.
+
+A second is rounded to 0.24 µs until 2038, so no whole microsecond looks like a half, and to 0.48 µs until 2106: there a
+whole one may, and its range ends one microsecond further out.
+"""
 _LARGEST: Final = 2.0**53
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 REFUSED: Final = object()
