@@ -77,7 +77,7 @@ def test_classes_against_the_definition(sizes, k, z, rates):
     length = rates.draw(st.integers(1, 4))
     each = st.lists(st.sampled_from([0.0, 0.02, 0.1, 0.3, 2.0]), min_size=length, max_size=length)
     model = ZModel(classes=[{"users": size, "rates": rates.draw(each)} for size in sizes], window=3)
-    expected = naive_shown(sizes, model.p_published(z).tolist(), k)
+    expected = max(naive_shown(sizes, model.p_published(z).tolist(), k), 0.0)  # its sums round to below 0
     if model.p_shown(z) < 1e-7:
         return
     exact = model.p_shown_k_anonymous(z, k)
