@@ -6,7 +6,6 @@ import json
 import re
 import threading
 import time
-import warnings
 from importlib import import_module
 
 import pytest
@@ -173,9 +172,3 @@ def test_a_stale_figure_is_reported_with_the_command_that_measures_it(name, comm
     monkeypatch.setattr(fill, "pages", lambda: [page])
     monkeypatch.setattr(fill, "read_result", lambda _: {"sources": [], "stamp": "of other code"})
     assert fill.stale() == [f"page.md: figures older than the code: {name}; `{command}` measures again"]
-
-
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_figures_older_than_the_code_are_named():
-    if lines := fill.stale():  # no failure: `make bench` is for a quiet machine
-        warnings.warn("; ".join(lines), UserWarning, stacklevel=1)
