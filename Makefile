@@ -39,9 +39,9 @@ fix: $(READY)  ## mend what can be mended by machine
 cover: $(READY)  ## the run without JIT: coverage of the kernels and everything that decides
 	rm -f .coverage .coverage.*
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q -m "not compiled" \
-		tests/unit tests/laws tests/property tests/golden tests/auditor
+		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks
 	$(BIN)/python -m coverage combine -q
-	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/anonymizers/*,src/shoal/auditor/*,src/shoal/vault/*' \
+	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
 
 bench: $(READY)  ## measure the figures of README and docs and fill them in; DATA=folder for real data

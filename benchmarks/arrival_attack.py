@@ -27,10 +27,10 @@ import pyarrow.compute as pc
 
 from benchmarks.measure import Report, parse, parser
 from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
-from shoal.studies.adult import read_adult
-from shoal.studies.adult_imitation import imitate_adult
-from shoal.studies.missing import remove_values
-from shoal.studies.streams import Stream
+from shoal.reproduce.data.adult import read_adult
+from shoal.reproduce.data.adult_imitation import imitate_adult
+from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import Stream
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

@@ -23,11 +23,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.measure import Report, parse, parser
-from shoal.vault.cells import Normal, column_of, group, is_number, numbers
-from shoal.vault.decoys import DecoyMaker, Known
-from shoal.vault.keys import new_secret
-from shoal.vault.personal import Names, as_names
-from shoal.vault.tags import as_blocks
+from shoal.crypto.keys import new_secret
+from shoal.sanitize.decoys.cells import Normal, column_of, group, is_number, numbers
+from shoal.sanitize.decoys.decoys import DecoyMaker, Known
+from shoal.sanitize.pii import Names, as_names
+from shoal.sanitize.tags import as_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ _PUBLISHED = ("time", "place", "provider", "network", "device", "mbps_down", "mb
 
 def city(people: int, records: int, seed: int) -> tuple[pa.Table, Ints]:
     """The measurement campaign of the package, and whose each record is."""
-    from shoal.studies.campaign import make_campaign
+    from shoal.reproduce.sets.campaign import make_campaign
 
     made = make_campaign(people, records, seed)
     who = made.column("maid").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)

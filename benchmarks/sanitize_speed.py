@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.decoys import campaign
 from benchmarks.measure import TIME_COLUMNS, Meter, Report, parse, parser
-from shoal.pipeline.sanitize import Sanitizer
+from shoal.sanitize.process import Sanitizer
 
 _PEOPLE_A_RECORD = 1 / 20
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
-from shoal.anonymizers.km_anonymity import KmAnonymity
-from shoal.studies.city import make_city, make_places
+from shoal.methods.sets.km_anonymity import KmAnonymity
+from shoal.reproduce.data.city import make_city, make_places
 
 
 class Phases:

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.measure import TIME_COLUMNS, Report, apart, parse, parser, short
 from benchmarks.sets_city import measure
-from shoal.models.km_bounds import promise
+from shoal.models.sample_size import promise
 
 SETTING: dict[str, Any] = {"k": 20, "m": 11, "sigma": 0.99, "counted": 2, "trials": 1, "seed": 0}
 PEOPLE = (10_000, 30_000, 100_000, 300_000, 1_000_000)

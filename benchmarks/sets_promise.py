@@ -17,10 +17,10 @@ from math import comb
 from typing import Any
 
 from benchmarks.measure import Report, parse, parser
-from shoal.anonymizers.km_anonymity import KmAnonymity
-from shoal.models.km_bounds import BOUNDS, promise
+from shoal.methods.sets.km_anonymity import KmAnonymity
 from shoal.models.proportions import clopper_pearson
-from shoal.studies.city import make_city
+from shoal.models.sample_size import BOUNDS, promise
+from shoal.reproduce.data.city import make_city
 
 COUNTED = 2
 

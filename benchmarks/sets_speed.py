@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
 from benchmarks.real_data import folder_with
 from shoal import Hierarchy
-from shoal.anonymizers.km_anonymity import KmAnonymity
-from shoal.anonymizers.km_records import read_records
+from shoal.methods.sets.km_anonymity import KmAnonymity
+from shoal.methods.sets.records import read_records
 
 NAMES = ("BMS-WebView-2", "retail", "kosarak-5-25")
 

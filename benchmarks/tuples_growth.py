@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from benchmarks.measure import Cost, Meter, Report, apart, parse, parser, peak_megabytes, rate_columns, short
 from shoal import Fads, Fast, Hierarchy, KVarp, LeastLoss
+from shoal.reproduce.data.adult_imitation import imitate_adult
+from shoal.reproduce.data.missing import remove_values
 from shoal.schema import Categorical, Numeric, Schema
-from shoal.studies.adult_imitation import imitate_adult
-from shoal.studies.missing import remove_values
 
 FEW = "LeastLoss, 200 candidates"
 METHODS: dict[str, Callable[..., Any]] = {

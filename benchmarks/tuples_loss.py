@@ -12,13 +12,13 @@ from typing import Any
 from benchmarks.measure import Report, parse, parser
 from benchmarks.real_data import folder_with
 from shoal import Fads, KVarp, LeastLoss
-from shoal.studies.adult import read_adult
-from shoal.studies.adult_imitation import imitate_adult
-from shoal.studies.missing import remove_values
-from shoal.studies.pm25 import FILES as PM25_FILES
-from shoal.studies.pm25 import read_pm25
-from shoal.studies.pm25_imitation import imitate_pm25
-from shoal.studies.streams import Stream
+from shoal.reproduce.data.adult import read_adult
+from shoal.reproduce.data.adult_imitation import imitate_adult
+from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.pm25 import FILES as PM25_FILES
+from shoal.reproduce.data.pm25 import read_pm25
+from shoal.reproduce.data.pm25_imitation import imitate_pm25
+from shoal.reproduce.data.streams import Stream
 
 MISSING = (0, 1, 2, 3, 5, 7, 9)
 

@@ -11,10 +11,10 @@ from benchmarks.numpy_fads import fads as numpy_fads
 from benchmarks.numpy_k_varp import k_varp as numpy_k_varp
 from benchmarks.real_data import folder_with
 from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
-from shoal.studies.adult import read_adult
-from shoal.studies.adult_imitation import imitate_adult
-from shoal.studies.missing import remove_values
-from shoal.studies.streams import Stream
+from shoal.reproduce.data.adult import read_adult
+from shoal.reproduce.data.adult_imitation import imitate_adult
+from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import Stream
 
 SETTING = {"k": 50, "deadline": 2000, "reuse": 200}
 TINY = {"k": 5, "deadline": 100, "reuse": 20}

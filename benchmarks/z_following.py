@@ -19,7 +19,7 @@ import numpy as np
 import shoal
 from benchmarks.measure import Report, parse, parser
 from benchmarks.z_drifts import KINDS, WINDOW_S, Drift, make_drift
-from shoal.models.z_windows import WindowCurve, window_curves
+from shoal.models.z.windows import WindowCurve, window_curves
 
 ROTATION_NS = WINDOW_S * 10**9
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -13,8 +13,8 @@ from time import process_time
 from typing import Any
 
 from benchmarks.measure import Report, parse, parser
-from shoal.models.z_model import ZModel
-from shoal.models.z_probability import Probability
+from shoal.models.z.model import ZModel
+from shoal.models.z.probability import Probability
 
 WINDOW, K = 12, 2
 TIMES = 3

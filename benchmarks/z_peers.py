@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks.measure import Cost, Meter
 from benchmarks.z_stream import Stream
-from shoal.anonymizers.exposures import Texts
 from shoal.kernels.compiling import kernel
 from shoal.kernels.siphash import siphash128
+from shoal.methods.text_keys import Texts
 
 
 def zanon_cost(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_000) -> tuple[Cost, int]:

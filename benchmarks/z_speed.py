@@ -15,7 +15,7 @@ from benchmarks.measure import Cost, Meter, Report, least, measured, parse, pars
 from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
-from shoal.anonymizers.helper_thread import SMALLEST_PIECE
+from shoal.methods.z.helper_thread import SMALLEST_PIECE
 
 TRIES = 5
 _POLICY = """

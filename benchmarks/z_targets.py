@@ -20,7 +20,7 @@ import shoal
 from benchmarks.measure import Report, measured, parse, parser, rate_columns, short
 from benchmarks.z_drifts import KINDS, make_drift
 from benchmarks.z_following import ROTATION_NS, best_fixed, by_shoal, judge
-from shoal.models.z_windows import window_curves
+from shoal.models.z.windows import window_curves
 from shoal.testing.visits import make_visits
 
 SEED, K = 2, 5

@@ -6,25 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.anonymizers.castle import Castle
-    from shoal.anonymizers.fads import Fads
-    from shoal.anonymizers.fads_varied import FadsVaried
-    from shoal.anonymizers.fast import Fast
-    from shoal.anonymizers.flexible_k import FlexibleK
-    from shoal.anonymizers.iot_anonymization import IotAnonymization
-    from shoal.anonymizers.k_varp import KVarp
-    from shoal.anonymizers.km_anonymity import KmAnonymity
-    from shoal.anonymizers.km_apriori import KmApriori
-    from shoal.anonymizers.km_uniqueness import uniqueness
-    from shoal.anonymizers.least_loss import LeastLoss
-    from shoal.anonymizers.restoring import restore
-    from shoal.anonymizers.z_anonymity import ZAnonymity
     from shoal.auditor import audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
-    from shoal.hierarchies.ontology import Ontology
+    from shoal.hierarchies.ontology.ontology import Ontology
     from shoal.hierarchies.places import Places
-    from shoal.models.z_target import KTarget
+    from shoal.methods.flexible.flexible_k import FlexibleK
+    from shoal.methods.registry import restore
+    from shoal.methods.sets.km_anonymity import KmAnonymity
+    from shoal.methods.sets.km_apriori import KmApriori
+    from shoal.methods.sets.uniqueness import uniqueness
+    from shoal.methods.tuples.castle import Castle
+    from shoal.methods.tuples.fads import Fads
+    from shoal.methods.tuples.fads_varied import FadsVaried
+    from shoal.methods.tuples.fast import Fast
+    from shoal.methods.tuples.iot_anonymization import IotAnonymization
+    from shoal.methods.tuples.k_varp import KVarp
+    from shoal.methods.tuples.least_loss import LeastLoss
+    from shoal.methods.z.z_anonymity import ZAnonymity
+    from shoal.models.z.target import KTarget
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
@@ -37,29 +37,29 @@ __all__ = [
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
 _PLACES = {
-    "Castle": "shoal.anonymizers.castle",
+    "Castle": "shoal.methods.tuples.castle",
     "Categorical": "shoal.schema",
-    "Fads": "shoal.anonymizers.fads",
-    "FadsVaried": "shoal.anonymizers.fads_varied",
-    "Fast": "shoal.anonymizers.fast",
-    "FlexibleK": "shoal.anonymizers.flexible_k",
+    "Fads": "shoal.methods.tuples.fads",
+    "FadsVaried": "shoal.methods.tuples.fads_varied",
+    "Fast": "shoal.methods.tuples.fast",
+    "FlexibleK": "shoal.methods.flexible.flexible_k",
     "Hierarchy": "shoal.hierarchies",
-    "IotAnonymization": "shoal.anonymizers.iot_anonymization",
-    "KTarget": "shoal.models.z_target",
-    "KVarp": "shoal.anonymizers.k_varp",
-    "KmAnonymity": "shoal.anonymizers.km_anonymity",
-    "KmApriori": "shoal.anonymizers.km_apriori",
-    "LeastLoss": "shoal.anonymizers.least_loss",
+    "IotAnonymization": "shoal.methods.tuples.iot_anonymization",
+    "KTarget": "shoal.models.z.target",
+    "KVarp": "shoal.methods.tuples.k_varp",
+    "KmAnonymity": "shoal.methods.sets.km_anonymity",
+    "KmApriori": "shoal.methods.sets.km_apriori",
+    "LeastLoss": "shoal.methods.tuples.least_loss",
     "Numeric": "shoal.schema",
-    "Ontology": "shoal.hierarchies.ontology",
+    "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
-    "ZAnonymity": "shoal.anonymizers.z_anonymity",
+    "ZAnonymity": "shoal.methods.z.z_anonymity",
     "audit": "shoal.auditor",
-    "restore": "shoal.anonymizers.restoring",
-    "uniqueness": "shoal.anonymizers.km_uniqueness",
+    "restore": "shoal.methods.registry",
+    "uniqueness": "shoal.methods.sets.uniqueness",
 }
 
 

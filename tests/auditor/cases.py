@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from shoal.auditor import audit
-from tests.auditor.naive import HOUR, Publisher, policy, pseudonym, records, table, trace_table
+from tests.auditor.z.naive import HOUR, Publisher, policy, pseudonym, records, table, trace_table
 
 NAMES = ("ts", "user", "site", "country")
 

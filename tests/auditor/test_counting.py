@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shoal.auditor.counting import Paths, crowds, dense, lone_links, pair_codes, surplus
-from shoal.auditor.hierarchy import Separated
+from shoal.auditor.hierarchies.hierarchy import Separated
 
 BIG = 2**62
 ROWS = st.lists(

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import shoal.auditor
-from shoal.auditor.tuples_diversity import _SENTENCES
-from shoal.auditor.tuples_values import FAULTS
+from shoal.auditor.tuples.diversity import _SENTENCES
+from shoal.auditor.tuples.values import FAULTS
 
 SOURCES = sorted(Path(shoal.auditor.__file__).parent.glob("*.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"

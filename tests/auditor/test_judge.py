@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 from shoal.auditor import audit
 from shoal.errors import InputError, PolicyError
-from tests.auditor.naive import HOUR, Publisher, policy, pseudonym, records, table
+from tests.auditor.z.naive import HOUR, Publisher, policy, pseudonym, records, table
 
 TOML = """
 [stream]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
-from tests.auditor.naive import policy
+from tests.auditor.z.naive import policy
 
 ROWS = 100_000
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from shoal.auditor.promise import read_policy
-from shoal.auditor.reading import Format, Rows, read
-from shoal.auditor.source_rules import by_stream
+from shoal.auditor.reading.source_rules import by_stream
+from shoal.auditor.reading.tables import Format, Rows, read
 from shoal.errors import InputError, PolicyError
-from shoal.pipeline.building import make_decoder, make_files
+from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import parse_policy
 from tests.auditor.time_cases import TIME_CASES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.pipeline import Pipeline
-from tests.auditor.test_z_combine import stream
+from tests.auditor.z.test_combine import stream
 from tests.e2e.scene import Ended, Scene, encode, shoal
 from tests.e2e.test_tuple_runs import Stop, StopAfter
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from numba.core import event
 
-from shoal.anonymizers.restoring import METHODS
-from shoal.cli.showing import LiveObserver
+from shoal.cli.render import LiveObserver
 from shoal.decode.csv import CsvDecoder
+from shoal.methods.registry import METHODS
 from shoal.observe.observer import COMPILING
-from shoal.pipeline.compiling import timed_compiling
+from shoal.pipeline.warmup import timed_compiling
 from tests.e2e.scene import Scene, shoal
 
 ASKING = """
-from shoal.anonymizers.restoring import METHODS
-from shoal.pipeline.compiling import must_compile
+from shoal.methods.registry import METHODS
+from shoal.pipeline.warmup import must_compile
 print(*(must_compile(method) for method in (*METHODS, "k^m", "k^m-apriori", "uniqueness")))
 """
 SETS: dict[str, dict[str, Any]] = {
@@ -97,8 +97,8 @@ def test_a_doctor_says_so_and_leaves_its_answer_alone(fresh_machine: Scene) -> N
 
 
 def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.studies.fast_study.run_fast_study", lambda *_: {})
-    monkeypatch.setattr("shoal.studies.fast_page.write_fast_page", lambda folder, *_: folder / "page.html")
+    monkeypatch.setattr("shoal.reproduce.tuples.fast_study.run_fast_study", lambda *_: {})
+    monkeypatch.setattr("shoal.reproduce.tuples.fast_page.write_fast_page", lambda folder, *_: folder / "page.html")
     ended = shoal("reproduce", "fast", "--quick", "--out", fresh_machine.folder / "study")
     assert ended.code == 0, ended.err
     assert ended.err == f"shoal: {COMPILING}\n"

@@ -55,7 +55,7 @@ class TestPrivacy:
         def fail(*_: object) -> None:
             raise RuntimeError(CANARY)
 
-        monkeypatch.setattr("shoal.anonymizers.z_anonymity.ZAnonymity.push_batch", fail)
+        monkeypatch.setattr("shoal.methods.z.z_anonymity.ZAnonymity.push_batch", fail)
         ended = scene.run()
         assert ended.code == 1
         assert "this should not have happened: RuntimeError at test_output.py" in ended.err

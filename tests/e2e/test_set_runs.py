@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from shoal.crypto.keys import as_secret
 from shoal.errors import OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline import Pipeline
 from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
-from shoal.vault.keys import as_secret
 from tests.e2e.scene import CANARY, Ended, Scene, encode, shoal
 
 TREE = {"all": {"ab": ["a", "b"], "cd": ["c", "d"], "ef": ["e", "f"]}}
@@ -611,7 +611,7 @@ def test_no_space_for_what_stands_beside(stage: Scene, monkeypatch: pytest.Monke
 
 
 def test_interrupted(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.cli.showing.LineObserver.deciding", Dying.deciding)
+    monkeypatch.setattr("shoal.cli.render.LineObserver.deciding", Dying.deciding)
     ended = stage.run("--quiet")
     assert ended.code == 130
     assert ended.err == "shoal: interrupted; nothing was published; the next run starts over\n"

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import shoal as library
+from shoal.crypto.keys import as_secret
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
 from shoal.policy.tuples import TUPLE_SECTIONS
-from shoal.vault.keys import as_secret
 from tests.e2e.scene import CANARY, Scene, encode, shoal
 
 METHODS = [section.METHOD for section in TUPLE_SECTIONS]
@@ -494,7 +494,7 @@ def interrupt(*_: object) -> None:
 
 
 def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.cli.showing.LineObserver.progress", interrupt)
+    monkeypatch.setattr("shoal.cli.render.LineObserver.progress", interrupt)
     ended = stage.run()
     assert ended.code == 130
     left = [f"{stage.folder / name}" for name in ("out.jsonl.partial", "trace.parquet.partial", "out.jsonl.dead.jsonl")]
@@ -510,7 +510,7 @@ def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest
 
 def test_an_interrupted_run_with_a_checkpoint_goes_on(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("shoal.cli.showing.LineObserver.progress", interrupt)
+        patched.setattr("shoal.cli.render.LineObserver.progress", interrupt)
         ended = stage.run("--checkpoint", "state")
     assert ended.code == 130
     assert ended.sentences[-1].startswith("shoal: interrupted; start the same command again")

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shoal.crypto.keys import secret_from_file
 from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
-from shoal.vault.keys import secret_from_file
 
 POLICY = "policy.toml"
 STATE = "kept/state"

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.siphash import siphash128
+from shoal.methods.z.z_anonymity import ZAnonymity
 from tests.reference import siphash as naive
 
 HERE = Path(__file__).parent

@@ -10,12 +10,12 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import Release
-from shoal.anonymizers.fads import Fads
-from shoal.anonymizers.restoring import METHODS
-from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.errors import InputError
-from shoal.kernels import tuples as t
+from shoal.kernels.tuples import layout as t
+from shoal.methods.base import Release
+from shoal.methods.registry import METHODS
+from shoal.methods.tuples.fads import Fads
+from shoal.methods.z.z_anonymity import ZAnonymity
 from shoal.testing.driving import OTHER_SEED
 from tests.laws.cases import KEY, WINDOW_S
 from tests.laws.tuple_cases import make_tuples

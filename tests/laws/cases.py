@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import Anonymizer
-from shoal.anonymizers.z_anonymity import ZAnonymity
 from shoal.hierarchies import Hierarchy
-from shoal.models.z_target import KTarget
+from shoal.methods.base import Anonymizer
+from shoal.methods.z.z_anonymity import ZAnonymity
+from shoal.models.z.target import KTarget
 
 KEY = bytes(range(32))
 WINDOW_S = 60

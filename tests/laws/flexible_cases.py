@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import Anonymizer
-from shoal.anonymizers.flexible_k import FlexibleK
 from shoal.hierarchies import Hierarchy
-from shoal.hierarchies.ontology import Ontology
+from shoal.hierarchies.ontology.ontology import Ontology
+from shoal.methods.base import Anonymizer
+from shoal.methods.flexible.flexible_k import FlexibleK
 from shoal.schema import Categorical, Numeric, Schema
 from tests.laws.cases import KEY, Case, Odd, recast
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from shoal.anonymizers.restoring import METHODS
 from shoal.auditor import audit
+from shoal.methods.registry import METHODS
 from shoal.testing import driving, laws
 from tests.laws.cases import PEOPLE, Z_CASES
 from tests.laws.flexible_cases import FLEXIBLE_CASES

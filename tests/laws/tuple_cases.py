@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import Anonymizer
-from shoal.anonymizers.restoring import METHODS
 from shoal.hierarchies import Hierarchy
+from shoal.methods.base import Anonymizer
+from shoal.methods.registry import METHODS
 from shoal.schema import Categorical, Numeric, Schema
 from tests.laws.cases import KEY, Case, Odd, recast
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdflib import OWL, RDF, RDFS, Graph, URIRef
 from rdflib.term import Node
 
-from shoal.hierarchies.ontology_building import Sketch
+from shoal.hierarchies.ontology.compile import Sketch
 
 
 def walk_up(links: dict[str, list[str]], start: str) -> set[str]:

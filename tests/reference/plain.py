@@ -11,7 +11,8 @@ from unittest import mock
 import shoal.kernels
 from shoal.kernels import compiling
 
-_SHARED = ("shoal.kernels", "shoal.kernels.compiling", "shoal.kernels.tuples", "shoal.kernels.prefetching")
+_SHARED = ("shoal.kernels", "shoal.kernels.compiling", "shoal.kernels.z", "shoal.kernels.tuples", "shoal.kernels.sets",
+           "shoal.kernels.flexible", "shoal.kernels.tuples.layout", "shoal.kernels.prefetching")  # fmt: skip
 
 
 @cache
@@ -23,7 +24,7 @@ def plain_kernels(*names: str) -> SimpleNamespace:
         try:
             for name in set(used) - set(_SHARED):
                 del sys.modules[name]
-            return SimpleNamespace(**{name: _fresh(name) for name in names})
+            return SimpleNamespace(**{name.rpartition(".")[2]: _fresh(name) for name in names})
         finally:
             for name in [name for name in sys.modules if name.startswith("shoal.kernels")]:
                 del sys.modules[name]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.models.z_events import Events
+from shoal.models.z.events import Events
 
 SECOND = 10**9
 WINDOW = 3600 * SECOND

@@ -20,7 +20,7 @@ URL = "SHOAL_TEST_URL"
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a scene sets is taken back."""
     monkeypatch.setenv("SHOAL_KEY_FILE", "")
-    monkeypatch.setattr("shoal.pipeline.sanitize.must_compile", lambda method: False)
+    monkeypatch.setattr("shoal.sanitize.process.must_compile", lambda method: False)
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.pipeline.sanitize import Sanitizer
-from shoal.pipeline.sanitize_house import ID, PERSON, PII, TAG, House
-from shoal.pipeline.sanitize_intake import make_tags
 from shoal.policy import load_policy
-from shoal.stores.columns import column_blocks, from_plain
+from shoal.sanitize.intake import make_tags
+from shoal.sanitize.process import Sanitizer
+from shoal.sanitize.stores.columns import column_blocks, from_plain
+from shoal.sanitize.workspace import ID, PERSON, PII, TAG, House
 
 KEY = "a key of more than sixteen bytes"
 PLANTED = ("CANARY", "acc-", "imei-", "@secret.example")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from examples.measurements.make_measurements import main
 
-from shoal.pipeline.sanitize import Sanitizer
+from shoal.sanitize.process import Sanitizer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "measurements"
 

@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from shoal.pipeline.sanitize_house import ID, PERSON, PII, House
-from shoal.pipeline.sanitize_normals import normals_of, sparse_columns
 from shoal.policy import load_policy
-from shoal.stores.columns import column_blocks
-from shoal.vault.cells import group
+from shoal.sanitize.decoys.cells import group
+from shoal.sanitize.decoys.normals import normals_of, sparse_columns
+from shoal.sanitize.stores.columns import column_blocks
+from shoal.sanitize.workspace import ID, PERSON, PII, House
 from tests.sanitize.scene import lines
 
 ALL = lines(25, 400, 1)

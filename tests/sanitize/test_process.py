@@ -13,13 +13,13 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 
+from shoal.crypto.keys import secret_from_file
 from shoal.errors import InputError, PolicyError, StoreError, VaultError
 from shoal.pipeline.pipeline import Pipeline
-from shoal.pipeline.sanitize import Sanitizer
-from shoal.pipeline.sanitize_house import RUNS, TEMPORARY, House
 from shoal.policy import load_policy
-from shoal.vault.keyring import read_run_key
-from shoal.vault.keys import secret_from_file
+from shoal.sanitize.keyring import read_run_key
+from shoal.sanitize.process import Sanitizer
+from shoal.sanitize.workspace import RUNS, TEMPORARY, House
 from tests.sanitize.scene import Died, Stop, lines
 
 FIRST, SECOND = lines(30, 200, 1), lines(30, 150, 2, first=200)

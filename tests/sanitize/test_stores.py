@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from shoal.errors import PolicyError, StoreError
-from shoal.stores.base import Layout, Store
-from shoal.stores.columns import blocks_column, column_blocks, from_plain, hex_column, kinds_of, to_plain
-from shoal.stores.postgres import PostgresStore
-from shoal.stores.sqlite import SqliteStore
+from shoal.sanitize.stores.base import Layout, Store
+from shoal.sanitize.stores.columns import blocks_column, column_blocks, from_plain, hex_column, kinds_of, to_plain
+from shoal.sanitize.stores.postgres import PostgresStore
+from shoal.sanitize.stores.sqlite import SqliteStore
 
 LAYOUT = Layout(
     "shoal_test_rows",

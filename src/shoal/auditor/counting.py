@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.columns import TEXT, Bools, Ints
-from shoal.auditor.hierarchy import Ladder
+from shoal.auditor.hierarchies.hierarchy import Ladder
+from shoal.auditor.reading.columns import TEXT, Bools, Ints
 
 
 def shared_codes(*columns: Any) -> tuple[list[str], list[Ints]]:

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from shoal.auditor.evidence import Evidence
-from shoal.auditor.flexible import audit_flexible
-from shoal.auditor.flexible_promise import METHOD as FLEXIBLE
+from shoal.auditor.findings import AuditReport
+from shoal.auditor.flexible.judge import audit_flexible
+from shoal.auditor.flexible.promise import METHOD as FLEXIBLE
+from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import count_odd_rows
-from shoal.auditor.memory import limited
 from shoal.auditor.promise import Policy, read_policy, words_of
-from shoal.auditor.reading import Format, read
-from shoal.auditor.report import AuditReport
-from shoal.auditor.sets import audit_sets
-from shoal.auditor.sets_promise import METHODS as SET_METHODS
-from shoal.auditor.source_rules import by_stream
-from shoal.auditor.tuples import audit_tuples
-from shoal.auditor.tuples_promise import METHODS as TUPLE_METHODS
-from shoal.auditor.z import audit_z
+from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.source_rules import by_stream
+from shoal.auditor.reading.tables import Format, read
+from shoal.auditor.sets.judge import audit_sets
+from shoal.auditor.sets.promise import METHODS as SET_METHODS
+from shoal.auditor.tuples.judge import audit_tuples
+from shoal.auditor.tuples.promise import METHODS as TUPLE_METHODS
+from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
 FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {

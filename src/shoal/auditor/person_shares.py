@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.columns import Ints
-from shoal.auditor.report import Notes
-from shoal.auditor.tuples_classes import Classes
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.tuples.classes import Classes
 
 MOST: Final = 0.5
 """A larger share of a class draws a warning."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.hierarchy import Itself, Ladder, read_hierarchy
+from shoal.auditor.hierarchies.hierarchy import Itself, Ladder, read_hierarchy
 from shoal.errors import PolicyError
 from shoal.schema import duration_ns
 

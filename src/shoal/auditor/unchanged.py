@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.columns import Bools, Ints
 from shoal.auditor.counting import dense, shared_codes
+from shoal.auditor.findings import Notes
 from shoal.auditor.promise import Policy
-from shoal.auditor.reading import Rows
-from shoal.auditor.report import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.tables import Rows
 from shoal.errors import PolicyError
 
 MOST_RARE_ROWS: Final = 0.05

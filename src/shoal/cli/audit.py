@@ -57,9 +57,9 @@ def audit(
 
 
 def _trace(path: Path | None) -> Any:
-    from shoal.cli.showing import warn_of_key
+    from shoal.cli.render import warn_of_key
+    from shoal.crypto.keys import as_secret, secret_from_environment
     from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
-    from shoal.vault.keys import as_secret, secret_from_environment
 
     if path is None or not path.is_file() or not is_sealed_trace(path):
         return path

@@ -57,12 +57,12 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
         Another seed makes another day.
     """
     from shoal.auditor import audit
-    from shoal.cli.showing import say_compiling, summary_lines, watch
+    from shoal.cli.render import say_compiling, summary_lines, watch
+    from shoal.crypto.safe_open import write_file
     from shoal.pipeline import Pipeline
-    from shoal.pipeline.compiling import must_compile
+    from shoal.pipeline.warmup import must_compile
     from shoal.sinks.streams import output_error
     from shoal.testing.visits import make_visits, write_visits_csv
-    from shoal.vault.safe_open import write_file
 
     print(f"making a day of {events:,} visits by {people:,} people …")
     visits = make_visits(people=people, events=events, seed=seed)
@@ -126,7 +126,7 @@ def _draw(pipeline: Any, out: Path, report: Any, z: int) -> None:
     import pyarrow.parquet as pq
 
     from shoal.figures.z_day import draw_day
-    from shoal.pipeline.building import make_decoder, make_files
+    from shoal.pipeline.wiring import make_decoder, make_files
     from shoal.times import column_ns
 
     policy = pipeline.policy

@@ -44,8 +44,8 @@ def doctor(
     """
     import orjson
 
-    from shoal.cli.showing import LineObserver
-    from shoal.pipeline.examining import examine
+    from shoal.cli.render import LineObserver
+    from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 
     remarks = examine(load_policy(policy), rows=rows, observer=LineObserver(quiet=False))

@@ -65,8 +65,8 @@ def check(
     """
     import orjson
 
-    from shoal.hierarchies.ontology_check import check_ontology, read_ontology_file
-    from shoal.hierarchies.ontology_tables import table_shape
+    from shoal.hierarchies.ontology.check import check_ontology, read_ontology_file
+    from shoal.hierarchies.ontology.tables import table_shape
 
     shape = table_shape(value or "", properties or (), is_a or (), None) if value or properties or is_a else None
     findings = check_ontology(read_ontology_file(file, shape), values=values, column=column, attribute=attribute)

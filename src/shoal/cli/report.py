@@ -79,7 +79,7 @@ def _folder(out: Path) -> Path:
 
 def _write(found: WindowReport, folder: Path, *, private: bool) -> list[str]:
     """Write the tables and the picture; return where they are."""
-    from shoal.auditor.windows_report import COST_COLUMNS, WINDOW_COLUMNS
+    from shoal.auditor.report.windows_report import COST_COLUMNS, WINDOW_COLUMNS
 
     _write_table(folder / "windows.csv", WINDOW_COLUMNS, found.window_lines(), private=private)
     _write_table(folder / "costs.csv", COST_COLUMNS, found.cost_lines(), private=private)
@@ -93,7 +93,7 @@ def _write(found: WindowReport, folder: Path, *, private: bool) -> list[str]:
 
 
 def _write_table(path: Path, columns: Sequence[str], lines: Sequence[Mapping[str, Any]], *, private: bool) -> None:
-    from shoal.vault.safe_open import write_file
+    from shoal.crypto.safe_open import write_file
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

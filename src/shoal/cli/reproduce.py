@@ -15,7 +15,7 @@ from cyclopts import App
 from shoal.errors import InputError, OutputError, PolicyError
 
 if TYPE_CHECKING:
-    from shoal.studies.streams import Stream
+    from shoal.reproduce.data.streams import Stream
 
 reproduce = App(
     name="reproduce",
@@ -68,10 +68,10 @@ def fast(
         A few seconds with fewer rows and points, to see what comes out.
     """
     from shoal.figures.lines import require_matplotlib
-    from shoal.studies.adult import fast_stream, read_adult
-    from shoal.studies.adult_imitation import imitate_adult
-    from shoal.studies.fast_page import write_fast_page
-    from shoal.studies.fast_study import QUICK, FastPlan, run_fast_study
+    from shoal.reproduce.data.adult import fast_stream, read_adult
+    from shoal.reproduce.data.adult_imitation import imitate_adult
+    from shoal.reproduce.tuples.fast_page import write_fast_page
+    from shoal.reproduce.tuples.fast_study import QUICK, FastPlan, run_fast_study
 
     wanted = _at_least("rows", rows, _QUICK_ROWS if quick else _ALL_ADULT)
     require_matplotlib()
@@ -121,12 +121,12 @@ def kvarp(
         A few seconds with fewer rows and points, to see what comes out.
     """
     from shoal.figures.lines import require_matplotlib
-    from shoal.studies.adult import read_adult
-    from shoal.studies.adult_imitation import imitate_adult
-    from shoal.studies.kvarp_page import write_kvarp_page
-    from shoal.studies.kvarp_study import QUICK, KVarpPlan, run_kvarp_study
-    from shoal.studies.pm25 import read_pm25
-    from shoal.studies.pm25_imitation import imitate_pm25
+    from shoal.reproduce.data.adult import read_adult
+    from shoal.reproduce.data.adult_imitation import imitate_adult
+    from shoal.reproduce.data.pm25 import read_pm25
+    from shoal.reproduce.data.pm25_imitation import imitate_pm25
+    from shoal.reproduce.tuples.kvarp_page import write_kvarp_page
+    from shoal.reproduce.tuples.kvarp_study import QUICK, KVarpPlan, run_kvarp_study
 
     wanted = _at_least("rows", rows, _QUICK_ROWS if quick else _KVARP_ROWS)
     require_matplotlib()
@@ -175,9 +175,9 @@ def km(
         Fewer people and points, to see what comes out.
     """
     from shoal.figures.lines import require_matplotlib
-    from shoal.studies.city import make_city
-    from shoal.studies.km import QUICK, KmPlan, run_km_study
-    from shoal.studies.km_page import write_km_page
+    from shoal.reproduce.data.city import make_city
+    from shoal.reproduce.sets.page import write_km_page
+    from shoal.reproduce.sets.study import QUICK, KmPlan, run_km_study
 
     wanted = _at_least("people", people, _QUICK_PEOPLE if quick else _KM_PEOPLE)
     if trials < 1:
@@ -222,8 +222,8 @@ def z(
         A few seconds with fewer runs and points, to see what comes out.
     """
     from shoal.figures.lines import require_matplotlib
-    from shoal.studies.z_page import write_z_page
-    from shoal.studies.z_study import QUICK, ZPlan, run_z_study
+    from shoal.reproduce.z.page import write_z_page
+    from shoal.reproduce.z.study import QUICK, ZPlan, run_z_study
 
     plan = QUICK if quick else ZPlan()
     if runs is not None and runs < _FEWEST_RUNS:
@@ -280,8 +280,8 @@ def _finish(page: Path) -> int:
 @contextmanager
 def _progress(kernels: str = "fads") -> Iterator[Tell]:
     """A bar on a terminal, a line now and then elsewhere; of all tuple methods the kernels are one."""
-    from shoal.cli.showing import say_compiling
-    from shoal.pipeline.compiling import must_compile
+    from shoal.cli.render import say_compiling
+    from shoal.pipeline.warmup import must_compile
 
     if must_compile(kernels):
         say_compiling()

@@ -46,8 +46,8 @@ def run(
     quiet
         No progress.
     """
-    from shoal.cli.showing import print_summary, watch
-    from shoal.cli.stopping import say_interrupted
+    from shoal.cli.interrupt import say_interrupted
+    from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
 
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)

@@ -60,8 +60,8 @@ def sanitize(
     quiet
         No progress.
     """
-    from shoal.cli.showing import warn_of_key, watch
-    from shoal.pipeline.sanitize import Sanitizer
+    from shoal.cli.render import warn_of_key, watch
+    from shoal.sanitize.process import Sanitizer
     from shoal.schema import duration_ns
 
     process = Sanitizer.from_policy(policy)

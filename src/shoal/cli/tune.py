@@ -81,11 +81,11 @@ def tune(  # noqa: PLR0913 - options of a command
     quiet
         No progress.
     """
-    from shoal.cli.showing import say_compiling
-    from shoal.cli.showing_tune import Teller, print_tuned, to_json
-    from shoal.models.z_tuning import Target
-    from shoal.pipeline.tuning import tune_input
-    from shoal.pipeline.tuning_files import PICTURE, require_room, write_files
+    from shoal.cli.render import say_compiling
+    from shoal.cli.render_tune import Teller, print_tuned, to_json
+    from shoal.models.z.tuning import Target
+    from shoal.pipeline.tune.files import PICTURE, require_room, write_files
+    from shoal.pipeline.tune.tune import tune_input
 
     target = Target(k, p, holdout, classes, release)
     require_room(out)
@@ -107,7 +107,7 @@ def tune(  # noqa: PLR0913 - options of a command
 def _draw(tuning: object, path: Path) -> list[Path]:
     from shoal.errors import OutputError, RunError
     from shoal.figures.z_tune import draw_tuning
-    from shoal.models.z_tuning import Tuning
+    from shoal.models.z.tuning import Tuning
 
     assert isinstance(tuning, Tuning)
     try:

@@ -10,8 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, RunError
-from shoal.vault.safe_open import write_file
 
 # Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style and marker.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")

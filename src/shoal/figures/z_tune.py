@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Final
 
 from shoal.figures.lines import require_matplotlib, save
-from shoal.models.z_tuning import Target, Tuning, WindowTuning
+from shoal.models.z.tuning import Target, Tuning, WindowTuning
 
 _MODEL, _LATER, _EARLIER, _INK = "#0072B2", "#D55E00", "#009E73", "#333333"
 _MOST_WINDOWS: Final = 4

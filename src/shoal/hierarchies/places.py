@@ -32,7 +32,7 @@ from shoal.hierarchies.neighbourhood import (
     edge_array,
     frozen,
 )
-from shoal.hierarchies.place_reading import axes, checked_names, checked_points, csv_columns, table_columns
+from shoal.hierarchies.place_files import axes, checked_names, checked_points, csv_columns, table_columns
 
 Moving = Callable[[FloatArray], FloatArray]
 METRES_A_DEGREE = EARTH_RADIUS_M * math.pi / 180

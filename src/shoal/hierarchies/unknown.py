@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from shoal.hierarchies.hierarchy import Hierarchy
-from shoal.hierarchies.ontology_concepts import NO_PROPERTY, Concepts
+from shoal.hierarchies.ontology.concepts import NO_PROPERTY, Concepts
 
 UNKNOWN: Final = "unknown"
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal.models.z_model import ZModel
+    from shoal.models.z.model import ZModel
 
 __all__ = ["ZModel"]
 
@@ -14,4 +14,4 @@ __all__ = ["ZModel"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'shoal.models' has no attribute {name!r}")
-    return getattr(import_module("shoal.models.z_model"), name)
+    return getattr(import_module("shoal.models.z.model"), name)

@@ -17,10 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
-from shoal.errors import CheckpointError, VaultError
-from shoal.sinks.folders import make_folder, sync_folder
-from shoal.sinks.streams import output_error
-from shoal.vault.keys import (
+from shoal.crypto.keys import (
     Secret,
     is_ours_alone,
     new_secret,
@@ -28,8 +25,11 @@ from shoal.vault.keys import (
     secret_from_file,
     warning_about,
 )
-from shoal.vault.safe_open import create_file, open_or_create
-from shoal.vault.sealing import SealBroken, WrongKey, seal, unseal
+from shoal.crypto.safe_open import create_file, open_or_create
+from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
+from shoal.errors import CheckpointError, VaultError
+from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.streams import output_error
 
 _MAGIC: Final = b"SHOALCKPT2"
 _OLD_MAGIC: Final = b"SHOALCKPT1"

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from shoal.crypto.keys import Secret
+from shoal.crypto.sealing import seal
 from shoal.sinks.files import FileSink
 from shoal.sinks.marks import Mark
-from shoal.vault.keys import Secret
-from shoal.vault.sealing import seal
 
 
 class DeadLetters:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError, PolicyError
-from shoal.pipeline.building import make_decoder
+from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.methods import ZAnonymitySection
 from shoal.sources.files import InputFile

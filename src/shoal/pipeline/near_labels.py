@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.hierarchies import Hierarchy
-from shoal.hierarchies.ontology import Concepts
+from shoal.hierarchies.ontology.ontology import Concepts
 
 _MOST_SHOWN: Final = 3
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.anonymizers.base import Refusal
+from shoal.methods.base import Refusal
 from shoal.pipeline.near_labels import NearLabels, near_words
 
 Found = dict[str, dict[str, int]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from shoal.anonymizers.base import Refusal
+from shoal.methods.base import Refusal
 from shoal.observe.counts import RunSummary
-from shoal.pipeline.verdict import FEW_RELEASED, MOST_REFUSED
+from shoal.pipeline.doctor.verdict import FEW_RELEASED, MOST_REFUSED
 
 _UNREADABLE: Final = "unreadable"
 

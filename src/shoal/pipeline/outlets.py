@@ -13,13 +13,13 @@ from typing import Any, BinaryIO, ClassVar, Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shoal.crypto.keys import Secret
+from shoal.crypto.safe_open import open_to_read
+from shoal.crypto.sealing import MAGIC, seal, unseal
 from shoal.encode.base import Encoder, Writer
 from shoal.errors import VaultError
 from shoal.sinks.files import FileSink, PartsSink, StandardOutput, check_target
 from shoal.sinks.marks import Mark
-from shoal.vault.keys import Secret
-from shoal.vault.safe_open import open_to_read
-from shoal.vault.sealing import MAGIC, seal, unseal
 
 _ROWS_A_PART: Final = 5_000_000
 _ROWS_A_SEALED_PIECE: Final = 500_000

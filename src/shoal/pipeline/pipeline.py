@@ -13,26 +13,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.anonymizers.base import DEAD, Anonymizer, Release
+from shoal.crypto.keys import as_secret, key_warning, secret_from_environment
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import CheckpointError, InputError
+from shoal.methods.base import DEAD, Anonymizer, Release
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
-from shoal.pipeline.building import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
-from shoal.pipeline.compiling import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.near_refused import NearRefused
 from shoal.pipeline.outcomes import outcome_warning
 from shoal.pipeline.outlets import Outlet
 from shoal.pipeline.preparing import PreparedDecoder
-from shoal.pipeline.time_remarks import in_1970_words, is_in_1970
+from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
+from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
 from shoal.policy import Policy, load_policy
 from shoal.policy.fields import Duration
 from shoal.sources.files import InputFile
 from shoal.times import column_ns
-from shoal.vault.keys import as_secret, key_warning, secret_from_environment
 
 _RUN_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
 _REFUSED_WAITING = "ahead"
@@ -59,7 +59,7 @@ class Pipeline:
     def run(self, observer: Observer | None = None) -> RunSummary:
         """Run to the end of the input, or go on where an earlier run of the same policy was stopped."""
         if not self.policy.anonymize.IS_STREAM:
-            from shoal.pipeline.sets import SetRun  # only such runs need it
+            from shoal.pipeline.sets.run import SetRun  # only such runs need it
 
             return SetRun(self.policy, observer or Observer()).execute()
         return _Run(self.policy, observer or Observer()).execute()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from shoal.hierarchies import Hierarchy
-from shoal.hierarchies.ontology import Concepts
+from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.policy.fields import Names
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
 from shoal.policy.ontologies import OntologySection

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.hierarchies.ontology import Concepts
+from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.policy.crosschecks import (
     column_problems,
     default_dead_letters,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from shoal.hierarchies import Hierarchy
-from shoal.models.z_target import KTarget
+from shoal.models.z.target import KTarget
 from shoal.policy.fields import AnyDuration, Duration, PositiveDuration, Section
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.hierarchies import HierarchySection

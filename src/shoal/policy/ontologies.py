@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
-from shoal.hierarchies.ontology import Concepts, Ontology
+from shoal.hierarchies.ontology.ontology import Concepts, Ontology
 from shoal.policy.fields import FilePlace, Name, Names, Section
 
 

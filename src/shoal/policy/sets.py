@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from shoal.anonymizers.km_settings import check_settings
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.methods.sets.settings import check_settings
 from shoal.policy.fields import Name
 from shoal.policy.generalizing import GeneralizeSection, generalize_files, generalize_problems
 from shoal.policy.method_base import KeyPath, MethodSection, Table

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from shoal.crypto.safe_open import create_file, is_regular, open_existing
 from shoal.errors import CheckpointError, OutputError
 from shoal.sinks.folders import make_folder, sync_folder
 from shoal.sinks.marks import Digest, Mark, verified, verify_whole, wrong_length
 from shoal.sinks.streams import Guarded, output_error
-from shoal.vault.safe_open import create_file, is_regular, open_existing
 
 _TEMPORARY: Final = ".tmp"
 _PARTIAL: Final = ".partial"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from shoal.crypto.safe_open import is_regular, open_to_read
 from shoal.errors import CheckpointError
-from shoal.vault.safe_open import is_regular, open_to_read
 
 _CHUNK: Final = 1 << 20
 _DIGITS: Final = 32

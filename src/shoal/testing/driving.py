@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.anonymizers.base import Anonymizer, Release
+from shoal.methods.base import Anonymizer, Release
 
 Make = Callable[[], Anonymizer]
 OTHER_SEED: Final = "271828"

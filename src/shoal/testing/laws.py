@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.anonymizers.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Release
 from shoal.auditor import audit
 from shoal.errors import ShoalError
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Release
 from shoal.testing.driving import (
     Make,
     Output,

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.crypto.safe_open import write_file
 from shoal.errors import PolicyError
-from shoal.vault.safe_open import write_file
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

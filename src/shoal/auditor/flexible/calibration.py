@@ -1,0 +1,188 @@
+"""Which quasi-identifiers are sparse, and how many people have to stand behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.flexible.promise import FlexiblePromise
+from shoal.auditor.flexible.values import true_codes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.tuples.promise import is_number
+from shoal.auditor.tuples.values import Attribute, Labels
+
+_LEAST: Final = 2
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The truth: whose every record is, whether it can be used, and the k it asks for."""
+
+    person: Ints
+    usable: Bools
+    k: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What follows from the policy and the first records."""
+
+    sparse: tuple[str, ...]
+    shares: tuple[float, ...] | None
+    """P(s) of the sparse columns; None where it is not known."""
+    given: int | None
+    """K_s where the policy gives it."""
+    floor: float
+
+    def k_s(self, k: Ints) -> Ints:
+        """Return K_s for every K: the largest of all sparse columns'; the least there can be where P(s) is unknown."""
+        if not self.sparse:
+            return k
+        if self.given is not None:
+            return np.minimum(self.given, k)
+        if self.shares is None:
+            return np.minimum(_LEAST, k)
+        largest: Ints = np.maximum.reduce([self._k_s(share, k) for share in self.shares])
+        return largest
+
+    def _k_s(self, share: float, k: Ints) -> Ints:
+        """So few records may be rare that all of them can have K people."""
+        if share < self.floor:
+            return k
+        asked: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
+        return np.minimum(np.maximum(asked, _LEAST), k)
+
+
+def calibrate(
+    promise: FlexiblePromise,
+    attributes: Sequence[Attribute],
+    records: Records | None,
+    claims: Sequence[Mapping[str, Any]],
+    notes: Notes,
+    came: int | None = None,
+) -> Calibration:
+    """Work out what was promised; without the truth (no records) take the trace's word and say so.
+
+    What is sparse was found out before anything left: in the first window, or what had come of it (`came`) by then.
+    """
+    shares = None if records is None else _shares(promise, attributes, records, came)
+    sparse = _sparse(promise, attributes, shares, claims, notes)
+    used: tuple[float, ...] | None = None
+    given = promise.k_s
+    if promise.p_sparse is not None:
+        used = (promise.p_sparse,) * len(sparse)
+    elif shares is not None:
+        used = tuple(shares[name] for name in sparse)
+    elif given is None and sparse:
+        used, given = _claimed_share(claims, len(sparse)), _claimed_k_s(claims)
+        told = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
+        notes.skip(f"K_s was not worked out but {told}: no truth.")
+    found = Calibration(sparse, used, given, promise.floor)
+    notes.metrics["sparse"] = ", ".join(sparse) or None
+    notes.metrics["p_sparse"] = None if used is None or not used else max(used)
+    notes.metrics["k"] = promise.k
+    notes.metrics["k_s"] = int(found.k_s(np.array([promise.k]))[0])
+    return found
+
+
+def _shares(
+    promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records, came: int | None
+) -> dict[str, float]:
+    """Return, by column, the share of the first records whose value too few people have there for the record's k."""
+    first = np.flatnonzero(records.usable)[: promise.window if came is None else min(promise.window, max(came, 0))]
+    person, k = records.person[first], records.k[first]
+    return {attribute.name: _share(true_codes(attribute)[first], person, k) for attribute in attributes}
+
+
+def _share(value: Ints, person: Ints, k: Ints) -> float:
+    if not len(value):
+        return 0.0
+    value = np.unique(value, return_inverse=True)[1]
+    width = int(person.max()) + 1
+    people = np.bincount(np.unique(value * width + person) // width)
+    return float((people[value] < k).mean())
+
+
+def _sparse(
+    promise: FlexiblePromise,
+    attributes: Sequence[Attribute],
+    shares: Mapping[str, float] | None,
+    claims: Sequence[Mapping[str, Any]],
+    notes: Notes,
+) -> tuple[str, ...]:
+    if promise.sparse is not None:
+        return promise.sparse
+    found = []
+    claimed = claimed_sparse(claims)
+    for attribute in attributes:
+        tag = promise.tag(attribute.name)
+        if tag is not None or not isinstance(attribute, Labels):
+            is_sparse = tag == "sparse"
+        elif shares is not None:
+            is_sparse = shares[attribute.name] >= promise.threshold
+        else:
+            # The benefit of the doubt: whatever may be sparse is held to the lower number only.
+            is_sparse = claimed is None or attribute.name in claimed
+            notes.skip("Which quasi-identifiers are sparse was not worked out: no truth.")
+        if is_sparse:
+            found.append(attribute.name)
+    # Groups need something to be formed by: where all would be sparse, the first column is not.
+    return tuple(found if len(found) < len(attributes) else found[1:])
+
+
+def read_claims(texts: Sequence[bytes]) -> list[Mapping[str, Any]]:
+    """Read what the trace says was promised; what is no table of names says nothing."""
+    claims: list[Mapping[str, Any]] = []
+    for text in texts:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, Mapping):
+            claims.append(found)
+    return claims
+
+
+def claimed_sparse(claims: Sequence[Mapping[str, Any]]) -> set[str] | None:
+    """Return the columns that the trace calls sparse; None where it does not tell."""
+    named = [claim["sparse"] for claim in claims if isinstance(claim.get("sparse"), list)]
+    return {str(name) for names in named for name in names} if named else None
+
+
+def _claimed_share(claims: Sequence[Mapping[str, Any]], columns: int) -> tuple[float, ...] | None:
+    told = [claim["p_sparse"] for claim in claims if is_number(claim.get("p_sparse"))]
+    return (float(min(told)),) * columns if told else None
+
+
+def _claimed_k_s(claims: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return K_s by the trace, where it tells no share to work it out from."""
+    if _claimed_share(claims, 1) is not None:
+        return None
+    told = [claim["k_s"] for claim in claims if is_number(claim.get("k_s"))]
+    return int(min(told)) if told else None
+
+
+def check_claims(
+    claims: Sequence[Mapping[str, Any]], promise: FlexiblePromise, found: Calibration, notes: Notes
+) -> None:
+    """Check that the run did not go by less than was promised."""
+    k = _least(claims, "k", promise.k)
+    notes.violation("k-lowered", "The trace says that a lower k was in force than promised.", count=int(k < promise.k))
+    promised = int(found.k_s(np.array([promise.k]))[0])
+    notes.violation(
+        "k-s-lowered",
+        "The trace says that a lower K_s was in force than follows from the policy and the truth.",
+        count=int(bool(found.sparse) and _least(claims, "k_s", promised) < promised),
+    )
+    more = (claimed_sparse(claims) or set()) - set(found.sparse)
+    notes.violation("sparse-differs", "The trace calls a quasi-identifier sparse that is none.", count=len(more))
+
+
+def _least(claims: Sequence[Mapping[str, Any]], key: str, otherwise: int) -> float:
+    return min((claim[key] for claim in claims if is_number(claim.get(key))), default=otherwise)

@@ -1,0 +1,160 @@
+"""Judge a flexible release: is every label true, is nothing dropped, do enough people stand behind every row?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.aligned import is_someone
+from shoal.auditor.columns_check import check_columns, trace_with
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
+from shoal.auditor.flexible.candidates import count_candidates
+from shoal.auditor.flexible.cover import check_cover, check_root, measure_loss
+from shoal.auditor.flexible.density import row_k
+from shoal.auditor.flexible.groups import (
+    Groups,
+    check_groups,
+    check_in_force,
+    check_one_vector,
+    measure_groups,
+    read_groups,
+)
+from shoal.auditor.flexible.pending import check_pending
+from shoal.auditor.flexible.promise import METHOD, FlexiblePromise, read_flexible_promise
+from shoal.auditor.flexible.trace import Trace, read_trace
+from shoal.auditor.flexible.values import read_flexible_attribute
+from shoal.auditor.inputs import Evidence
+from shoal.auditor.layout import check_layout
+from shoal.auditor.person_shares import check_shares
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.tables import Rows
+from shoal.auditor.spelling import check_row_spelling
+from shoal.auditor.tuples.columns import check_identifiers, check_membership, check_unchanged
+from shoal.auditor.tuples.cover import check_values
+from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.unchanged import Published, check_identifying
+
+
+def audit_flexible(evidence: Evidence) -> AuditReport:
+    """Recount what a policy for flexible k-anonymity promised."""
+    promise, notes = read_flexible_promise(evidence.policy), Notes()
+    with notes.guarded():
+        if check_columns(promise.columns, evidence.release, notes):
+            _Judge(evidence, promise, notes).judge()
+    return notes.report(METHOD)
+
+
+class _Judge:
+    """One audit: what lies on the table, read once."""
+
+    def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
+        self.promise, self.notes, self.policy = promise, notes, evidence.policy
+        self.release = evidence.release
+        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
+        self.odd_rows = evidence.odd_rows
+        self.has_truth = evidence.truth is not None
+        self.truth = evidence.truth or Rows((), "truth")
+        if len(self.truth):
+            self.truth.require(promise.person, *promise.columns)
+        self.attributes = tuple(read_flexible_attribute(rule, self.release, self.truth) for rule in promise.quasi)
+        persons, (person,) = shared_codes(self.truth.text(promise.person))
+        someone = is_someone(person, persons)
+        self.person: Ints = np.where(someone, person, -1)
+        fits = [attribute.usable for attribute in self.attributes]
+        self.usable: Bools = np.logical_and.reduce([someone, ~self.truth.broken, *fits])
+
+    def judge(self) -> None:
+        """Check everything that can be checked."""
+        promise, notes = self.promise, self.notes
+        notes.metrics["released_rows"] = len(self.release)
+        check_layout(self.odd_rows, self.notes)
+        truth = self.truth if self.has_truth else None
+        unchanged = (*self.promise.sensitive, *self.promise.carry)
+        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
+        check_values(self.attributes, self.release.broken, notes)
+        if not promise.root:
+            check_root(self.attributes, notes)
+        claims = [] if self.trace is None else read_claims(self.trace.claims)
+        usable = self.usable if self.has_truth else None
+        k = row_k(promise, self.attributes, np.arange(len(self.truth)))
+        records = Records(self.person, self.usable, k) if self.has_truth else None
+        trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
+        if self.trace is not None and records is not None and promise.needs_calibration:
+            silent = int("delay" not in self.trace.columns)
+            notes.unchecked("K_s was worked out on too many records: the trace has no column delay.", count=silent)
+        came = None if trace is None else trace.before_first
+        calibration = calibrate(promise, self.attributes, records, claims, notes, came)
+        check_claims(claims, promise, calibration, notes)
+        if trace is not None and not claims and (trace.k is None or trace.k_s is None):
+            notes.skip("What the run said of its own k and K_s was not compared: the trace does not tell.")
+        if trace is not None and records is not None:
+            check_pending(promise, self.attributes, trace, records, notes)
+        row = trace.row if trace is not None and trace.is_linked and self.has_truth else None
+        if trace is not None and trace.is_linked:
+            check_one_vector(self.attributes, trace.group, notes)
+        self._judge_rows(row)
+        self._judge_people(row, trace, calibration)
+        measure_loss(self.attributes, ~self.release.broken, notes)
+
+    def _judge_rows(self, row: Ints | None) -> None:
+        """Check row by row against the truth."""
+        if not self.has_truth:
+            self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+            return
+        given = self.promise, self.release, self.truth
+        check_identifiers(self.promise, self.attributes, self.release, self.truth, row, self.notes)
+        if row is None:
+            self.notes.skip("Whether published values cover the records' was not checked: no row can be followed.")
+            check_membership(*given, self.usable, self.notes)
+            return
+        check_cover(self.attributes, row, np.append(self.usable, False)[row], self.notes)
+        check_unchanged(*given, row, self.notes)
+
+    def _judge_people(self, row: Ints | None, trace: Trace | None, calibration: Calibration) -> None:
+        """Check how many people stand behind every row."""
+        if row is None:
+            self._say_rows(is_traced=trace is not None)
+            row, person = np.full(len(self.release), -1, np.int64), None
+        else:
+            person = np.append(self.person, -1)[row]
+        k = row_k(self.promise, self.attributes, row)
+        if trace is not None and trace.is_linked:
+            check_in_force(trace, k, calibration, self.notes)
+        judged = ~self.release.broken
+        known = [attribute for attribute in self.attributes if attribute.name not in calibration.sparse]
+        normal = read_groups(known, judged, person, k)
+        # A block asks for the largest k of its rows, and its labels for K_s of that.
+        every = read_groups(self.attributes, judged, person, normal.asked())
+        every = Groups(every.classes, calibration.k_s(every.needed))
+        check_groups(normal, every, self.notes)
+        measure_groups(normal, every, person, self.notes)
+        check_shares(every.classes, person, None, self.notes, can_cap=False)
+        published = Published(self.release, judged, person, every.classes.of_row)
+        carry, sensitive = self.promise.carry, self.promise.sensitive
+        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
+        if person is not None:
+            metrics = self.notes.metrics
+            metrics["candidates_knowing_all"] = self._candidates(self.attributes, every, row, person)
+            metrics["candidates_knowing_normal"] = self._candidates(known, normal, row, person)
+
+    def _candidates(self, known: Sequence[Attribute], groups: Groups, row: Ints, person: Ints) -> dict[str, Any] | None:
+        """Say how many people a row could be of for one who knows the true values of some columns."""
+        found = count_candidates(known, row, person, groups.classes.judged)
+        if found is None:
+            self.notes.skip("Whom one could find who knows true values was not counted: too many overlapping ranges.")
+            return None
+        return found.describe(groups.asked(), person)
+
+    def _say_rows(self, *, is_traced: bool) -> None:
+        skip = self.notes.skip
+        lacking = "no truth" if not self.has_truth else "no row can be followed" if is_traced else "no trace"
+        skip(f"People were counted as rows, of which there are at least as many: {lacking}.")
+        skip(f"Whom one could find who knows true values was not counted: {lacking}.")
+        if self.promise.density:
+            skip(f"The k of density classes was not checked, only the lowest of all: {lacking}.")
+        if not is_traced:
+            skip("Whether every record left, waits or is dead, and none left twice, was not checked: no trace.")

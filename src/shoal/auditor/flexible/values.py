@@ -1,0 +1,144 @@
+"""The quasi-identifiers of a flexible release: labels, ranges that are cells of a fixed grid, and their true values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from shoal.auditor.exact_grid import Points, cells_of, written
+from shoal.auditor.flexible.unknown import read_unknown
+from shoal.auditor.numbers import Floats
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.tables import Rows
+from shoal.auditor.tuples.promise import LabelRule, NumberRule, Rule
+from shoal.auditor.tuples.values import Attribute, Labels, Spans, numbered, read_attribute
+
+_MICROSECONDS: Final = 10**6
+_HOUR: Final = 3600
+_CELLS: Final = 1024
+_CLOCK: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
+_NEAR: Final = 1e-9
+"""What share of a step may be left at the end of the domain without being a cell."""
+
+
+def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute:
+    """Read both sides of a quasi-identifier; what was missing and left as null has lost nothing."""
+    attribute = read_attribute(rule, release, truth)
+    if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
+        attribute = _on_cells(attribute, rule)
+    if isinstance(rule, LabelRule):
+        attribute = read_unknown(attribute, rule.tree)
+    return replace(attribute, loss=np.where(attribute.code < 0, 0.0, attribute.loss))
+
+
+def _on_cells(spans: Spans, rule: NumberRule) -> Spans:
+    """Hold ranges against the cells of the grid, cut off at ``high`` or not."""
+    grid = _Grid.of(rule, are_moments=spans.are_moments)
+    there = spans.code >= 0
+    whole = there & (spans.low <= grid.low) & (spans.high >= grid.high)
+    faults = {code: rows for code, rows in spans.faults.items() if code not in {"out-of-domain", "off-grid"}}
+    readable = there & ~faults["bad-range"] & np.isfinite(spans.low) & np.isfinite(spans.high)
+    strange = there & ~faults["bad-range"] & ~readable
+    strange[readable] = ~grid.has(spans.low[readable], spans.high[readable], is_moment=spans.are_moments)
+    return replace(spans, at_root=whole & (grid.cells > 1), faults={**faults, "not-a-cell": strange})
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Cells that hold a fixed number of steps and start at multiples of it, counted from the low end of the domain."""
+
+    low: float
+    high: float
+    points: Points
+    cells: int
+    """Into how many steps the domain is cut."""
+    sizes: tuple[int, ...]
+    """How many steps a cell may hold."""
+
+    @classmethod
+    def of(cls, rule: NumberRule, *, are_moments: bool) -> _Grid:
+        """Take the policy's grid; an hour for moments without one, a 1,024th of the domain for numbers."""
+        scale = _MICROSECONDS if are_moments else 1
+        low, high = written(rule.low), written(rule.high)
+        usual = min(Fraction(_HOUR), high - low) if are_moments else (high - low) / _CELLS
+        step = usual if rule.grid is None else written(rule.grid)
+        if rule.grid is None:
+            points = Points.between(low * scale, step * scale)
+        else:
+            points = Points.of(rule.low, rule.high, rule.grid, scale)
+        clock = _clock(step, float((high - low) / step)) if are_moments else ()
+        sizes = tuple(dict.fromkeys((*_doubled(1, float((high - low) / step)), *clock)))
+        return cls(float(low * scale), float(high * scale), points, _cells(high - low, step, rule), sizes)
+
+    def has(self, begin: Floats, end: Floats, *, is_moment: bool) -> Bools:
+        """Tell which ranges are cells, or the whole domain."""
+        # Ends that are no whole numbers are rounded inward where the column has whole numbers only.
+        is_whole = not is_moment and bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
+        pairs, turn = np.unique(np.stack([begin, end]), axis=1, return_inverse=True)
+        found = [self._has(*pair, is_whole=is_whole) for pair in pairs.T.tolist()]
+        return np.array(found, np.bool_)[turn.ravel()]
+
+    def _has(self, begin: float, end: float, *, is_whole: bool) -> bool:
+        point = self.points.point
+        if begin == self.low and end == self.high:
+            return True
+        for size in self.sizes:
+            first = self.points.below(begin) // size * size
+            after = first + size
+            if not 0 <= first < self.cells:
+                continue
+            last = self.high if after >= self.cells else point(after)
+            if (point(first), last) == (begin, end):
+                return True
+            # The number at the end of a cell belongs to the next one, except at the end of the domain.
+            whole_last = math.floor(last) if after >= self.cells else math.ceil(last) - 1
+            if is_whole and math.ceil(point(first)) == begin and whole_last == end:
+                return True
+        return is_whole and (math.ceil(self.low), math.floor(self.high)) == (begin, end)
+
+
+def _cells(span: Fraction, step: Fraction, rule: NumberRule) -> int:
+    """Count the steps of the domain; what is left at its end counts unless it is as narrow as a rounding error."""
+    steps = float(span / step)
+    error = _NEAR * max(1.0, steps) + 4 * math.ulp(max(abs(rule.low), abs(rule.high))) / float(step)
+    return max(1, round(steps) if abs(steps - round(steps)) <= error else math.ceil(steps))
+
+
+def _doubled(start: int, cells: float) -> list[int]:
+    """Return a number and its doubles as long as they are needed to hold all cells."""
+    found = [start]
+    while found[-1] < cells:
+        found.append(found[-1] * 2)
+    return found
+
+
+def _clock(step: Fraction, cells: float) -> list[int]:
+    """Return the widths that people know of time, in steps, each of whole ones of the one before; then doubles."""
+    found = [1]
+    for seconds in _CLOCK:
+        size = seconds / step
+        if found[-1] < size < cells and size % found[-1] == 0:
+            found.append(int(size))
+    return [*found, *_doubled(found[-1], cells)]
+
+
+def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
+    """Number the values of the truth as far as the finest labels tell them apart."""
+    if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
+        grid = _Grid.of(rule, are_moments=attribute.are_moments)
+        cells = np.minimum(cells_of(attribute.true_value, grid.points), grid.cells - 1)
+        return numbered(np.where(np.isnan(attribute.true_value), np.nan, cells))[1]
+    return true_codes(attribute)
+
+
+def true_codes(attribute: Attribute) -> Ints:
+    """Number the values of the truth; a missing one is a value of its own."""
+    if isinstance(attribute, Labels):
+        return attribute.true_code + 1
+    if isinstance(attribute, Spans):
+        return numbered(attribute.true_value)[1]
+    raise NotImplementedError

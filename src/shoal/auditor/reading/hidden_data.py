@@ -1,0 +1,202 @@
+"""What a table holds beside the values of its rows: metadata, and values that no row shows."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.auditor.reading.columns import as_text
+
+_ARROW_SCHEMA: Final = b"ARROW:schema"
+"""Repeats the schema, as Base64."""
+_OF_FORMATS: Final = (_ARROW_SCHEMA, b"PARQUET:field_id")
+"""Keys that writers of files add by themselves."""
+_PANDAS: Final = b"pandas"
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_HEADER: Final = 10
+_HEADER_BYTES: Final = 64 * 1024
+_BLOCK: Final = 1024 * 1024
+_EXTRA, _NAME, _COMMENT = 4, 8, 16
+_WIDE: Final = 64
+_ZEROS: Final = ("", "0", "false")
+_OF_PANDAS: Final = {"index_columns", "column_indexes", "columns", "creator", "pandas_version", "partition_columns",
+                     "attributes"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """All of it as text."""
+
+    values: tuple[str, ...] = ()
+    """Values of columns that no row shows."""
+    metadata: tuple[str, ...] = ()
+    """Keys and values of metadata that no writer of files adds by itself."""
+    usual: tuple[str, ...] = ()
+    """Values of metadata that writers add; they hold numbers, such as those of versions and rows."""
+    names: tuple[str, ...] = ()
+    """Names of columns and of what is nested in them."""
+    unexpected: int = 0
+    """How many entries of metadata are not of a kind that writers of files add."""
+
+    def __add__(self, other: Hidden) -> Hidden:
+        return Hidden(
+            tuple(dict.fromkeys((*self.values, *other.values))),
+            tuple(dict.fromkeys((*self.metadata, *other.metadata))),
+            tuple(dict.fromkeys((*self.usual, *other.usual))),
+            tuple(dict.fromkeys((*self.names, *other.names))),
+            self.unexpected + other.unexpected,
+        )
+
+
+def find_hidden(table: Any, *metadata: Any) -> Hidden:
+    """Look through a table, and through the metadata of the file it came from and of the file's batches."""
+    entries = _entries(table.schema.metadata)
+    for more in metadata:
+        entries += _entries(more)
+    for field in table.schema:
+        entries += _field_entries(field)
+    unexpected = dict.fromkeys(entry for entry in entries if not _is_expected(*entry))
+    usual = (value for key, value in entries if (key, value) not in unexpected and key != _ARROW_SCHEMA)
+    values = (text for column in table.columns for chunk in column.chunks for text in _unseen(chunk))
+    return Hidden(
+        values=tuple(dict.fromkeys(values)),
+        metadata=tuple(dict.fromkeys(_text(part) for entry in unexpected for part in entry)),
+        usual=tuple(dict.fromkeys(map(_text, usual))),
+        names=tuple(dict.fromkeys(name for field in table.schema for name in _names(field))),
+        unexpected=len(unexpected),
+    )
+
+
+def find_in_gzip(path: Path) -> Hidden:
+    """Look at the headers of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
+    return sum((_in_header(head) for head in _gzip_headers(path)), Hidden())
+
+
+def _in_header(head: bytes) -> Hidden:
+    """Take the fields of a header apart; what is compressed comes after them."""
+    flags, rest = head[3], head[_GZIP_HEADER:]
+    name, odd = b"", []
+    if flags & _EXTRA:
+        length = 2 + int.from_bytes(rest[:2], "little")
+        odd.append(rest[2:length])
+        rest = rest[length:]
+    if flags & _NAME:
+        name, _, rest = rest.partition(b"\x00")
+    if flags & _COMMENT:
+        odd.append(rest.partition(b"\x00")[0])
+    return Hidden(metadata=tuple(map(_text, odd)), usual=(_text(name),) if name else (), unexpected=len(odd))
+
+
+def _gzip_headers(path: Path) -> Iterator[bytes]:
+    """Yield how the members of a gzip file begin; none where it is no such file. Damage is reported by the reader."""
+    with path.open("rb") as file:
+        data = file.read(_BLOCK)
+        while data[:2] == _GZIP and len(data) >= _GZIP_HEADER:
+            yield data[:_HEADER_BYTES]
+            member = zlib.decompressobj(wbits=31)
+            while not member.eof:
+                try:
+                    member.decompress(data, _BLOCK)
+                except zlib.error:
+                    return
+                data = member.unconsumed_tail or (b"" if member.eof else file.read(_BLOCK))
+                if not data and not member.eof:
+                    return
+            data = member.unused_data
+            if len(data) < _HEADER_BYTES:
+                data += file.read(_BLOCK)
+
+
+def _entries(metadata: Any) -> list[tuple[bytes, bytes]]:
+    return list((metadata or {}).items())
+
+
+def _field_entries(field: Any) -> Iterator[tuple[bytes, bytes]]:
+    yield from _entries(field.metadata)
+    for place in range(field.type.num_fields):
+        yield from _field_entries(field.type.field(place))
+
+
+def _names(field: Any) -> Iterator[str]:
+    yield field.name
+    for place in range(field.type.num_fields):
+        yield from _names(field.type.field(place))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _is_expected(key: bytes, value: bytes) -> bool:
+    if key == _PANDAS:
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and found.keys() <= _OF_PANDAS and not found.get("attributes")
+    return key in _OF_FORMATS
+
+
+def _unseen(chunk: Any) -> Iterator[str]:
+    """Yield the values of a column that no row shows: unused ones of dictionaries, and those under a null.
+
+    An entry that a dictionary holds twice counts as well: which of the two a row names would tell it apart.
+    """
+    kind = chunk.type
+    if pa.types.is_dictionary(kind):
+        unused = np.ones(len(chunk.dictionary), np.bool_)
+        unused[np.asarray(pc.drop_null(chunk.indices).to_numpy(zero_copy_only=False), np.int64)] = False
+        yield from _texts(chunk.dictionary.filter(pa.array(unused)))
+        yield from _repeated(list(_texts(chunk.dictionary)))
+    elif pa.types.is_struct(kind):
+        for place in range(kind.num_fields):
+            child = chunk.field(place)
+            if chunk.null_count:
+                yield from _under_nulls(child.filter(chunk.is_null()))
+            yield from _unseen(child)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        begin, end = (chunk.offsets[place].as_py() for place in (0, -1))
+        inner = chunk.values.slice(begin, end - begin)
+        if chunk.null_count:
+            yield from _texts(inner.filter(pa.array(_not_in_lists(chunk, begin, end))))
+        yield from _unseen(inner)
+    elif chunk.null_count and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        buffers = chunk.buffers()
+        bare = pa.Array.from_buffers(kind, len(chunk), [None, *buffers[1:]], offset=chunk.offset)
+        yield from (text for text in _texts(bare.cast(_bytes_of(kind)).filter(chunk.is_null())) if text)
+
+
+def _repeated(texts: list[str]) -> Iterator[str]:
+    return (text for text, count in Counter(texts).items() if count > 1)
+
+
+def _under_nulls(values: Any) -> Iterator[str]:
+    """Yield what stands under nulls and is not what Arrow itself puts there."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int64() if kind.bit_width == _WIDE else pa.int32())
+    return (text for text in _texts(values) if text not in _ZEROS)
+
+
+def _bytes_of(kind: Any) -> Any:
+    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+
+
+def _not_in_lists(chunk: Any, begin: int, end: int) -> Any:
+    """Mark what lies in lists that are null."""
+    offsets = np.asarray(chunk.offsets.to_numpy(), np.int64) - begin
+    is_null = np.asarray(chunk.is_null().to_numpy(zero_copy_only=False), np.int64)
+    return np.repeat(is_null, np.diff(offsets)).astype(np.bool_)[: end - begin]
+
+
+def _texts(values: Any) -> Iterator[str]:
+    return (text for text in as_text(values).to_pylist() if text is not None)

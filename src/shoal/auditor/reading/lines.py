@@ -1,0 +1,267 @@
+"""Read CSV and JSON lines so that every record keeps its number, also the broken ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import csv
+
+from shoal.auditor.reading.columns import CODED_TEXT, TEXT
+from shoal.errors import InputError
+
+_LONGEST_QUOTED: Final = 16 * 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+# What stands between an opening quote and after the one that closes it; possessive, so always linear.
+_TO_CLOSING_QUOTE = re.compile(r'[^"]*+(?:""[^"]*+)*+"')
+_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
+
+Clean = Callable[[str, Any], Any]
+Keep = Callable[[int], None]
+Part = tuple[dict[str, Any], npt.NDArray[np.bool_]]
+"""Columns by name, and which records could not be read (null in every column)."""
+
+
+def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: str) -> Part:
+    """Read CSV as text; empty fields are null."""
+    data = data.removeprefix(_BOM)
+    return _read_plain(data, delimiter, header) or _read_careful(data, delimiter, header, where)
+
+
+def read_csv_blocks(
+    blocks: Iterable[bytes], *, delimiter: str, header: list[str] | None, clean: Clean, keep: Keep
+) -> Part | None:
+    """Read CSV that comes in blocks of whole lines into coded columns; None where not all of it is plain.
+
+    ``clean`` makes of a column's name and text what is kept of a block, or None; ``keep`` is told how many bytes it is.
+    """
+    columns: dict[str, list[Any]] = {}
+    rows, names = 0, header
+    for number, block in enumerate(blocks):
+        if number == 0:
+            block = block.removeprefix(_BOM)
+        elif not block.strip():
+            continue
+        part = _read_plain(block, delimiter, names)
+        if part is None:
+            return None
+        names = names or list(part[0])
+        rows += len(part[1])
+        for name, column in part[0].items():
+            cleaned = clean(name, column)
+            if cleaned is None:
+                continue
+            coded = cleaned.combine_chunks().dictionary_encode()
+            columns.setdefault(name, []).append(coded)
+            keep(coded.nbytes)
+    return {name: pa.chunked_array(chunks, CODED_TEXT) for name, chunks in columns.items()}, np.zeros(rows, np.bool_)
+
+
+def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:
+    """Read with Arrow where no reader could disagree: tidy quotes, no NUL, valid UTF-8, complete rows."""
+    if b"\x00" in data or not data.strip() or not delimiter.isascii() or not _is_tidy(data, delimiter):
+        return None
+    try:
+        table = csv.read_csv(pa.BufferReader(data), **_plain_options(data, delimiter, header))
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    if len(set(table.column_names)) != table.num_columns or set(table.schema.types) - {TEXT}:
+        return None
+    columns = {name: table.column(name) for name in table.column_names}
+    return columns, np.zeros(table.num_rows, np.bool_)
+
+
+def _is_tidy(data: bytes, delimiter: str) -> bool:
+    """Tell whether every quoted field is quoted from end to end and ends on its line."""
+    if b'"' not in data:
+        return True
+    mark = re.escape(delimiter).encode()
+    field = rb'(?:"[^"\r\n]*+(?:""[^"\r\n]*+)*+"|[^"\r\n' + mark + rb"]*+)"
+    untidy = rb"^(?!" + field + rb"(?:" + mark + field + rb")*+\r?$)"
+    return b"\r" not in data.replace(b"\r\n", b"") and re.search(untidy, data, re.MULTILINE) is None
+
+
+def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dict[str, Any]:
+    first = re.split(rb"[\r\n]+", data.lstrip(b"\r\n"), maxsplit=1)[0].decode()
+    names = header or split_fields(first, delimiter) or []
+    return {
+        "read_options": csv.ReadOptions(column_names=header),
+        "parse_options": csv.ParseOptions(delimiter=delimiter, quote_char='"'),
+        "convert_options": csv.ConvertOptions(
+            column_types=dict.fromkeys(names, TEXT), null_values=[""], strings_can_be_null=True
+        ),
+    }
+
+
+def name_blanks(names: list[str]) -> list[str]:
+    """Give columns without a name one by their place, where there are several of them."""
+    if sum(not name.strip() for name in names) < 2:
+        return names
+    return [name if name.strip() else f"unnamed column {place}" for place, name in enumerate(names, 1)]
+
+
+def _read_careful(data: bytes, delimiter: str, header: list[str] | None, where: str) -> Part:
+    records = csv_records(data.decode("utf-8", "surrogateescape"), delimiter)
+    names = header or next(records, [])
+    if names and len(set(names)) != len(names):
+        names = name_blanks(names)
+    if names is None or len(set(names)) != len(names):
+        raise InputError(f"{where}: the header cannot be read or names a column twice; give header = [names]")
+    rows = [fields if fields and len(fields) == len(names) else None for fields in records]
+    blank = [None] * len(names)
+    turned = zip(*(fields or blank for fields in rows), strict=True) if rows else ((),) * len(names)
+    columns = {
+        name: pa.array([cell or None for cell in cells], TEXT) for name, cells in zip(names, turned, strict=True)
+    }
+    return columns, np.fromiter((fields is None for fields in rows), np.bool_, len(rows))
+
+
+def csv_records(text: str, delimiter: str) -> Iterator[list[str] | None]:
+    """Yield the fields of every record, None for one that cannot be read. Blank lines are no records."""
+    lines = io.StringIO(text, newline="").readlines()
+    ends = _QuoteEnds(lines, delimiter)
+    is_clean = _UNREADABLE.search(text) is None
+    at = 0
+    while at < len(lines):
+        record = _without_newline(lines[at])
+        fields = split_fields(record, delimiter)
+        if fields is None and (end := ends.of_record(at)) is not None:
+            record = _without_newline("".join(lines[at : end + 1]))
+            fields = split_fields(record, delimiter)
+            at = end
+        if record:
+            yield fields if is_clean or not _UNREADABLE.search(record) else None
+        at += 1
+
+
+class _QuoteEnds:
+    """For a line that leaves a quote open: where its record ends, in linear time over all lines.
+
+    A quoted field that never closes, or is longer than 16 MiB, makes its first line one unreadable record.
+    """
+
+    def __init__(self, lines: list[str], delimiter: str) -> None:
+        self._lines, self._delimiter = lines, delimiter
+
+    def of_record(self, at: int) -> int | None:
+        """Return the last line of a record whose first line leaves a quote open."""
+        found = int(np.searchsorted(self._closing, at + 1))
+        if found == len(self._closing) or self._is_too_long(at, int(self._closing[found])):
+            return None
+        return int(self._closing[found])
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        return np.cumsum([0, *(len(line) for line in self._lines)])
+
+    @cached_property
+    def _quoted(self) -> npt.NDArray[np.int64]:
+        return np.array([at for at, line in enumerate(self._lines) if '"' in line], np.int64)
+
+    @cached_property
+    def _closing(self) -> npt.NDArray[np.int64]:
+        """Lines that end a record which is inside a quoted field before them."""
+        return np.array([at for at in self._quoted.tolist() if not self._is_open_after(at)], np.int64)
+
+    def _is_open_after(self, at: int) -> bool:
+        """Tell whether a line that starts inside a quoted field leaves one open."""
+        line = self._lines[at]
+        closing = _TO_CLOSING_QUOTE.match(line)
+        following = line.find(self._delimiter, closing.end()) if closing else -1
+        if closing is None or following < 0:
+            return closing is None
+        return split_fields(line[following + 1 :], self._delimiter) is None
+
+    def _is_too_long(self, at: int, end: int) -> bool:
+        """Tell whether more than the limit lies between two lines with quotes of this record."""
+        if self._starts[end + 1] - self._starts[at] <= _LONGEST_QUOTED:
+            return False
+        marks = self._quoted[np.searchsorted(self._quoted, at) : np.searchsorted(self._quoted, end) + 1]
+        gaps = self._starts[marks[1:]] - self._starts[marks[:-1] + 1]
+        return bool((gaps > _LONGEST_QUOTED).any()) or self._has_long_field(at, end)
+
+    def _has_long_field(self, at: int, end: int) -> bool:
+        fields = split_fields(_without_newline("".join(self._lines[at : end + 1])), self._delimiter)
+        return any(len(field.encode("utf-8", "surrogateescape")) > _LONGEST_QUOTED for field in fields or ())
+
+
+def _without_newline(record: str) -> str:
+    return record.removesuffix("\n").removesuffix("\r")
+
+
+def split_fields(record: str, delimiter: str) -> list[str] | None:
+    """Split a record, None if a quote stays open; a quote counts only where a field starts (Python's csv)."""
+    if '"' not in record:
+        return record.split(delimiter)
+    fields, position = [], 0
+    while True:
+        head = ""
+        if record.startswith('"', position):
+            quoted = _TO_CLOSING_QUOTE.match(record, position + 1)
+            if quoted is None:
+                return None
+            head, position = quoted.group()[:-1].replace('""', '"'), quoted.end()
+        end = record.find(delimiter, position)
+        fields.append(head + record[position : end if end >= 0 else None])
+        if end < 0:
+            return fields
+        position = end + 1
+
+
+def read_jsonl(data: bytes, *, names_once: bool = False) -> Part:
+    """Read JSON lines; a line that is no JSON object is a record that cannot be read.
+
+    With ``names_once`` neither can one that says a name twice: others may read what this reader passes over.
+    """
+    lines = [line for line in data.removeprefix(_BOM).split(b"\n") if line.strip(b" \t\r")]
+    hook = once if names_once else None
+    rows = [_object(line, hook) for line in lines]
+    names = dict.fromkeys(name for row in rows if row for name in row)
+    columns = {name: [row.get(name) if row else None for row in rows] for name in names}
+    return columns, np.fromiter((row is None for row in rows), np.bool_, len(rows))
+
+
+def read_lines(data: bytes, column: str) -> Part:
+    """Read plain text, a record a line; an empty line is an empty record, and one that is no UTF-8 a broken one."""
+    lines = data.removeprefix(_BOM).split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    texts = [_line(line.removesuffix(b"\r")) for line in lines]
+    return {column: pa.array(texts, TEXT)}, np.fromiter((text is None for text in texts), np.bool_, len(texts))
+
+
+def _line(line: bytes) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) -> dict[str, Any] | None:
+    try:
+        text = line.decode()
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=hook)
+        if "\\ud" in text.lower():  # half a surrogate pair is no text
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object; raise ValueError where a name stands in it twice: readers would disagree on what it means."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _refuse(_: str) -> NoReturn:
+    raise ValueError("not JSON")

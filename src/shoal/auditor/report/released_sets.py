@@ -1,0 +1,147 @@
+"""Group people by all that was released of them in an epoch, and count what each value costs them.
+
+A set of values is known by the sum of two random 64-bit words for each of its values and for its epoch. So a set
+without one of its values is a subtraction, equal sets are found by sorting, and no set is compared value by value. The
+chance that any two of n different sets have the same words is below n² / 2¹²⁹.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.auditor.counting import dense
+from shoal.auditor.reading.columns import Bools, Ints
+
+Words = npt.NDArray[np.uint64]
+"""Two a row."""
+
+_SEED: Final = 20_260_107
+"""Any number: the words only tell sets apart, and the same release gives the same report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """People with the same set in the same epoch, an entry a group; and the values of their sets, an entry a value."""
+
+    epoch: Ints
+    """Number of the epoch."""
+    people: Ints
+    """How many have this set, at least 1."""
+    length: Ints
+    """How many values the set has; 0 for people whose released rows are all blank."""
+    words: Words
+    group: Ints
+    """To which group a value belongs."""
+    item: Ints
+    """The value, as a number."""
+    item_words: Words
+    """Of every value, by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """What it would help to take a value out of everybody's set in an epoch; an entry an epoch and value."""
+
+    epoch: Ints
+    item: Ints
+    holders: Ints
+    """People whose set has the value."""
+    saved: Ints
+    """People who have their set with fewer than k, and would no longer."""
+
+
+def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
+    """Group people by their sets; every released row has an epoch, a person, and a value or -1 in each of ``items``."""
+    someone = dense(epoch, person)
+    first = np.unique(someone, return_index=True)[1]
+    owner, item = _distinct(someone, items)
+    random = np.random.default_rng(_SEED)
+    item_words = _random_words(random, int(item.max(initial=-1)) + 1)
+    epoch_words = _random_words(random, int(epoch.max(initial=-1)) + 1)
+    bounds = np.searchsorted(owner, np.arange(len(first) + 1))
+    words = epoch_words[epoch[first]] + _sums(item_words[item], bounds)
+    group = number_words(words)
+    speaker = np.unique(group, return_index=True)[1]  # one person of each group, in the order of groups
+    speaks = np.zeros(len(first), np.bool_)
+    speaks[speaker] = True
+    return Groups(
+        epoch=epoch[first][speaker],
+        people=np.bincount(group, minlength=len(speaker)),
+        length=np.diff(bounds)[speaker],
+        words=words[speaker],
+        group=group[owner[speaks[owner]]],
+        item=item[speaks[owner]],
+        item_words=item_words,
+    )
+
+
+def number_words(words: Words) -> Ints:
+    """Number different pairs of words from 0."""
+    order = np.lexsort((words[:, 1], words[:, 0]))
+    ranked = words[order]
+    is_new = (ranked[1:] != ranked[:-1]).any(axis=1)
+    numbers = np.zeros(len(words), np.int64)
+    numbers[order[1:]] = np.cumsum(is_new)
+    return numbers
+
+
+def count_savings(groups: Groups, k: int, *, keeps_empty: bool) -> Savings:
+    """Count, for every epoch and value, the people below k who would no longer be if nobody's set had the value.
+
+    People with a set S that has the value a then have the same as those with S without a: both groups become one.
+    Nothing is left of those who showed a alone: they are no longer shown, or have the empty set where rows leave
+    without their values (``keeps_empty``). Groups only grow, so nobody is worse off.
+    """
+    mine, other = groups.people[groups.group], _people_without(groups)
+    is_gone = (groups.length[groups.group] == 1) & (not keeps_empty)
+    is_enough = mine + other >= k
+    saved = np.where((mine < k) & (is_enough | is_gone), mine, 0)
+    saved += np.where((other < k) & is_enough & ~is_gone, other, 0)
+    return _by_value(groups, mine, saved)
+
+
+def _people_without(groups: Groups) -> Ints:
+    """Return, for every value of every set, how many people have the set without the value."""
+    count = len(groups.people)
+    lessened = groups.words[groups.group] - groups.item_words[groups.item]
+    numbers = number_words(np.concatenate([groups.words, lessened]))
+    people = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    people[numbers[:count]] = groups.people
+    return people[numbers[count:]]
+
+
+def _by_value(groups: Groups, holders: Ints, saved: Ints) -> Savings:
+    stride = len(groups.item_words) or 1
+    pairs, place = np.unique(groups.epoch[groups.group] * stride + groups.item, return_inverse=True)
+    epoch, item = np.divmod(pairs, stride)
+    return Savings(epoch, item, _summed(place, holders, len(pairs)), _summed(place, saved, len(pairs)))
+
+
+def _summed(place: Ints, numbers: Ints, count: int) -> Ints:
+    # Sums of people stay far below 2**53, up to which floats are whole.
+    return np.bincount(place, weights=numbers, minlength=count).astype(np.int64)
+
+
+def _distinct(someone: Ints, items: list[Ints]) -> tuple[Ints, Ints]:
+    """Return (person, value) once each, in the order of persons."""
+    owner, item = np.concatenate([someone] * len(items)), np.concatenate(items)
+    has_value: Bools = item >= 0
+    owner, item = owner[has_value], item[has_value]
+    stride = int(item.max(initial=0)) + 1
+    owner, item = np.divmod(np.unique(owner * stride + item), stride)
+    return owner, item
+
+
+def _random_words(random: np.random.Generator, count: int) -> Words:
+    return random.integers(0, 2**64, size=(count, 2), dtype=np.uint64)
+
+
+def _sums(words: Words, bounds: Ints) -> Words:
+    """Add up the words between bounds; what does not fit 64 bits is cut off, in every sum alike."""
+    running = np.zeros((len(words) + 1, 2), np.uint64)
+    np.cumsum(words, axis=0, out=running[1:])
+    return running[bounds[1:]] - running[bounds[:-1]]

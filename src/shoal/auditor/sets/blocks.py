@@ -1,0 +1,129 @@
+"""The blocks file beside a release: which items every label stands for, held against the policy and the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.lines import once
+from shoal.auditor.sets.generalization import Ground, parts
+from shoal.auditor.sets.mapping import holding
+from shoal.auditor.sets.promise import RELEASED_COLUMN
+from shoal.auditor.sets.records import Sets
+from shoal.errors import InputError
+
+Blocks = dict[str, list[str]]
+
+
+def read_blocks(release: Any) -> Blocks | None:
+    """Return which items every label stands for: a result says it, or a file beside the release."""
+    blocks = getattr(release, "blocks", None)
+    if isinstance(blocks, Mapping):
+        return {str(label): [str(item) for item in items] for label, items in blocks.items()}
+    if not isinstance(release, str | Path):
+        return None
+    beside = str(release).rstrip("/")
+    for path, reader in ((Path(beside + ".blocks.json"), _of_json), (Path(beside + ".blocks.parquet"), _of_parquet)):
+        if path.is_file():
+            return _checked(reader(path), path)
+    return None
+
+
+def _of_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes(), object_pairs_hook=once)
+    except OSError as error:
+        raise InputError(f"{path}: the blocks cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_parquet(path: Path) -> Any:
+    try:
+        table = parquet.ParquetFile(path, pre_buffer=False).read(columns=["label", RELEASED_COLUMN], use_threads=False)
+        labels, items = (table.column(name).to_pylist() for name in ("label", RELEASED_COLUMN))
+        return once(list(zip(labels, items, strict=True)))
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
+        return None
+
+
+def _checked(found: Any, path: Path) -> Blocks:
+    if not isinstance(found, dict) or not all(
+        isinstance(label, str) and isinstance(items, list) and all(_is_item(item) for item in items)
+        for label, items in found.items()
+    ):
+        raise InputError(f"{path}: not a file of blocks; give the items of every label, each label once")
+    return {label: [str(item) for item in items] for label, items in found.items()}
+
+
+def _is_item(item: Any) -> bool:
+    return isinstance(item, str | int) and not isinstance(item, bool)
+
+
+def own_labels(blocks: Blocks | None, ground: Ground) -> set[str]:
+    """Return labels that mean but the item of that name, although others lie under it in an open hierarchy."""
+    if blocks is None or ground.ladder is None or ground.tree is not None:
+        return set()
+    return {label for label, items in blocks.items() if set(items) == {label}}
+
+
+def check_blocks(blocks: Blocks, release: Sets, ground: Ground, seen: Collection[str] | None, notes: Notes) -> None:
+    """Check that every item is in one block, and that blocks are what the policy may join.
+
+    ``seen`` are the items of the truth, where there is one.
+    """
+    block_of = {item: label for label, items in blocks.items() for item in items}
+    twice = sum(len(set(items)) for items in blocks.values()) - len(block_of)
+    notes.violation("item-in-two-blocks", "The blocks file lists items in two blocks.", count=twice)
+    foreign = np.array([label not in blocks for label in release.labels], np.bool_)
+    notes.violation(
+        "unknown-label",
+        f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
+        rows=holding(release, foreign),
+    )
+    if ground.way is None:
+        return
+    known = ground.names if ground.names is not None else seen
+    if known is not None:
+        there = set(known)
+        lost, added = len(there - block_of.keys()), len(block_of.keys() - there)
+        notes.violation("item-without-label", "Items are in no block of the blocks file.", count=lost)
+        notes.violation("foreign-item", "The blocks file lists items that there are not.", count=added)
+    if ground.ladder is not None:
+        _check_cut(blocks, ground, block_of if known is None else known, notes)
+    elif ground.way == "graph":
+        _check_contiguity(block_of, ground, notes)
+    elif ground.way == "places":
+        notes.skip("The contiguity of places was not checked: the auditor draws no maps.")
+    else:
+        notes.skip("Whether blocks are nodes of the balanced tree was not checked.")
+
+
+def _check_cut(blocks: Blocks, ground: Ground, items: Collection[str], notes: Notes) -> None:
+    """A block holds all items under its label."""
+    assert ground.ladder is not None
+    below: dict[str, set[str]] = {label: set() for label in blocks}
+    for item in items:
+        for step in ground.ladder.path(item):
+            if step in below:
+                below[step].add(item)
+    own = own_labels(blocks, ground)
+    differ = sum(set(items) != below[label] for label, items in blocks.items() if label not in own)
+    notes.violation("blocks-differ", "Blocks are not what stands under their labels in the hierarchy.", count=differ)
+
+
+def _check_contiguity(block_of: Mapping[str, str], ground: Ground, notes: Notes) -> None:
+    known = {item: label for item, label in block_of.items() if item in (ground.names or ())}
+    within = [(first, second) for first, second in ground.edges if known.get(first) == known.get(second)]
+    whole, torn = set[str](), set[str]()
+    for part in parts(known, within):
+        label = known[next(iter(part))]
+        (torn if label in whole else whole).add(label)
+    notes.violation("not-contiguous", "Blocks do not hang together in the graph.", count=len(torn))

@@ -1,0 +1,172 @@
+"""What the certificate beside a release claims, held against the policy and the release."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.lines import once
+from shoal.auditor.sets.promise import SetPromise
+from shoal.auditor.sets.records import Sets
+from shoal.errors import InputError
+
+_ENDING: Final = ".certificate.json"
+_SURE: Final = ("counted", "empty")
+"""Claims about every itemset; one that is sampled is about a share of them."""
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is claimed of the itemsets of one size."""
+
+    size: int
+    k: int
+    how: str
+    adversary: str
+    sigma: float
+    epsilon: float
+    delta: float
+    attempts: int
+    passed: int
+    """Samples of the last attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """All that is claimed."""
+
+    claims: tuple[Claim, ...]
+    m: int
+    records: int
+    others: Mapping[str, Any]
+    """What else it says, by name."""
+
+    def of(self, size: int) -> list[Claim]:
+        """Return what is claimed of one size."""
+        return [claim for claim in self.claims if claim.size == size]
+
+    def is_sure(self, size: int) -> bool:
+        """Tell whether every itemset of a size is said to have its k records."""
+        return any(claim.how in _SURE for claim in self.of(size))
+
+    def is_empty(self, size: int) -> bool:
+        """Tell whether nobody is said to have so many items."""
+        return any(claim.how == "empty" for claim in self.of(size))
+
+
+def read_certificate(release: Any) -> Certificate | None:
+    """Return what stands in the file beside a release."""
+    if not isinstance(release, str | Path):
+        return None
+    path = Path(str(release).rstrip("/") + _ENDING)
+    if not path.is_file():
+        return None
+    try:
+        return _certificate(json.loads(path.read_bytes(), object_pairs_hook=once))
+    except OSError as error:
+        raise InputError(f"{path}: the certificate cannot be read ({error.strerror})") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(f"{path}: not a certificate of sets; publish again, or take the file away") from None
+
+
+def _certificate(found: Any) -> Certificate:
+    claims = tuple(_claim(one) for one in _table(found)["sizes"])
+    return Certificate(claims, _whole(found["m"]), _whole(found["records"]), found)
+
+
+def _claim(one: Any) -> Claim:
+    """Read one claim; what is missing of how it was sampled proves nothing."""
+    return Claim(
+        _whole(one["size"]), _whole(one["k"]), str(one["how"]), str(one["adversary"]), _share(one["sigma"]),
+        _share(one.get("epsilon", 0)), _share(one.get("delta", 0)), _whole(one.get("attempts", 0)),
+        _whole(one.get("passed", 0)),
+    )  # fmt: skip
+
+
+def _table(found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping) or not isinstance(found["sizes"], list):
+        raise TypeError
+    return found
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
+        raise TypeError
+    return value
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**63:
+        raise TypeError
+    return float(value)
+
+
+def check_certificate(found: Certificate, promise: SetPromise, release: Sets, notes: Notes) -> None:
+    """Check that what is claimed is what the policy promises, no less and no more, of as many records as left."""
+    if found.m != promise.m or any(not 1 <= claim.size <= promise.m for claim in found.claims):
+        _differs(f"it is for other sizes than the policy, whose m is {promise.m}", notes)
+    if found.records != len(release) or found.others.get("released", len(release)) != len(release):
+        _differs(f"it is for another number of records, the release has {len(release)}", notes)
+    for name in _others_that_differ(found, promise):
+        _differs(f"its {name} is not the policy's", notes)
+    for size in range(1, promise.m + 1):
+        fault = _fault(found.of(size), size, promise, release)
+        if fault:
+            _differs(f"size {size}: {fault}", notes)
+
+
+def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:
+    """Check that nobody has as many items as nobody is said to have."""
+    longest = int(truth.sizes.max(initial=0))
+    for size in range(1, min(found.m, longest) + 1):
+        if found.is_empty(size):
+            _differs(f"size {size}: it says that nobody has so many items, but somebody has", notes)
+
+
+def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
+    """Return what is said beside the claims, by name, and is not what the policy says."""
+    asked = {"m": promise.m, "adversary": promise.adversary, "joint": promise.joint}
+    settings = {**asked, "k": list(promise.k), "sigma": list(promise.sigma)}
+    told, inner = found.others, found.others.get("settings", {})
+    wrong = [name for name, value in {**asked, "method": promise.method}.items() if told.get(name, value) != value]
+    if not isinstance(inner, Mapping):
+        return [*wrong, "settings"]
+    return wrong + [f"settings: {name}" for name, value in settings.items() if inner.get(name, value) != value]
+
+
+def _fault(claims: list[Claim], size: int, promise: SetPromise, release: Sets) -> str | None:
+    k, sigma = promise.k[size - 1], promise.sigma[size - 1]
+    sure, whose = [claim for claim in claims if claim.how in _SURE], {claim.adversary for claim in claims}
+    if not claims or not (sure or whose >= set(promise.adversaries)):
+        return "it claims nothing of what the policy promises"
+    if any(claim.how not in (*_SURE, "sampled") for claim in claims):
+        return "it does not say whether itemsets were counted or sampled"
+    if any(claim.k != k for claim in claims):
+        return f"its k is not the policy's {k}"
+    if any(abs(claim.sigma - (1 if claim in sure else sigma)) > _ROUNDING for claim in claims):
+        return f"its sigma is not the policy's {sigma}, or not 1 where itemsets were counted"
+    if not all(claim in sure or _is_proven(claim) for claim in claims):
+        return "its samples do not prove its epsilon and delta, or these do not give its sigma"
+    if any(claim.how == "empty" for claim in claims) and (release.sizes >= size).any():
+        return "it says that nobody has so many items, but released sets have"
+    return None
+
+
+def _is_proven(claim: Claim) -> bool:
+    """Tell whether so many samples without a failure show what is claimed; attempt j may use δ/(j (j + 1))."""
+    if not (0 < claim.epsilon < 1 and 0 < claim.delta < 1 and claim.attempts >= 1):
+        return False
+    share = math.log(claim.attempts) + math.log(claim.attempts + 1)
+    needed = (math.log(claim.delta) - share) / math.log1p(-claim.epsilon)
+    gives = (1 - claim.epsilon) * (1 - claim.delta)
+    return claim.passed >= needed * (1 - _ROUNDING) and gives >= claim.sigma - _ROUNDING
+
+
+def _differs(what: str, notes: Notes) -> None:
+    notes.violation("certificate-differs", f"The certificate does not fit: {what}.", count=1)

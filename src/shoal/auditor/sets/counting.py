@@ -1,0 +1,159 @@
+"""Count how many records hold every set of some size, all of them, on arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.sets.records import Sets
+
+SORTED_BUDGET = 20_000_000
+"""So many subsets are sorted in memory; up to the next number they are added up in a table, if one fits."""
+TABLE_BUDGET = 500_000_000
+_TABLE_CELLS = 16_000_000
+_AT_ONCE = 2_000_000
+
+
+def subsets_in_all(sets: Sets, size: int) -> int:
+    """Return how many subsets of a size all records have together."""
+    sizes = np.bincount(sets.sizes) if len(sets) else np.zeros(0, np.int64)
+    return sum(int(count) * math.comb(length, size) for length, count in enumerate(sizes.tolist()))
+
+
+def is_countable(sets: Sets, size: int) -> bool:
+    """Tell whether all sets of a size can be counted within seconds."""
+    cells = max(len(sets.labels), 1) ** size  # a set's number must fit 63 bits
+    return cells < 2**63 and subsets_in_all(sets, size) <= (TABLE_BUDGET if cells <= _TABLE_CELLS else SORTED_BUDGET)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The different sets of one size, by number, and how many records hold each."""
+
+    size: int
+    base: int
+    codes: Ints
+    """Rising. A set's number reads its labels, rising, as digits to the base of the number of labels."""
+    supports: Ints
+
+    def of(self, labels: Ints) -> Ints:
+        """Return the supports of sets given as rows of rising labels; 0 for sets no record holds."""
+        known = np.all((labels >= 0) & (labels < self.base), axis=1)
+        asked = _encoded(labels * known[:, np.newaxis], self.base)
+        place = find(self.codes, asked)
+        return np.where(known & (place >= 0), np.append(self.supports, 0)[place], 0)
+
+    def decoded(self, start: int, end: int) -> Ints:
+        """Return some of the sets as rows of labels."""
+        left = self.codes[start:end]
+        labels = np.empty((len(left), self.size), np.int64)
+        for digit in range(self.size - 1, -1, -1):
+            left, labels[:, digit] = np.divmod(left, self.base)
+        return labels
+
+
+def find(rising: Ints, asked: Ints) -> Ints:
+    """Return where the asked numbers stand; -1 for those that are not there."""
+    if not len(rising):
+        return np.full(len(asked), -1, np.int64)
+    place = np.minimum(np.searchsorted(rising, asked), len(rising) - 1)
+    return np.where(rising[place] == asked, place, -1)
+
+
+def _encoded(labels: Ints, base: int) -> Ints:
+    code = np.zeros(len(labels), np.int64)
+    for digit in range(labels.shape[1]):
+        code = code * base + labels[:, digit]
+    return code
+
+
+def tally(sets: Sets, size: int) -> Tally:
+    """Count every set of one size."""
+    base = max(len(sets.labels), 1)
+    if base**size <= _AT_ONCE or subsets_in_all(sets, size) > SORTED_BUDGET:
+        table = np.zeros(base**size, np.int64)
+        for _, codes in occurrences(sets, size):
+            _add(table, codes)
+        found = np.flatnonzero(table)
+        return Tally(size, base, found, table[found])
+    every = np.empty(subsets_in_all(sets, size), np.int64)
+    upto = 0
+    for _, codes in occurrences(sets, size):
+        every[upto : upto + len(codes)] = codes
+        upto += len(codes)
+    every.sort()  # in place: there may be many
+    first = np.flatnonzero(np.append(True, every[1:] != every[:-1])) if upto else np.zeros(0, np.int64)
+    return Tally(size, base, every[first], np.diff(np.append(first, upto)))
+
+
+def _add(table: Ints, codes: Ints) -> None:
+    if len(codes) * 8 > len(table):
+        table += np.bincount(codes, minlength=len(table))
+    else:
+        found, counts = np.unique(codes, return_counts=True)
+        table[found] += counts
+
+
+def occurrences(sets: Sets, size: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield (records, numbers of their subsets), some millions at once; a record's subsets come together."""
+    base, sizes = max(len(sets.labels), 1), sets.sizes
+    for length in np.unique(sizes[sizes >= size]).tolist():
+        chosen = combinations(length, size)
+        records = np.flatnonzero(sizes == length)
+        step = max(_AT_ONCE // len(chosen), 1)
+        for first in range(0, len(records), step):
+            some = records[first : first + step]
+            held = sets.items[sets.offsets[some][:, None] + np.arange(length)]
+            codes = np.zeros((len(some), len(chosen)), np.int64)
+            for digit in range(size):
+                codes *= base
+                codes += held[:, chosen[:, digit]]
+            yield np.repeat(some, len(chosen)), codes.ravel()
+
+
+def combinations(length: int, size: int) -> npt.NDArray[np.int32]:
+    """Return all ways to choose ``size`` of ``length`` places, a row each, rising."""
+    rows = np.arange(length, dtype=np.int32)[:, None]
+    for _ in range(size - 1):
+        left = length - 1 - rows[:, -1]
+        owner = np.repeat(np.arange(len(rows)), left)
+        turn = np.arange(len(owner)) - np.repeat(np.cumsum(left) - left, left)
+        following = rows[owner, -1] + 1 + turn
+        rows = np.column_stack([rows[owner], following.astype(np.int32)])
+    return rows
+
+
+def marked_subsets(sets: Sets, size: int, marked: Ints) -> Ints:
+    """Count, for every record, its subsets whose number is among the marked ones (rising)."""
+    counts = np.zeros(len(sets), np.int64)
+    if not len(marked):
+        return counts
+    for owner, codes in occurrences(sets, size):
+        hit = find(marked, codes) >= 0
+        counts += np.bincount(owner[hit], minlength=len(sets))
+    return counts
+
+
+def chance_per_person(sets: Sets, size: int, hits: Ints) -> float | None:
+    """Return how likely a subset of a person is a hit, persons alike and then their subsets alike."""
+    able = sets.sizes >= size
+    if not able.any():
+        return None
+    ways = np.array([math.comb(length, size) for length in range(int(sets.sizes.max()) + 1)], np.float64)
+    return float((hits[able] / ways[sets.sizes[able]]).mean())
+
+
+def distinct(labels: Ints) -> Iterator[tuple[Bools, Ints]]:
+    """Sort rows of labels and drop repeats: yield (which rows, their labels) for every number of labels left."""
+    ordered = np.sort(labels, axis=1)
+    first = np.ones(ordered.shape, np.bool_)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    lengths = first.sum(axis=1)
+    for length in np.unique(lengths).tolist():
+        rows = lengths == length
+        yield rows, ordered[rows][first[rows]].reshape(-1, length)

@@ -1,0 +1,270 @@
+"""Judge a release of sets: are k records behind what an adversary may know, and is every set true?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.columns_check import check_columns, trace_with
+from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.promise import Policy
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.tables import Format, Rows, read
+from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
+from shoal.auditor.sets.certificate import Certificate, check_certificate, check_empty, read_certificate
+from shoal.auditor.sets.image import check_as_multisets, check_order, check_rows, read_image
+from shoal.auditor.sets.mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
+from shoal.auditor.sets.promise import SetPromise, read_set_promise
+from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
+from shoal.auditor.sets.records import Sets, collect
+from shoal.auditor.sets.sampling import coins
+from shoal.auditor.sets.shares import Book, Measured, measure_images, measure_own
+from shoal.auditor.sets.trace import from_trace, read_positions
+
+_ROUNDING = 1e-12
+
+
+def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    """Recount what a policy for sets promised."""
+    promise, notes = read_set_promise(policy), Notes()
+    rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
+    with notes.guarded():
+        _judge(policy, promise, rows, (release, truth, trace), notes)
+    return notes.report(promise.method)
+
+
+def _judge(policy: Policy, promise: SetPromise, rows: Rows, given: tuple[Any, Any, Any], notes: Notes) -> None:
+    release, truth, trace = given
+    column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
+    if check_columns((column,), rows, notes):
+        sets = _read_release(rows, column, policy, notes)
+        certificate = read_certificate(release)
+        promise = _sharpened(promise, certificate, sets, notes)
+        judge = _Judge(policy, promise, sets, read_blocks(release), certificate, notes)
+        judge.judge_release()
+        if truth is None:
+            notes.warning("no-rows", "The release has no row.", count=int(not len(sets)))
+            judge.judge_blocks(None)
+            notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
+        else:
+            judge.judge_truth(truth, trace, release)
+
+
+def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets:
+    entries = read_entries(rows, column, separator_of(policy, "sink"))
+    unreadable = rows.broken | unfit_rows(rows, column)
+    unreadable[entries.owner[entries.label < 0]] = True
+    notes.violation("unreadable", "Released rows cannot be read or hold an empty label.", rows=unreadable)
+    sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
+    listed = np.bincount(entries.owner[entries.label >= 0], minlength=len(rows))
+    notes.violation("label-twice", "A released set holds a label more than once.", rows=listed > sets.sizes)
+    return sets
+
+
+def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets, notes: Notes) -> SetPromise:
+    """Return the promise with what the certificate adds: of a size that was counted, every itemset has its k."""
+    if certificate is None:
+        notes.skip("The certificate was not checked: no certificate file stands beside the release.")
+        return promise
+    check_certificate(certificate, promise, sets, notes)
+    counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
+    sigma = tuple(1.0 if sure else share for sure, share in zip(counted, promise.sigma, strict=True))
+    return replace(promise, sigma=sigma)
+
+
+class _Judge:
+    """One audit: the release, read once."""
+
+    def __init__(
+        self, policy: Policy, promise: SetPromise, release: Sets, blocks: Blocks | None,
+        certificate: Certificate | None, notes: Notes,
+    ) -> None:  # fmt: skip
+        self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
+        self.blocks, self.certificate = blocks, certificate
+        self.book = Book(release)
+        self.rng = coins(release.offsets, release.items)
+
+    # ---- the release alone
+
+    def judge_release(self) -> None:
+        """Check what needs no truth: sets of at most m labels that stand together in a row."""
+        notes, release = self.notes, self.release
+        notes.metrics["released_records"] = len(release)
+        notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
+        notes.metrics["released_average_size"] = _mean(release.sizes)
+        notes.metrics["released_labels"] = len(release.labels)
+        if self.promise.ground.ladder is not None:
+            own = own_labels(self.blocks, self.promise.ground)
+            check_antichain(release, self.promise.ground.ladder, own, notes)
+        for size in self._sizes():
+            k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
+            found = measure_own(self.book, size, k, self.rng)
+            self._write("released", size, found)
+            if found is not None and sigma == 1:
+                self._convict_labels(size, found)
+
+    def judge_blocks(self, truth: Sets | None) -> None:
+        """Check what the blocks file says."""
+        ground = self.promise.ground
+        if self.blocks is not None:
+            seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
+            check_blocks(self.blocks, self.release, ground, seen, self.notes)
+        elif ground.way is not None and ground.ladder is None:
+            self.notes.skip("Whether blocks hang together was not checked: no blocks file.")
+
+    def _sizes(self) -> range:
+        return range(1, self.promise.m + 1)
+
+    def _convict_labels(self, size: int, found: Measured) -> None:
+        """Every set of labels in a row is the image of some itemset; with sigma 1 each needs k records."""
+        sentence = f"Sets of {size} labels are in fewer than k = {self.promise.k[size - 1]} released records."
+        if found.rows is not None:
+            self.notes.violation("below-k", sentence, rows=found.rows)
+        else:
+            self.notes.violation("below-k", sentence, count=found.below)
+            self._say_sampled(size)
+
+    def _is_settled_by_labels(self, size: int) -> bool:
+        """Tell whether all sets of as many labels or fewer were counted: an itemset's image is one of them."""
+        return all(
+            self.book.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
+            for fewer in range(1, size + 1)
+        )
+
+    def _say_sampled(self, size: int) -> None:
+        self.notes.skip(f"Not all sets of size {size} were looked at: too many, a sample was drawn.")
+
+    def _write(self, side: str, size: int, found: Measured | None) -> None:
+        self.notes.metrics[f"{side}_sets_of_{size}"] = None if found is None else found.to_dict()
+
+    # ---- with the truth
+
+    def judge_truth(self, what: Any, trace: Any, release: Any) -> None:
+        """Check the promise about original itemsets, and that the release is the truth's image."""
+        read_in = read_truth(what, self.policy, self.promise)
+        truth, notes, positions = read_in.sets, self.notes, None
+        notes.metrics["records"] = len(truth)
+        notes.metrics["unusable_rows"] = read_in.unusable
+        notes.metrics["average_size"] = _mean(truth.sizes)
+        before = self._measure_before(truth)
+        names = self._names()
+        if names is not None:
+            truth = only_known(truth, names, notes)
+        if self.certificate is not None:
+            check_empty(self.certificate, truth, notes)
+        self.judge_blocks(truth)
+        if not len(self.release):
+            notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))
+            return
+        rows = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
+        rows = trace_with(("row", "position"), rows, notes)
+        if rows is not None:
+            positions = read_positions(rows, truth.sizes > 0, len(self.release), notes)
+            notes.metrics["dropped_records"] = int((positions < 0).sum())
+            if (positions < 0).any():
+                truth, positions = truth.only(positions >= 0), positions[positions >= 0]
+        partition = self._partition(truth, positions)
+        if partition is None:
+            notes.skip(
+                "Which items a label stands for is not known, so neither the image nor the share of original "
+                "itemsets was checked: give a hierarchy in the policy, a blocks file beside the release, or the trace."
+            )
+            return
+        self._judge_image(truth, partition, positions, is_file=isinstance(release, str | Path))
+        self._judge_originals(truth, partition, before)
+        self._measure_loss(truth, partition)
+
+    def _names(self) -> Collection[str] | None:
+        """Return the items there are; None where any item is one."""
+        if self.promise.ground.way is None and self.blocks is not None:
+            return {item for items in self.blocks.values() for item in items}
+        return self.promise.ground.names
+
+    def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
+        ground = self.promise.ground
+        if ground.ladder is not None and (ground.tree is not None or self.blocks is None):
+            return from_ladder(truth, self.release, ground.ladder, self.notes)
+        if self.blocks is not None:
+            return from_blocks(truth, self.release, self.blocks, self.notes)
+        if positions is not None:
+            return from_trace(truth, positions, self.release, self.notes)
+        return from_names(truth, self.release)
+
+    def _judge_image(self, truth: Sets, partition: Partition, positions: Ints | None, *, is_file: bool) -> None:
+        image = read_image(truth, self.release, partition)
+        if positions is not None:
+            check_rows(image, positions, self.notes)
+        else:
+            check_as_multisets(image, self.notes)
+        if is_file:
+            check_order(image, self.notes)
+
+    def _measure_before(self, truth: Sets) -> Book:
+        """Measure the risk of the input: original itemsets, counted in the original records."""
+        book = Book(truth)
+        for size in self._sizes():
+            self._write("risk_before", size, measure_own(book, size, self.promise.k[size - 1], self.rng))
+        return book
+
+    def _judge_originals(self, truth: Sets, partition: Partition, before: Book) -> None:
+        """Measure the risk of the release: original itemsets, counted by their images in the released records."""
+        is_known = partition.label_of[truth.items] >= 0
+        if truth is before.sets and is_known.all():
+            known = before
+        else:
+            known = Book(collect(truth.owners, truth.items, len(truth), truth.labels, is_known))
+        for size in self._sizes():
+            k = self.promise.k[size - 1]
+            found = measure_images(known, partition.label_of, self.book, size, k, self.rng)
+            self._write("risk_after", size, found)
+            if found is not None:
+                self._convict_itemsets(size, found)
+
+    def _convict_itemsets(self, size: int, found: Measured) -> None:
+        k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
+        if sigma == 1:
+            sentence = f"Itemsets of size {size} share their image with fewer than k = {k} records."
+            self.notes.violation("itemset-below-k", sentence, count=found.below)
+            if not found.is_counted and not self._is_settled_by_labels(size):
+                self._say_sampled(size)
+            return
+        for adversary in self.promise.adversaries:
+            share = found.shares[adversary]
+            broken = share.low > 1 - sigma + _ROUNDING
+            how = "" if found.is_counted else " (lower bound, 99.9 % sure)"
+            self.notes.violation(
+                "sigma-broken",
+                f"Size {size}, adversary {adversary}: {share.low:.4%}{how} of the itemsets share their image with "
+                f"fewer than k = {k} records; at most {1 - sigma:.4%} may.",
+                count=found.below if broken else 0,
+            )
+
+    def _measure_loss(self, truth: Sets, partition: Partition) -> None:
+        label = partition.label_of[truth.items]
+        known = label >= 0
+        if not known.any():
+            return
+        names = np.array(truth.labels, np.object_)[truth.items[known]]
+        shown = np.array(partition.labels, np.object_)[label[known]]
+        self.notes.metrics["items_generalized_share"] = float((names != shown).mean())
+        cost = self._ncp_of_labels(partition)
+        self.notes.metrics["ncp"] = float(cost[label[known]].mean())
+
+    def _ncp_of_labels(self, partition: Partition) -> Any:
+        """Return for every label the share of all items it stands for; 0 for a single item."""
+        tree = self.promise.ground.tree
+        if tree is not None:
+            leaves = tree.leaf_counts()
+            below, total = np.array([leaves.get(label, 0) for label in partition.labels]), leaves[tree.root]
+        else:
+            known = partition.label_of[partition.label_of >= 0]
+            below, total = np.bincount(known, minlength=len(partition.labels)), len(known)
+        return np.where(below > 1, below / total, 0.0)
+
+
+def _mean(sizes: Ints) -> float | None:
+    return float(sizes.mean()) if len(sizes) else None

@@ -1,0 +1,232 @@
+"""Read a release or a truth of sets: list columns, joined labels, plain lines, or a row for every (person, item)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.auditor.aligned import is_someone
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.promise import Policy
+from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
+from shoal.auditor.reading.source_rules import by_stream
+from shoal.auditor.reading.tables import Format, Rows, read
+from shoal.auditor.sets.promise import SetPromise
+from shoal.auditor.sets.records import Sets, collect
+from shoal.errors import PolicyError
+
+_LISTS = pa.large_list(TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Every label of every row: whose row it is in, and its number (-1: no label)."""
+
+    owner: Ints
+    label: Ints
+    labels: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The original records, in the order in which their persons first appear."""
+
+    sets: Sets
+    unusable: int
+    """How many rows have no person or cannot be read."""
+
+
+def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
+    """Read from wherever it is; sets in memory become rows too."""
+    table = _in_memory(what, column, person)
+    written = policy.section(section)
+    expected = Format.of_source(written) if section == "source" else replace(Format.of(written), names_once=True)
+    expected = replace(expected, line_column=column)
+    return read(what if table is None else table, name=name, expected=expected)
+
+
+def _in_memory(what: Any, column: str, person: str | None) -> Any:
+    if isinstance(getattr(what, "blocks", None), Mapping):  # a result: its records in memory
+        what = list(what.records)
+    if isinstance(what, pa.Array | pa.ChunkedArray):
+        return pa.table({column: what})
+    if not isinstance(what, list | tuple) or not what:
+        return None
+    if all(isinstance(record, set | frozenset | list) for record in what):
+        return pa.table({column: _from_python(what)})
+    if all(isinstance(row, tuple) and len(row) == 2 for row in what):
+        persons, items = zip(*what, strict=True)
+        return pa.table({person or "person": as_text(list(persons)), column: as_text(list(items))})
+    return None
+
+
+def separator_of(policy: Policy, section: str) -> str | None:
+    """Return what stands between the labels of a text; None: a tab where the text has one, else blanks."""
+    found = policy.section(section).get("separator", "|" if section == "sink" and _is_csv(policy) else None)
+    if found is not None and (not isinstance(found, str) or not found):
+        raise PolicyError(f"[{section}] separator: must be text of at least one character")
+    return found
+
+
+def _is_csv(policy: Policy) -> bool:
+    return bool(policy.section("sink").get("kind") == "csv")
+
+
+def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
+    """Read the original records; all rows of one person are one record."""
+    rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
+    rows = by_stream(rows, policy)
+    if len(rows):
+        rows.require(promise.item)
+    separator = separator_of(policy, "source")
+    is_by_person = promise.person in rows.columns
+    if promise.person and not is_by_person and len(rows) and not _speaks_for_itself(rows, promise.item):
+        rows.require(promise.person)
+    one_item = is_by_person and separator is None
+    entries = read_entries(rows, promise.item, separator, one_item=one_item, trims=_trims_items(policy))
+    if promise.person and is_by_person:
+        return _by_person(rows, promise.person, entries, ~unfit_rows(rows, promise.item))
+    has_label, unusable = entries.label >= 0, rows.broken | unfit_rows(rows, promise.item)
+    return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(unusable.sum()))
+
+
+def _trims_items(policy: Policy) -> bool:
+    """Tell whether blanks around the items of a joined text do not count: so in a CSV file, unless ``trim = false``."""
+    source = policy.section("source")
+    return source.get("kind") == "csv" and Format.of_source(source).trims
+
+
+def _speaks_for_itself(rows: Rows, item: str) -> bool:
+    """Tell whether every row is a whole record: a list, or the only column there is."""
+    return rows.columns == [item] or all(_is_listed(piece) for piece in rows.pieces(item))
+
+
+def _is_listed(piece: Any) -> bool:
+    if isinstance(piece, list):
+        return all(value is None or isinstance(value, list) for value in piece)
+    return _is_list_type(piece.type)
+
+
+def _is_list_type(kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def unfit_rows(rows: Rows, column: str) -> Bools:
+    """Tell which rows of a text file hold a value that is neither an item nor, where others are, a list of items."""
+    unfit = np.zeros(len(rows), np.bool_)
+    start = 0
+    for piece, (_, broken) in zip(rows.pieces(column), rows.parts, strict=True):
+        if isinstance(piece, list):
+            fits = _is_set_of_items if any(isinstance(value, list) for value in piece) else _can_be_item
+            unfit[start : start + len(piece)] = [value is not None and not fits(value) for value in piece]
+        start += len(broken)
+    return unfit
+
+
+def _nested_rows(rows: Rows, column: str) -> Bools:
+    """Tell which rows of a text file hold a list or an object."""
+    pieces = zip(rows.pieces(column), rows.parts, strict=True)
+    nested = [
+        np.array([isinstance(value, list | dict) for value in piece], np.bool_)
+        if isinstance(piece, list)
+        else np.zeros(len(broken), np.bool_)
+        for piece, (_, broken) in pieces
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *nested])
+
+
+def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
+    names, (code,) = shared_codes(rows.text(person))
+    usable = is_someone(code, names) & ~rows.broken & fits & ~_nested_rows(rows, person)
+    # Codes are given in order of first appearance; persons of whom no row is usable leave no gap.
+    present = np.zeros(len(names), np.bool_)
+    present[code[usable]] = True
+    number = np.cumsum(present) - 1
+    keep = usable[entries.owner] & (entries.label >= 0)
+    owner = number[code[entries.owner[keep]]]
+    return Truth(collect(owner, entries.label[keep], int(present.sum()), entries.labels), int((~usable).sum()))
+
+
+def read_entries(
+    rows: Rows, column: str, separator: str | None, *, one_item: bool = False, trims: bool = False
+) -> Entries:
+    """Take a column apart: a list of labels a row, a text to split, or (``one_item``) a single label.
+
+    Null is an empty record: CSV cannot tell them apart.
+    """
+    owners, values, start = [], [], 0
+    for piece in rows.pieces(column):
+        lists = _as_lists(piece, separator, one_item=one_item, trims=trims)
+        owners.append(np.asarray(pc.list_parent_indices(lists).to_numpy(), np.int64) + start)
+        values.append(pa.chunked_array([pc.list_flatten(lists)], TEXT))
+        start += len(lists)
+    if not owners:
+        nothing = np.zeros(0, np.int64)
+        return Entries(nothing, nothing, [])
+    labels, codes = shared_codes(*values)
+    label = np.concatenate(codes)
+    blank = [code for code, text in enumerate(labels) if not text.strip()]
+    if blank:
+        label = np.where(np.isin(label, blank), -1, label)
+    return Entries(np.concatenate(owners), label, labels)
+
+
+def _as_lists(piece: Any, separator: str | None, *, one_item: bool, trims: bool) -> Any:
+    if isinstance(piece, list):
+        if any(isinstance(value, list) for value in piece):
+            return _from_python(piece)
+        piece = as_text([value if _can_be_item(value) else None for value in piece])
+    whole = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
+    if isinstance(whole, pa.ChunkedArray):  # no chunk at all
+        whole = pa.array([], whole.type)
+    if _is_list_type(whole.type):
+        return _texts_in_lists(whole)
+    texts = as_text(whole)
+    if one_item:
+        return pa.LargeListArray.from_arrays(np.arange(len(texts) + 1), texts)
+    return _split(texts, separator, trims=trims)
+
+
+def _from_python(records: Iterable[Any]) -> Any:
+    """Turn collections of labels into Arrow lists; what is no collection holds nothing."""
+    held = [list(record) if _is_set_of_items(record) else [] for record in records]
+    offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in held], dtype=np.int64)])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(list(chain.from_iterable(held))))
+
+
+def _is_set_of_items(record: Any) -> bool:
+    return isinstance(record, list | tuple | set | frozenset) and all(_can_be_item(value) for value in record)
+
+
+def _can_be_item(value: Any) -> bool:
+    """Whether it is text or a whole number that fits: no other value of a text file can be published."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64
+    return is_whole or value is None or isinstance(value, str)
+
+
+def _texts_in_lists(lists: Any) -> Any:
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    mask = lists.is_null() if lists.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(lists.flatten()), mask=mask)
+
+
+def _split(texts: Any, separator: str | None, *, trims: bool) -> Any:
+    if separator is None and pc.any(pc.match_substring(texts, "\t")).as_py():
+        separator = "\t"
+    parts = pc.utf8_split_whitespace(texts) if separator is None else pc.split_pattern(texts, separator)
+    lists = parts.cast(_LISTS)
+    labels = pc.utf8_trim_whitespace(pc.list_flatten(lists)) if trims else pc.list_flatten(lists)
+    # Nothing between two separators is no label.
+    filled = pc.not_equal(labels, "")
+    kept = np.asarray(pc.list_parent_indices(lists).filter(filled).to_numpy(), np.int64)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(kept, minlength=len(lists)))])
+    mask = lists.is_null() if lists.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), labels.filter(filled), mask=mask)

@@ -1,0 +1,102 @@
+"""Who can be told apart: the classes of rows that were published alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.values import Attribute, combined
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Classes of released rows by all that was published of their quasi-identifiers; null is a value."""
+
+    of_row: Ints
+    """The class of every released row, from 0; -1 for rows that are not judged."""
+    rows: Ints
+    people: Ints
+    """Different people of every class; its rows where persons are not known."""
+    are_people: bool
+
+    @property
+    def judged(self) -> Bools:
+        """Which released rows belong to a class."""
+        return self.of_row >= 0
+
+    def marked(self, classes: Bools) -> Bools:
+        """Mark the rows of some classes."""
+        return np.append(classes, False)[self.of_row]  # class -1 picks the last
+
+
+def read_classes(attributes: Sequence[Attribute], judged: Bools, person: Ints | None) -> Classes:
+    """Group the rows to be judged; persons, where known, are numbers from 0 (a row with -1 is nobody's)."""
+    of_row = np.full(len(judged), -1, np.int64)
+    rows = np.flatnonzero(judged)
+    of_row[rows] = combined([attribute.code[rows] for attribute in attributes], len(rows))
+    count = int(of_row.max(initial=-1)) + 1
+    size = np.bincount(of_row[rows], minlength=count)
+    if person is None:
+        return Classes(of_row, size, size, are_people=False)
+    pair_class, _ = _pairs(of_row[rows], person[rows])
+    return Classes(of_row, size, np.bincount(pair_class, minlength=count), are_people=True)
+
+
+def _pairs(of_row: Ints, person: Ints) -> tuple[Ints, Ints]:
+    """Return the class of every pair of a class and a person, and how many rows the pair has."""
+    named = person >= 0
+    width = int(person.max(initial=0)) + 1
+    pair, rows = np.unique(of_row[named] * width + person[named], return_counts=True)
+    return pair // width, rows
+
+
+def check_classes(classes: Classes, promise: TuplePromise, notes: Notes) -> None:
+    """Check that k people stand in every class."""
+    sentence = "A class of the release has fewer than k different people."
+    notes.violation("below-k", sentence, rows=classes.marked(classes.people < promise.k))
+
+
+def measure_classes(classes: Classes, promise: TuplePromise, person: Ints | None, notes: Notes) -> None:
+    """Write down how large classes are, and how many stand alone."""
+    judged = int(classes.judged.sum())
+    below = classes.marked(classes.people < promise.k)
+    notes.metrics["classes"] = len(classes.rows)
+    notes.metrics["smallest_k"] = int(classes.people.min()) if judged else None
+    notes.metrics["counted_in_classes"] = "people" if classes.are_people else "rows (at least as many as people)"
+    notes.metrics["rows_below_k_share"] = float(below.sum() / judged) if judged else None
+    notes.metrics["unique_rows"] = int((classes.rows == 1).sum())
+    if person is not None:
+        _measure_people(classes, below, person, notes)
+
+
+def _measure_people(classes: Classes, below: Bools, person: Ints, notes: Notes) -> None:
+    named = classes.judged & (person >= 0)
+    people, exposed = _different(person[named]), _different(person[named & below])
+    notes.metrics["released_people"] = people
+    notes.metrics["people_below_k_share"] = exposed / people if people else None
+
+
+def _different(numbers: Ints) -> int:
+    return int(np.count_nonzero(np.bincount(numbers)))
+
+
+def measure_nulls(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:
+    """Write down how many patterns of nulls tell rows apart, the share of rows with a null, and the rarest pattern."""
+    rows = np.flatnonzero(judged)
+    if not len(rows):
+        return
+    pattern = combined([(attribute.code[rows] < 0).astype(np.int64) for attribute in attributes], len(rows))
+    has_null = np.logical_or.reduce([attribute.code[rows] < 0 for attribute in attributes])
+    sizes = np.bincount(pattern)
+    found: dict[str, Any] = {
+        "patterns": len(sizes),
+        "share": float(has_null.mean()),
+        "rarest": int(sizes.min()),
+    }
+    notes.metrics["nulls"] = found

@@ -1,0 +1,194 @@
+"""Check every published value against the record it stands for, and every cluster against its people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.tables import Rows
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import SUPPRESSED, Decisions, read_lists
+from shoal.auditor.tuples.values import FAULTS, Attribute, numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Every released row with its entry of the trace and what that says."""
+
+    row: Ints
+    """The row of the truth; -1 where the trace names none that exists."""
+    group: Ints
+    is_root: Bools
+    """Suppressed rows that leave at the root."""
+    formed: Bools
+    """Rows that left with the cluster they made."""
+    known: Bools
+    """Rows whose record is in the truth and usable."""
+
+
+def read_link(decisions: Decisions, usable: Bools | None) -> Link:
+    """Pair released rows with the trace, in order."""
+    entries = np.flatnonzero(decisions.leaves)
+    row = decisions.row[entries]
+    if usable is None:
+        known = np.zeros(len(entries), np.bool_)
+    else:
+        inside = (row >= 0) & (row < len(usable))
+        known = inside.copy()
+        known[inside] = usable[row[inside]]
+        row = np.where(inside, row, -1)
+    return Link(
+        row=row,
+        group=decisions.group[entries],
+        is_root=decisions.verdict[entries] == SUPPRESSED,
+        formed=decisions.formed[entries],
+        known=known,
+    )
+
+
+def check_values(attributes: Sequence[Attribute], broken: Bools, notes: Notes) -> None:
+    """Check what can be seen in the release alone: labels, ranges, domain, grid."""
+    notes.violation("unreadable-row", "A released row cannot be read.", rows=broken)
+    for code, sentence in FAULTS.items():
+        marked = [attribute.faults[code] for attribute in attributes if code in attribute.faults]
+        notes.violation(code, sentence, rows=np.logical_or.reduce([np.zeros_like(broken), *marked]) & ~broken)
+
+
+def check_cover(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
+    """Check that every row covers its record, and shows nothing else than its mode allows."""
+    wrong, nulls = np.zeros(len(link.row), np.bool_), np.zeros(len(link.row), np.bool_)
+    for attribute in attributes:
+        rows = np.flatnonzero(link.known)
+        shown, carried = attribute.code[rows] >= 0, attribute.carried[link.row[rows]]
+        both = rows[shown & carried]
+        wrong[both] |= ~attribute.covers(both, link.row[both])
+        nulls[rows] |= _wrong_nulls(shown, carried, promise)
+    notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
+    notes.violation(
+        "wrong-nulls",
+        "A row shows a value or a null where its mode of nulls does not allow it.",
+        rows=nulls & ~link.is_root,
+    )
+
+
+def _wrong_nulls(shown: Bools, carried: Bools, promise: TuplePromise) -> Bools:
+    if promise.keeps_own_nulls:
+        return shown ^ carried
+    # A class may show what not all of it carry only where enough people do; in common mode all do.
+    return shown & ~carried if promise.nulls == "common" else np.zeros(len(shown), np.bool_)
+
+
+def check_roots(attributes: Sequence[Attribute], is_root: Bools, notes: Notes) -> None:
+    """Check that suppressed rows that leave show nothing."""
+    at_root = np.logical_and.reduce([attribute.at_root for attribute in attributes])
+    notes.violation("root-row", "A suppressed row left with more than its root.", rows=is_root & ~at_root)
+
+
+def check_one_vector(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
+    """Check that rows of one cluster are published alike; in paper mode but for their own nulls."""
+    rows = np.flatnonzero((link.group >= 0) & ~link.is_root)
+    if not len(rows):
+        return
+    cluster = numbered(link.group[rows])[1]
+    differs = np.zeros(len(link.row), np.bool_)
+    for attribute in attributes:
+        code = attribute.code[rows]
+        judged = code >= 0 if promise.keeps_own_nulls else np.ones(len(rows), np.bool_)
+        first = np.full(int(cluster.max()) + 1, -1, np.int64)
+        first[cluster[judged][::-1]] = code[judged][::-1]  # the first one is written last
+        differs[rows] |= judged & (code != first[cluster])
+    notes.violation("group-differs", "Rows of one cluster were published in different ways.", rows=differs)
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters as they were formed."""
+
+    number: Ints
+    """The cluster of every released row, from 0; -1 for none."""
+    people: Ints
+    carriers: npt.NDArray[np.int64]
+    """Different people of every cluster that carried each attribute; without the truth no columns."""
+    shown: npt.NDArray[np.bool_]
+    """Which attributes the first row of every cluster shows."""
+
+
+def read_clusters(attributes: Sequence[Attribute], link: Link, person: Ints | None, *, with_carriers: bool) -> Clusters:
+    """Recount the people of every cluster at its formation; without persons every row is one."""
+    number = np.full(len(link.group), -1, np.int64)
+    grouped = np.flatnonzero(link.group >= 0)
+    names, number[grouped] = numbered(link.group[grouped])
+    count = len(names)
+    formed = np.flatnonzero(link.formed)
+    people = np.arange(len(formed)) if person is None else person[formed]
+    lone = _first_of_person(number[formed], people)
+    shown = np.zeros((count, len(attributes)), np.bool_)
+    carriers = np.zeros((count, len(attributes) if with_carriers else 0), np.int64)
+    for at, attribute in enumerate(attributes):
+        shown[number[grouped][::-1], at] = attribute.code[grouped][::-1] >= 0
+        if with_carriers:
+            carried = np.flatnonzero(link.known[formed])
+            carried = carried[attribute.carried[link.row[formed[carried]]]]
+            if not lone.all():
+                carried = carried[_first_of_person(number[formed][carried], people[carried])]
+            carriers[:, at] = np.bincount(number[formed][carried], minlength=count)
+    return Clusters(number, np.bincount(number[formed][lone], minlength=count), carriers, shown)
+
+
+def _first_of_person(group: Ints, person: Ints) -> Bools:
+    """Mark the first row of every person within a group."""
+    first = np.zeros(len(group), np.bool_)
+    if len(group):
+        pair = group * (int(person.max()) + 1) + person
+        first[np.unique(pair, return_index=True)[1]] = True
+    return first
+
+
+def check_clusters(clusters: Clusters, link: Link, promise: TuplePromise, notes: Notes) -> None:
+    """Check that k people made every cluster, and enough of them carried what it shows."""
+    small = clusters.people < promise.k
+    notes.violation(
+        "group-below-k",
+        "Fewer than k people left together in a new cluster.",
+        rows=_rows_of(small, clusters),
+    )
+    if promise.groups:
+        alone = (clusters.number >= 0) & ~link.formed
+        notes.violation("reused-in-groups", "A row left by itself although rows must leave in groups.", rows=alone)
+    if promise.nulls == "strict" and clusters.carriers.shape[1]:
+        few = clusters.shown & (clusters.carriers < promise.min_carriers)
+        notes.violation(
+            "few-carriers",
+            "A cluster shows an attribute that too few of its people carried.",
+            rows=_rows_of(np.logical_or.reduce(few, axis=1), clusters),
+        )
+        hidden = ~clusters.shown & (clusters.carriers >= promise.min_carriers)
+        notes.warning(
+            "hidden-without-need",
+            "A cluster hides an attribute that enough of its people carried.",
+            rows=_rows_of(np.logical_or.reduce(hidden, axis=1), clusters),
+        )
+    notes.metrics["clusters"] = int((clusters.people > 0).sum())
+    grouped = clusters.number >= 0
+    notes.metrics["reused_share"] = float((grouped & ~link.formed).sum() / grouped.sum()) if grouped.any() else None
+
+
+def _rows_of(marked: Bools, clusters: Clusters) -> Bools:
+    return np.append(marked, False)[clusters.number]  # number -1 picks the last
+
+
+def check_carriers(trace: Rows, decisions: Decisions, clusters: Clusters, width: int, notes: Notes) -> None:
+    """Check the carriers the trace wrote down against the recount; reused rows repeat those of their cluster."""
+    if "carriers" not in trace.columns:
+        notes.skip("The trace's own count of carriers was not checked: it has no column carriers.")
+        return
+    written = read_lists(trace, "carriers", width)[decisions.leaves]
+    grouped = np.flatnonzero(clusters.number >= 0)
+    wrong = np.zeros(len(written), np.bool_)
+    wrong[grouped] = (written[grouped] != clusters.carriers[clusters.number[grouped]]).any(axis=1)
+    notes.violation("wrong-carriers", "The trace counts other carriers than the truth has.", rows=wrong)

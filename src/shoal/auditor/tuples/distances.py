@@ -1,0 +1,178 @@
+"""How diverse sets of sensitive values are, and how far from a reference; on arrays, for many sets at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.auditor.numbers import Floats
+from shoal.auditor.reading.columns import Bools, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Multisets of values: one entry for every different value of every set, by set, then by value."""
+
+    member: Ints
+    """The set an entry belongs to; sets are numbered from 0 without gaps."""
+    value: Ints
+    times: Ints
+    count: int
+    """How many sets there are."""
+
+    @property
+    def sizes(self) -> Ints:
+        """How many values every set has, counted as often as they occur."""
+        return np.bincount(self.member, self.times, self.count).astype(np.int64)
+
+    @property
+    def share(self) -> Floats:
+        """What part of its set every entry is."""
+        return self.times / self.sizes[self.member]
+
+
+def gather(member: Ints, value: Ints, count: int) -> Sets:
+    """Make sets of rows."""
+    width = int(value.max(initial=0)) + 1
+    pair, times = np.unique(member * width + value, return_counts=True)
+    return Sets(pair // width, pair % width, times, count)
+
+
+def growing(group: Ints, value: Ints, step: Ints, count: int) -> tuple[Sets, Ints]:
+    """Make a set of every group after every step of its growth; return the group of each set too.
+
+    Steps of a group run from 0 without gaps; step 0 may have any number of rows, the others have one each.
+    """
+    steps = _steps(group, step, count)
+    width, stride = int(value.max(initial=0)) + 1, int(step.max(initial=0)) + 1
+    pair, turn = np.unique(group * width + value, return_inverse=True)
+    seen = np.sort(turn * stride + step)
+    kinds = np.bincount(pair // width, minlength=count)
+    own = np.repeat(np.arange(count), steps)
+    at = np.arange(len(own)) - np.repeat(np.cumsum(steps) - steps, steps)
+    # Every set against every value its group ever has; those it does not have yet are left out.
+    member = np.repeat(np.arange(len(own)), kinds[own])
+    turn_of = np.arange(len(member)) - np.repeat(np.cumsum(kinds[own]) - kinds[own], kinds[own])
+    which = (np.cumsum(kinds) - kinds)[own[member]] + turn_of
+    times = np.searchsorted(seen, which * stride + at[member], side="right") - np.searchsorted(seen, which * stride)
+    there = times > 0
+    return Sets(member[there], pair[which[there]] % width, times[there], len(own)), own
+
+
+def growth_sizes(group: Ints, value: Ints, step: Ints, count: int) -> Ints:
+    """Return how many entries `growing` makes of each group at most."""
+    rows = np.bincount(group, minlength=count)
+    return _steps(group, step, count) * np.minimum(rows, int(value.max(initial=0)) + 1)
+
+
+def _steps(group: Ints, step: Ints, count: int) -> Ints:
+    steps = np.zeros(count, np.int64)
+    np.maximum.at(steps, group, step + 1)
+    return steps
+
+
+def distinct(sets: Sets) -> Ints:
+    """Return how many different values every set has."""
+    return np.bincount(sets.member, minlength=sets.count)
+
+
+def effective(sets: Sets) -> Floats:
+    """Return the exponential of every set's entropy: l where l values are equally frequent."""
+    share = sets.share
+    return np.exp(-np.bincount(sets.member, share * np.log(share), sets.count))
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Distributions to hold sets against: one entry for every value of every reference, by reference, then value."""
+
+    width: int
+    """Values are below it."""
+    key: Ints
+    """reference * width + value, rising."""
+    share: Floats
+    begin: Ints
+    """Where the entries of every reference begin; one more for the end."""
+
+
+def refer(reference: Ints, value: Ints, weight: Floats, *, count: int, width: int) -> References:
+    """Make references of weighted values; weights of 0 are no values."""
+    there = weight > 0
+    key, turn = np.unique(reference[there] * width + value[there], return_inverse=True)
+    total = np.bincount(turn, weight[there], len(key))
+    own = key // width
+    share = total / np.bincount(own, total, count)[own]
+    return References(width, key, share, np.searchsorted(key, np.arange(count + 1) * width))
+
+
+def variation(sets: Sets, references: References, of_set: Ints) -> Floats:
+    """Return half the sum of differences of shares: the earth mover's distance where all values are equally far."""
+    if not len(references.key):  # nothing to compare with is as far away as can be
+        return np.ones(sets.count)
+    share, expected = sets.share, _expected(sets, references, of_set)
+    off = np.bincount(sets.member, np.abs(share - expected), sets.count)
+    missing = 1 - np.bincount(sets.member, expected, sets.count)
+    return (off + np.maximum(missing, 0)) / 2
+
+
+def _expected(sets: Sets, references: References, of_set: Ints) -> Floats:
+    asked = of_set[sets.member] * references.width + sets.value
+    place = np.minimum(np.searchsorted(references.key, asked), len(references.key) - 1)
+    return np.where(references.key[place] == asked, references.share[place], 0.0)
+
+
+def ordered(sets: Sets, references: References, of_set: Ints) -> Floats:
+    """Return the earth mover's distance where values stand in a line, the whole line being 1 long.
+
+    Over the m values that the set or the reference has, in order: the sum of differences of the cumulative shares,
+    divided by m - 1. Between two values of a set its cumulative share stands still while the reference's rises, so
+    the differences in between are summed at once, up to where the reference passes the set and from there on.
+    """
+    if not len(references.key):
+        return np.ones(sets.count)
+    reference = of_set[sets.member]
+    rises, summed = _cumulative(references)
+    own = _running(sets.share, sets.member)
+    begin, end = references.begin[reference], references.begin[reference + 1]
+    asked = reference * references.width + sets.value
+    place = np.searchsorted(references.key, asked)
+    is_last = np.append(sets.member[1:] != sets.member[:-1], True)
+    until = np.where(is_last, end, np.append(place[1:], 0))
+    # Cumulative shares lie in [0, 1], so those of all references stand in one rising line.
+    passed = np.clip(np.searchsorted(reference_line(references, rises), reference * 2.0 + own), place, until)
+    between = own * (2 * passed - place - until) + summed[place] + summed[until] - 2 * summed[passed]
+    absent = ~_is_known(references, asked, place)
+    before = np.where(place > begin, np.append(rises, 0.0)[place - 1], 0.0)
+    is_first = np.append(True, is_last[:-1])
+    total = between + absent * np.abs(own - before) + is_first * (summed[place] - summed[begin])
+    kinds = np.diff(references.begin)[of_set] + np.bincount(sets.member, absent, sets.count)
+    distance = np.bincount(sets.member, total.astype(np.float64), sets.count) / np.maximum(kinds - 1, 1)
+    return np.where(kinds > 1, distance, 0.0)
+
+
+def reference_line(references: References, rises: Floats) -> Floats:
+    """Return the cumulative shares of all references in one rising line, two apart."""
+    return (references.key // references.width) * 2.0 + rises
+
+
+def _is_known(references: References, asked: Ints, place: Ints) -> Bools:
+    known: Bools = references.key[np.minimum(place, len(references.key) - 1)] == asked
+    return known
+
+
+def _cumulative(references: References) -> tuple[Floats, Floats]:
+    """Return every reference's cumulative shares, and running sums of these over all (from 0)."""
+    rises = np.minimum(_running(references.share, references.key // references.width), 1.0)
+    # Sums over very many references keep their last digits in the longer format, where there is one.
+    return rises, np.append(np.zeros(1, np.longdouble), np.cumsum(rises, dtype=np.longdouble))
+
+
+def _running(values: Floats, member: Ints) -> Floats:
+    """Return running sums that start anew with every member; members stand together."""
+    if not len(values):
+        return values
+    total = np.cumsum(values)
+    first = np.append(True, member[1:] != member[:-1])
+    start = np.flatnonzero(first)
+    return total - np.repeat(total[start] - values[start], np.diff(np.append(start, len(values))))

@@ -1,0 +1,141 @@
+"""Events: the sets of rows that were published together.
+
+An event is an arrival, or a call without records (``advance``, ``flush``). All rows decided by one event are published
+as one set, in an order that means nothing. So every check compares events, never positions within one. The trace names
+the event of every row: the record that had arrived last. Where an older trace does not, the event follows from the
+delay, as long as the clock is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.tuples.deadlines import Timeline
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import Decisions
+
+_CHANCE: Final = 1e-10
+"""A warning must be less likely than this where rows are shuffled."""
+_TILTS: Final = tuple(2.0 ** (step / 4) - 1 for step in range(1, 160))
+
+
+def with_events(decisions: Decisions, timeline: Timeline | None, promise: TuplePromise, notes: Notes) -> Decisions:
+    """Return the decisions with their events, as far as they can be known."""
+    if decisions.event is not None:
+        return decisions
+    if timeline is not None and (timeline.is_clear or not promise.is_timed):
+        return replace(decisions, event=timeline.moment)
+    report = notes.skip if timeline is None else notes.unchecked  # without the truth nobody knows the time
+    report("Which rows were published together is not known: the trace has no column event.")
+    return decisions
+
+
+def check_events(decisions: Decisions, notes: Notes) -> None:
+    """Check that events follow one another, and that no row was decided before it arrived."""
+    if decisions.event is None:
+        return
+    length, counted = int(decisions.leaves.sum()), decisions.counted
+    early = counted & (decisions.event < decisions.row)
+    notes.violation(
+        "trace-event",
+        "The trace names no event for a row, or one before the row arrived.",
+        rows=decisions.marked(early, length),
+        count=int(early.sum()),
+    )
+    late = _displaced(decisions)
+    notes.violation(
+        "decision-order",
+        "Rows were not published in the order of their events.",
+        rows=decisions.marked(late, length),
+        count=int(late.sum()),
+    )
+
+
+def _displaced(decisions: Decisions) -> Bools:
+    """Mark entries that stand behind one of a later event."""
+    found = np.zeros(len(decisions.row), np.bool_)
+    if decisions.event is not None and decisions.counted.any():
+        event = decisions.event[decisions.counted]
+        found[decisions.counted] = event < np.maximum.accumulate(event)
+    return found
+
+
+def check_together(decisions: Decisions, notes: Notes) -> None:
+    """Find clusters whose rows were not published together.
+
+    All rows of a new cluster belong to one event, and none stands behind a row of a later one. They were decided at
+    one moment, so a row that arrived later did not wait longer. This needs no clock.
+    """
+    entries = np.flatnonzero(decisions.formed)
+    if not len(entries):
+        return
+    _, turn = np.unique(decisions.group[entries], return_inverse=True)
+    is_split = _waits_differ(decisions, entries, turn)
+    if decisions.event is not None:
+        is_split |= _spread(decisions.event[entries], turn) > 0
+        is_split[turn[_displaced(decisions)[entries]]] = True
+    apart = np.zeros(len(decisions.row), np.bool_)
+    apart[entries] = is_split[turn]
+    notes.violation(
+        "split-cluster",
+        "The rows of a cluster were not published together: they were decided at different times.",
+        rows=decisions.marked(apart, int(decisions.leaves.sum())),
+        count=int(apart.sum()),
+    )
+
+
+def _spread(value: Ints, turn: Ints) -> Ints:
+    """Return the largest value of every group less the smallest."""
+    count = int(turn.max(initial=-1)) + 1
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(low, turn, value)
+    np.maximum.at(high, turn, value)
+    spread: Ints = high - low
+    return spread
+
+
+def _waits_differ(decisions: Decisions, entries: Ints, turn: Ints) -> Bools:
+    """Mark clusters in which a row that arrived later waited longer."""
+    found = np.zeros(int(turn.max()) + 1, np.bool_)
+    if decisions.delay is None:
+        return found
+    order = np.lexsort((decisions.row[entries], turn))
+    delay, own = decisions.delay[entries][order], turn[order]
+    longer = (own[1:] == own[:-1]) & (delay[1:] > delay[:-1]) & (delay[:-1] >= 0)  # missing ones are reported already
+    found[own[1:][longer]] = True
+    return found
+
+
+def check_arrival_order(decisions: Decisions, notes: Notes) -> None:
+    """Warn when clusters begin with the row that arrived first far more often than chance allows.
+
+    In a random order the first row of a cluster of n is the earliest with probability 1/n, independently of the other
+    clusters. The warning needs a number of such clusters that a random order reaches with a probability below 1e-10.
+    """
+    entries = np.flatnonzero(decisions.formed)
+    _, first, turn, size = np.unique(
+        decisions.group[entries], return_index=True, return_inverse=True, return_counts=True
+    )
+    earliest = np.full(len(size), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, turn, decisions.row[entries])
+    begins = (decisions.row[entries[first]] == earliest) & (size > 1)
+    found = int(begins.sum())
+    if _log_chance(1.0 / size[size > 1], found) < np.log(_CHANCE):
+        notes.warning(
+            "in-arrival-order",
+            "Clusters begin with the row that arrived first, so positions reveal who arrived when; shuffle the rows.",
+            count=found,
+        )
+
+
+def _log_chance(share: npt.NDArray[np.float64], found: int) -> float:
+    """Bound the log of the probability that at least ``found`` of independent events happen (Chernoff)."""
+    if found <= share.sum():
+        return 0.0
+    return min(float(np.log1p(share * tilt).sum() - found * np.log1p(tilt)) for tilt in _TILTS)

@@ -1,0 +1,107 @@
+"""Over what stretch of the release k holds.
+
+A row that reuses an earlier cluster may leave alone, so k holds over a history and not over every short stretch.
+Exactly: in released rows, a row's decision ends with the last row that the same event published alike. In arrivals it
+ends with the last row of the same new cluster that was published alike (a reused row's decision is the row itself).
+A row's history is the shortest stretch of the release that ends where its decision ends and holds rows of at least k
+different people, all published like the row. The release's history is the longest history of any row: every stretch at
+least that long that ends with a decision shows each row of the decision among k people. It is told in released rows and
+in arrivals (event time where deadlines are durations): a stretch of a arrivals holds the rows decided at most a
+arrivals before the decision, those of the decision included, so that it is 0 when k people leave together.
+
+Promised is no more than the age up to which clusters are reused (0 where rows leave in groups).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.tuples.values import numbered
+
+
+class History:
+    """Counts people in stretches of the release, for one measure of how long a stretch is."""
+
+    def __init__(self, of_row: Ints, person: Ints, decision: Ints, place: Ints, until: Ints | None = None) -> None:
+        """Take the rows in release order, or in the order in which they were decided.
+
+        Parameters
+        ----------
+        of_row, person
+            The class and the person of every row.
+        decision
+            The same number for rows that left together.
+        place
+            Where a row stands: its number, or when it was decided. Within a class it never falls.
+        until
+            Where it stands at most, if that is not known exactly; ``place`` is the least then.
+        """
+        self._order = np.argsort(of_row, kind="stable")
+        self._own = of_row[self._order]
+        moments, self._rank = np.unique(place[self._order], return_inverse=True)
+        # Differences instead of the numbers themselves: these may lie anywhere within 64 bits.
+        self._since = (moments - moments[:1]).astype(np.uint64)
+        self._until = self._since[self._rank]
+        if until is not None:
+            self._until = np.maximum((until[self._order] - moments[:1]).astype(np.uint64), self._until)
+        self._stamp = self._own * (len(moments) + 1) + self._rank
+        pair = numbered(self._own * (int(person.max(initial=0)) + 1) + person[self._order])[1]
+        self._following = _next_place(pair)
+        self._ends = _is_last(self._own, decision[self._order])
+
+    @property
+    def span(self) -> int:
+        """The longest stretch there is."""
+        return int(self._since.max(initial=0))
+
+    def failing(self, length: int, k: int) -> Bools:
+        """Mark rows that end a decision although fewer than k people are in the stretch of this length up to them."""
+        failing = np.empty(len(self._order), np.bool_)
+        failing[self._order] = self._fails(length, k)
+        return failing
+
+    def shortest(self, k: int) -> int | None:
+        """Return the least length with which no decision fails; None when there is none."""
+        if self._fails(self.span, k).any():
+            return None
+        low, high = -1, self.span  # low fails, high does not
+        if not self._fails(0, k).any():
+            return 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fails(middle, k).any():
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _fails(self, length: int, k: int) -> Bools:
+        """Count for every row the people published like it from ``place - length`` on, up to the row itself.
+
+        A row counts for its person from its own place until the person's next row of the class, or until the stretch
+        has passed it: 1 more where it stands, 1 less where that ends, and a running sum gives all counts at once.
+        """
+        last = self._until + np.minimum(np.uint64(length), np.iinfo(np.uint64).max - self._until)
+        outlived = np.searchsorted(self._since, last, side="right")
+        limit = self._own * (len(self._since) + 1) + outlived
+        end = np.minimum(np.searchsorted(self._stamp, limit), self._following)
+        change = 1 - np.bincount(end, minlength=len(self._own) + 1)
+        return self._ends & (np.cumsum(change)[:-1] < k)
+
+
+def _next_place(pair: Ints) -> Ints:
+    order = np.argsort(pair, kind="stable")
+    following = np.full(len(pair), len(pair), np.int64)
+    same = pair[order[1:]] == pair[order[:-1]]
+    following[order[:-1][same]] = order[1:][same]
+    return following
+
+
+def _is_last(own: Ints, decision: Ints) -> Bools:
+    """Mark the last row of every decision within every class."""
+    last = np.zeros(len(own), np.bool_)
+    if len(own):
+        pair = own * (int(decision.max()) + 1) + decision
+        last[len(pair) - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
+    return last

@@ -1,0 +1,299 @@
+"""Judge a stream of tuples: do k people stand behind every published vector, and is every row true and in time?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from shoal.auditor.columns_check import check_columns, trace_with
+from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.inputs import Evidence
+from shoal.auditor.layout import check_layout
+from shoal.auditor.person_shares import check_shares
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.tables import Rows
+from shoal.auditor.spelling import check_row_spelling
+from shoal.auditor.tuples.classes import Classes, check_classes, measure_classes, measure_nulls, read_classes
+from shoal.auditor.tuples.columns import check_identifiers, check_membership, check_unchanged
+from shoal.auditor.tuples.cover import (
+    Clusters,
+    Link,
+    check_carriers,
+    check_clusters,
+    check_cover,
+    check_one_vector,
+    check_roots,
+    check_values,
+    read_clusters,
+    read_link,
+)
+from shoal.auditor.tuples.deadlines import Arrivals, Timeline, check_reuse, check_undecided, read_timeline
+from shoal.auditor.tuples.distances import References
+from shoal.auditor.tuples.diversity import (
+    Sensitive,
+    check_diversity,
+    measure_diversity,
+    read_growth,
+    read_sensitive,
+)
+from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
+from shoal.auditor.tuples.history import History
+from shoal.auditor.tuples.loss import measure_loss
+from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
+from shoal.auditor.tuples.records import check_dead, read_known
+from shoal.auditor.tuples.reference import (
+    arrivals_at_formation,
+    check_against_arrivals,
+    check_recorded,
+    read_references,
+)
+from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
+from shoal.auditor.tuples.values import numbered, read_attribute
+from shoal.auditor.unchanged import Published, check_identifying
+
+_SECOND = 1_000_000_000
+
+
+def audit_tuples(evidence: Evidence) -> AuditReport:
+    """Recount what a policy for a stream of tuples promised."""
+    promise, notes = read_tuple_promise(evidence.policy), Notes()
+    with notes.guarded():
+        if check_columns(promise.columns, evidence.release, notes):
+            _Judge(evidence, promise, notes).judge()
+    return notes.report(promise.method)
+
+
+class _Judge:
+    """One audit: what lies on the table, read once."""
+
+    def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
+        self.promise, self.notes, self.policy = promise, notes, evidence.policy
+        self.release = evidence.release
+        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
+        self.odd_rows = evidence.odd_rows
+        self.has_truth = evidence.truth is not None
+        self.truth = evidence.truth or Rows((), "truth")
+        if len(self.truth):
+            self.truth.require(promise.person, *promise.columns, *((promise.time,) if promise.is_timed else ()))
+        self.attributes = tuple(read_attribute(rule, self.release, self.truth) for rule in promise.quasi)
+        self.known = read_known(promise, self.truth, self.attributes)
+        self.at_root: Bools = np.logical_and.reduce([attribute.at_root for attribute in self.attributes])
+
+    def judge(self) -> None:
+        """Check everything that can be checked."""
+        check_layout(self.odd_rows, self.notes)
+        truth = self.truth if self.has_truth else None
+        unchanged = (*self.promise.sensitive, *self.promise.carry)
+        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
+        check_values(self.attributes, self.release.broken, self.notes)
+        if self.trace is None:
+            self._judge_without_trace()
+        else:
+            self._judge_with_trace(self.trace)
+
+    # ---- without the trace
+
+    def _judge_without_trace(self) -> None:
+        promise, notes = self.promise, self.notes
+        person = self._persons_without_trace()
+        if self.has_truth:
+            check_membership(promise, self.release, self.truth, self.known.usable, notes)
+            check_identifiers(promise, self.attributes, self.release, self.truth, None, notes)
+        is_root = self.at_root if promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
+        if promise.shows_suppressed:
+            notes.skip("Rows at the root were taken for suppressed ones and not counted in classes: no trace.")
+        self._say_without_trace()
+        classes = self._judge_classes(is_root, person)
+        sensitive = read_sensitive(promise, self.release, self.truth, None)
+        measure_diversity(sensitive, classes, None, notes)
+        check_diversity(sensitive, classes, None, None, promise, notes)
+
+    def _persons_without_trace(self) -> Ints | None:
+        """Rows are people only where the truth has no person twice."""
+        person = self.known.person[self.known.usable]
+        if self.has_truth and len(np.unique(person)) == len(person):
+            return np.arange(len(self.release))
+        self.notes.skip(
+            "People were counted as rows, of which there are at least as many: "
+            + ("which person a row is of is only in the trace." if self.has_truth else "no truth.")
+        )
+        return None
+
+    def _say_without_trace(self) -> None:
+        skip = self.notes.skip
+        if not self.has_truth:
+            skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+        skip("Whether every record was decided once and in time, and by clusters of k people: no trace.")
+        skip("Whether published values cover the records' was not checked: no trace.")
+        skip("How many people carried each attribute, and over what history k holds: no trace.")
+        if self.promise.diversity.needs_reference:
+            skip("t was not checked: what it was held against is in the trace.")
+
+    # ---- with the trace
+
+    def _judge_with_trace(self, trace: Rows) -> None:
+        promise, notes = self.promise, self.notes
+        records = len(self.truth) if self.has_truth else None
+        decisions = read_decisions(trace, promise, records=records, released=len(self.release), notes=notes)
+        decisions, timeline = self._judge_times(decisions)
+        if self.has_truth:
+            check_dead(trace, decisions, self.known, notes)
+        else:
+            self._say_without_truth()
+        if not decisions.is_linked:
+            self._judge_without_link()
+            return
+        link = read_link(decisions, self.known.usable if self.has_truth else None)
+        person = self._persons(link)
+        self._judge_rows(link)
+        clusters = read_clusters(self.attributes, link, person, with_carriers=self.has_truth)
+        check_clusters(clusters, link, promise, notes)
+        if self.has_truth:
+            check_carriers(trace, decisions, clusters, len(self.attributes), notes)
+        classes = self._judge_classes(link.is_root, person)
+        self._judge_diversity(trace, decisions, timeline, link, clusters, classes)
+        self._judge_history(decisions, timeline, link, person, classes)
+        measure_loss(self.attributes, link, decisions, notes)
+
+    def _say_without_truth(self) -> None:
+        self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")
+        self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+        self.notes.skip("How many people carried each attribute, and over what history k holds: no truth.")
+
+    def _judge_times(self, decisions: Decisions) -> tuple[Decisions, Timeline | None]:
+        count = len(self.truth) if self.has_truth else decisions.records
+        arrivals = Arrivals(self.known.time, self.known.person if self.has_truth else None, count)
+        check_events(decisions, self.notes)
+        timeline = read_timeline(decisions, arrivals, self.promise, self.notes)
+        decisions = with_events(decisions, timeline, self.promise, self.notes)
+        check_together(decisions, self.notes)
+        check_arrival_order(decisions, self.notes)
+        check_reuse(decisions, timeline, self.promise, self.notes)
+        check_undecided(decisions, timeline, self.promise, records=count, notes=self.notes)
+        return decisions, timeline
+
+    def _judge_without_link(self) -> None:
+        """Classes can be looked at although nobody knows whose rows they are."""
+        is_root = self.at_root if self.promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
+        classes = self._judge_classes(is_root, None)
+        sensitive = read_sensitive(self.promise, self.release, self.truth, None)
+        measure_diversity(sensitive, classes, None, self.notes)
+        if self.has_truth:
+            check_membership(self.promise, self.release, self.truth, self.known.usable, self.notes)
+            check_identifiers(self.promise, self.attributes, self.release, self.truth, None, self.notes)
+
+    def _persons(self, link: Link) -> Ints | None:
+        if not self.has_truth:
+            return None
+        person = np.append(self.known.person, -1)
+        return person[link.row]  # row -1 picks the last
+
+    def _judge_rows(self, link: Link) -> None:
+        """Check row by row."""
+        check_roots(self.attributes, link.is_root, self.notes)
+        check_one_vector(self.attributes, link, self.promise, self.notes)
+        if self.has_truth:
+            check_cover(self.attributes, link, self.promise, self.notes)
+            check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
+            check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
+
+    def _judge_classes(self, is_root: Bools, person: Ints | None) -> Classes:
+        judged = ~is_root & ~self.release.broken
+        classes = read_classes(self.attributes, judged, person)
+        check_classes(classes, self.promise, self.notes)
+        self.notes.metrics["released_rows"] = len(self.release)
+        self.notes.metrics["root_rows"] = int(is_root.sum())
+        measure_classes(classes, self.promise, person, self.notes)
+        check_shares(classes, person, self.promise.max_share, self.notes)
+        measure_nulls(self.attributes, judged, self.notes)
+        published = Published(self.release, ~self.release.broken, person, classes.of_row)
+        carry, sensitive = self.promise.carry, self.promise.sensitive
+        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
+        return classes
+
+    def _judge_diversity(
+        self,
+        trace: Rows,
+        decisions: Decisions,
+        timeline: Timeline | None,
+        link: Link,
+        clusters: Clusters,
+        classes: Classes,
+    ) -> None:
+        if not self.promise.sensitive:
+            return
+        needs = self.promise.diversity.needs_reference
+        recorded = read_recorded(trace) if needs and "reference" in trace.columns else None
+        sensitive = read_sensitive(self.promise, self.release, self.truth, recorded)
+        measure_diversity(sensitive, classes, clusters.number, self.notes)
+        references = None
+        if recorded is not None:
+            references = self._judge_references(recorded, sensitive, decisions, timeline, clusters)
+        elif needs:
+            self.notes.unchecked("t was not checked: the trace has no column reference, which says against what.")
+        event = None if decisions.event is None else decisions.event[decisions.leaves]
+        grown = read_growth(clusters.number, link.formed, event, len(clusters.people))
+        check_diversity(sensitive, classes, grown, references, self.promise, self.notes)
+
+    def _judge_references(
+        self,
+        recorded: Recorded,
+        sensitive: Sequence[Sensitive],
+        decisions: Decisions,
+        timeline: Timeline | None,
+        clusters: Clusters,
+    ) -> dict[str, References]:
+        cluster_of = np.full(len(decisions.row), -1, np.int64)
+        cluster_of[decisions.leaves] = clusters.number
+        references = read_references(recorded, sensitive, cluster_of, len(clusters.people))
+        check_recorded(references, clusters.people > 0, self.notes)
+        if self.has_truth and timeline is not None:
+            alive = np.ones(len(self.truth), np.bool_)
+            alive[decisions.dead_rows] = False
+            usable = np.flatnonzero(alive)
+            formed = arrivals_at_formation(
+                decisions, timeline, cluster_of, len(clusters.people), usable, is_timed=self.promise.is_timed
+            )
+            check_against_arrivals(recorded, sensitive, cluster_of, usable, formed, self.promise, self.notes)
+        return references
+
+    def _judge_history(
+        self, decisions: Decisions, timeline: Timeline | None, link: Link, person: Ints | None, classes: Classes
+    ) -> None:
+        if person is None:
+            return
+        rows = np.flatnonzero(classes.judged & (person >= 0))
+        decision = numbered(link.group[rows])[1]
+        alone = ~link.formed[rows]
+        decision[alone] = len(rows) + np.flatnonzero(alone)
+        event = decision if decisions.event is None else numbered(decisions.event[decisions.leaves][rows])[1]
+        longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(self.promise.k)
+        found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
+        if timeline is not None:
+            # A row may stand before the cluster it reuses if one event published both: count by time.
+            least, most = (times[decisions.leaves][rows] for times in (timeline.decided, timeline.decided_by))
+            if timeline.is_clear:
+                order = np.lexsort((alone, least))
+            else:  # what one event published is judged as a whole, since its order is not known
+                order, decision = np.lexsort((least, event)), event
+                least[order] = np.maximum.accumulate(least[order])
+            rows = rows[order]
+            facts = classes.of_row[rows], person[rows], decision[order]
+            history = History(*facts, place=least[order], until=most[order])
+            if timeline.is_clear:
+                length = history.shortest(self.promise.k)
+                unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
+                found[unit] = None if length is None else length / size
+            self._check_history(history, rows, classes)
+        self.notes.metrics["shortest_history"] = found
+
+    def _check_history(self, history: History, rows: Ints, classes: Classes) -> None:
+        few = np.zeros(len(self.release), np.bool_)
+        few[rows] = history.failing(0 if self.promise.groups else self.promise.reuse, self.promise.k)
+        enough = classes.marked(classes.people >= self.promise.k)  # the others are told of already
+        self.notes.violation(
+            "below-k-in-history",
+            "Fewer than k people of a row's class had left within the age of reuse when the row left.",
+            rows=few & enough,
+        )

@@ -1,0 +1,306 @@
+"""What a policy for a stream of tuples promises, read from the raw TOML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.exact_grid import Points
+from shoal.auditor.hierarchies.hierarchy import Taxonomy, read_tree
+from shoal.auditor.promise import Policy
+from shoal.errors import PolicyError
+from shoal.schema import NANOSECONDS, duration_ns
+
+METHODS: Final = ("fads", "fads-varied", "fast", "k-varp", "iot-anonymization", "castle", "least-loss")
+_LARGEST: Final = 2**53
+_CHOICES: Final = {
+    "nulls": ("strict", "common", "paper"),
+    "suppressed": ("drop", "root"),
+    "outside": ("refuse", "clamp"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRule:
+    """A quasi-identifier that leaves as a range within its domain."""
+
+    name: str
+    low: float
+    high: float
+    weight: float
+    grid: float | None
+    clamps: bool
+    is_moment: bool
+    """Whether the domain was given as moments; it is kept in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """A quasi-identifier that leaves as a label of its hierarchy."""
+
+    name: str
+    tree: Taxonomy
+    weight: float
+
+
+Rule = NumberRule | LabelRule
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """What is promised of the sensitive values of every class; None where nothing is."""
+
+    l: float | None  # noqa: E741
+    entropy_l: float | None
+    t: float | None
+    declared: Mapping[str, Mapping[str, float]]
+    """The distributions t is held against, by column, where the policy declares them."""
+    reference: int
+    """Otherwise: of how many arrivals before a cluster was formed."""
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether t is held against what the trace recorded."""
+        return self.t is not None and not self.declared
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePromise:
+    """The promise of a method for streams of tuples."""
+
+    method: str
+    person: str
+    time: str | None
+    carry: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    quasi: tuple[Rule, ...]
+    k: int
+    deadline: int
+    """Arrivals, or nanoseconds when ``is_timed``; so is ``reuse``."""
+    reuse: int
+    is_timed: bool
+    max_gap_ns: int
+    nulls: str
+    min_carriers: int
+    diversity: Diversity
+    groups: bool
+    max_share: float | None
+    """How large a part of a class's rows may be one person's; None where it is not capped."""
+    shows_suppressed: bool
+    """Whether suppressed rows leave, with every attribute at its root."""
+    declared_types: Mapping[str, str]
+    """The types that the policy itself declares for columns of text files."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that may leave."""
+        return (*(rule.name for rule in self.quasi), *self.sensitive, *self.carry)
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether the method opts out of the deadline."""
+        return self.method == "fads-varied"
+
+    @property
+    def keeps_own_nulls(self) -> bool:
+        """Whether a row shows what it carries itself, so that rows of one cluster differ in their nulls."""
+        return self.nulls == "paper" and self.method != "iot-anonymization"
+
+
+def read_tuple_promise(policy: Policy) -> TuplePromise:
+    """Read what a method for streams of tuples promises."""
+    stream, rules = policy.section("stream"), policy.section("anonymize")
+    deadline, reuse, is_timed = _waits(rules)
+    k = whole_of(rules, "k", 50)
+    time = stream.get("time")
+    if is_timed and not isinstance(time, str):
+        raise PolicyError("[stream] time: name the column; a deadline that is a duration needs it")
+    sensitive = names_of(rules.get("sensitive", ()))
+    return TuplePromise(
+        method=str(rules.get("method")),
+        person=person_of(stream),
+        time=time if isinstance(time, str) else None,
+        carry=names_of(stream.get("carry", ())),
+        sensitive=sensitive,
+        quasi=_quasi(rules.get("quasi"), policy.folder),
+        k=k,
+        deadline=deadline,
+        reuse=reuse,
+        is_timed=is_timed,
+        max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
+        nulls=_choice(rules, "nulls"),
+        min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
+        diversity=_diversity(rules, sensitive),
+        groups=bool(rules.get("groups", False)),
+        max_share=_max_share(rules),
+        shows_suppressed=_choice(rules, "suppressed") == "root",
+        declared_types=_declared_types(policy.section("source")),
+    )
+
+
+def person_of(stream: Mapping[str, Any]) -> str:
+    """Return the column that tells people apart."""
+    if not isinstance(stream.get("person"), str):
+        raise PolicyError("[stream] person: name the column")
+    return str(stream["person"])
+
+
+def names_of(given: Any) -> tuple[str, ...]:
+    """Return names given as one or as a list."""
+    return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+
+
+def _max_share(rules: Mapping[str, Any]) -> float | None:
+    share = rules.get("max_share")
+    if share is None:
+        return None
+    if not is_number(share) or not 0 < share <= 1:
+        raise PolicyError("max_share: must be a share above 0, up to 1")
+    return float(share)
+
+
+def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:
+    choices = _CHOICES[key]
+    found = rules.get(key, choices[0])
+    if found not in choices:
+        raise PolicyError(f"{where}{key} is one of {', '.join(choices)}")
+    return str(found)
+
+
+def whole_of(rules: Mapping[str, Any], key: str, default: int) -> int:
+    """Return a whole number from 1."""
+    found = rules.get(key)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise PolicyError(f"{key}: must be a whole number from 1")
+    return found
+
+
+def _waits(rules: Mapping[str, Any]) -> tuple[int, int, bool]:
+    """Return deadline, reuse and whether they are durations."""
+    deadline, reuse = rules.get("deadline", 2000), rules.get("reuse", 200)
+    if isinstance(deadline, str) and isinstance(reuse, str):
+        return duration_ns(deadline, name="deadline"), duration_ns(reuse, name="reuse"), True
+    for key, value in (("deadline", deadline), ("reuse", reuse)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise PolicyError(f'{key}: give both deadline and reuse as counts of arrivals, or both as text ("30min")')
+    return int(deadline), int(reuse), False
+
+
+def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
+    if not isinstance(tables, Mapping) or not tables:
+        raise PolicyError("[anonymize.quasi]: give a table for every quasi-identifier")
+    return tuple(read_rule(str(name), table, folder) for name, table in tables.items())
+
+
+def read_rule(name: str, table: Any, folder: Path) -> Rule:
+    """Read the table of one quasi-identifier."""
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if kind == "numeric":
+        return _number_rule(name, table)
+    if kind == "categorical":
+        tree = read_tree(table.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
+        return LabelRule(name, tree, weight_of(name, table))
+    raise PolicyError(f"quasi-identifier {name}: kind is numeric or categorical")
+
+
+def _number_rule(name: str, table: Mapping[str, Any]) -> NumberRule:
+    low, high = (_bound(name, key, table.get(key)) for key in ("low", "high"))
+    if low >= high:
+        raise PolicyError(f"quasi-identifier {name}: low must be below high")
+    return NumberRule(
+        name=name,
+        low=low,
+        high=high,
+        weight=weight_of(name, table),
+        grid=_checked_step(name, low, high, _step(name, table.get("grid"))),
+        clamps=_choice(table, "outside", f"quasi-identifier {name}: ") == "clamp",
+        is_moment=not is_number(table["low"]),
+    )
+
+
+def _bound(name: str, key: str, value: Any) -> float:
+    """Return a bound as a number; a moment counts in seconds since 1970, and a day begins at midnight UTC."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        moment = None
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time(), tzinfo=UTC)
+    if isinstance(moment, datetime):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not is_number(value) or abs(value) >= _LARGEST:
+        raise PolicyError(f"quasi-identifier {name}: {key} must be a number below 2^53, or a moment in ISO 8601")
+    return float(value)
+
+
+def _step(name: str, grid: Any) -> float | None:
+    if grid is None:
+        return None
+    step = duration_ns(grid, name=f"grid of {name}") / NANOSECONDS["s"] if isinstance(grid, str) else grid
+    if not is_number(step) or step <= 0:
+        raise PolicyError(f"quasi-identifier {name}: grid must be a number above 0, or a duration")
+    return float(step)
+
+
+def _checked_step(name: str, low: float, high: float, step: float | None) -> float | None:
+    try:
+        if step is not None:
+            Points.of(low, high, step)
+    except ValueError:
+        raise PolicyError(f"quasi-identifier {name}: low and grid have too many digits; round them") from None
+    return step
+
+
+def weight_of(name: str, table: Mapping[str, Any]) -> float:
+    """Return what a quasi-identifier weighs in the loss."""
+    weight = table.get("weight", 1)
+    if not is_number(weight) or weight <= 0:
+        raise PolicyError(f"quasi-identifier {name}: weight must be a number above 0")
+    return float(weight)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a policy is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _diversity(rules: Mapping[str, Any], sensitive: tuple[str, ...]) -> Diversity:
+    reference = rules.get("reference", 1000)
+    declared = _distributions(reference) if isinstance(reference, Mapping) else {}
+    promised = {key: _level(rules, key) for key in ("l", "entropy_l", "t")}
+    if not sensitive and any(level is not None for level in promised.values()):
+        raise PolicyError("l, entropy_l and t need sensitive columns; name them")
+    if promised["t"] is not None and declared and set(sensitive) - set(declared):
+        raise PolicyError("reference: declare a distribution for every sensitive column")
+    size = whole_of(rules, "reference", 1000) if not declared else 0
+    return Diversity(promised["l"], promised["entropy_l"], promised["t"], declared, size)
+
+
+def _level(rules: Mapping[str, Any], key: str) -> float | None:
+    level = rules.get(key)
+    if level is not None and (not is_number(level) or level < 0):
+        raise PolicyError(f"{key}: must be a number from 0")
+    return None if level is None else float(level)
+
+
+def _distributions(given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the declared shares by column, each column's adding up to 1."""
+    found = {}
+    for column, shares in given.items():
+        usable = isinstance(shares, Mapping) and all(is_number(share) and share >= 0 for share in shares.values())
+        total = sum(shares.values()) if usable else 0
+        if not total:
+            raise PolicyError(f"reference of {column}: give every value a share, not all of them 0")
+        found[str(column)] = {str(value): float(share) / total for value, share in shares.items()}
+    return found
+
+
+def _declared_types(source: Mapping[str, Any]) -> dict[str, str]:
+    types = source.get("types", {})
+    return {str(name): str(kind) for name, kind in types.items()} if isinstance(types, Mapping) else {}

@@ -1,0 +1,67 @@
+"""Judge a z that follows the stream: was it the same throughout each epoch, and was its aim met?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.aligned import Facts
+from shoal.auditor.findings import Notes
+from shoal.auditor.promise import Aim, ZPromise
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.z.exposure import sizes_by_epoch
+from shoal.auditor.z.trace import Ledger
+
+
+def check_following(facts: Facts, promise: ZPromise, ledger: Ledger, notes: Notes) -> None:
+    """Check that z changed at the starts of epochs alone."""
+    epoch = facts.time[ledger.accepted] // promise.rotation_ns
+    columns = list(ledger.z.values())
+    unknown = np.logical_or.reduce([z < 0 for z in columns])
+    notes.violation("z-missing", "The trace does not say which z was in force for a record.", count=int(unknown.sum()))
+    # A stream that starts anew may come back to an epoch, with another z.
+    stretch = epoch + ledger.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
+    several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
+    notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
+    if promise.aim is not None:
+        early = _is_early(facts.time[ledger.accepted], ledger.start, promise)
+        low = np.logical_or.reduce([(z >= 0) & (z < promise.aim.start) for z in columns])
+        notes.violation(
+            "z-too-early",
+            "z fell before a window and a whole epoch of the stream had been seen.",
+            count=int((early & low).sum()),
+        )
+
+
+def _is_early(time: Ints, start: Ints, promise: ZPromise) -> Bools:
+    """Mark records up to the end of the first epoch that began after the stream did and saw a full window."""
+    window = max(attribute.window_ns for attribute in promise.attributes)
+    early = np.ones(len(time), np.bool_)
+    for number in np.unique(start).tolist():
+        own = start == number
+        epoch, first = time[own] // promise.rotation_ns, int(time[own].min())
+        # Plain numbers: the end of an epoch may lie beyond 64 bits.
+        seen = (one for one in np.unique(epoch).tolist() if one > first // promise.rotation_ns)
+        whole = next((one for one in seen if (one + 1) * promise.rotation_ns - first >= window), None)
+        early[own] = True if whole is None else epoch <= whole
+    return early
+
+
+def _changes_within(epoch: Ints, z: Ints) -> int:
+    order = np.argsort(epoch, kind="stable")
+    same = epoch[order[1:]] == epoch[order[:-1]]
+    return int((same & (z[order[1:]] != z[order[:-1]])).sum())
+
+
+def measure_aim(facts: Facts, promise: ZPromise, aim: Aim, notes: Notes) -> None:
+    """Count the epochs in which the aim was met; missing it is a warning, because it is no promise."""
+    shown, anonymous = sizes_by_epoch(facts, promise, aim.k)
+    missed = anonymous < aim.p * shown
+    found: dict[str, Any] = {"k": aim.k, "p": aim.p, "epochs_shown": len(shown), "epochs_met": int((~missed).sum())}
+    notes.metrics["target"] = found
+    notes.warning(
+        "target-missed",
+        "In an epoch fewer of the people shown are k-anonymous than z aims at; that is no promise.",
+        count=int(missed.sum()),
+    )

@@ -1,0 +1,221 @@
+"""How the command line shows what goes on: live on a terminal, as plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from shoal.cli.render_sets import set_lines
+from shoal.observe.counts import RunSummary
+from shoal.observe.observer import COMPILING, Observer
+from shoal.observe.set_counts import SetSummary
+
+_SECONDS_BETWEEN_LINES: Final = 5.0
+_LONG: Final = 0.1
+_NOTHING: Final = 2**31 - 1
+
+
+class LineObserver(Observer):
+    """Plain lines on standard error, now and then."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._last = time.monotonic()
+        self._z: int | None = None
+
+    def compiling(self) -> None:
+        if not self._quiet:
+            say_compiling()
+
+    def progress(self, summary: RunSummary) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            print(f"shoal: {describe(summary)}", file=sys.stderr)
+
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            print(f"shoal: {describe_deciding(what, size, blocks)}", file=sys.stderr)
+
+    def z_set(self, moment: str, z: int) -> None:
+        if not self._quiet and z != self._z:
+            self._z = z
+            print(f"shoal: from {moment} on z is {z_words(z)}", file=sys.stderr)
+
+    def resumed(self, rows: int) -> None:
+        if not self._quiet:
+            print(f"shoal: going on from the checkpoint after {rows:,} rows", file=sys.stderr)
+
+    def warn(self, sentence: str) -> None:
+        print(f"shoal: warning: {sentence}", file=sys.stderr)
+
+
+class LiveObserver(LineObserver):
+    """One line on a terminal that changes as rows go by."""
+
+    def __init__(self, status: Any) -> None:
+        super().__init__(quiet=False)
+        self._status = status
+
+    def compiling(self) -> None:
+        self._status.update(f"{COMPILING} …")
+
+    def progress(self, summary: RunSummary) -> None:
+        self._status.update(describe(summary))
+
+    def z_set(self, moment: str, z: int) -> None:
+        """Too many for a terminal: the summary tells how it went."""
+
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        self._status.update(describe_deciding(what, size, blocks))
+
+
+@contextmanager
+def watch(*, quiet: bool) -> Iterator[Observer]:
+    """An observer that fits where standard error goes."""
+    if quiet or not sys.stderr.isatty():
+        yield LineObserver(quiet=quiet)
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting …") as status:
+        yield LiveObserver(status)
+
+
+def warn_of_key(other: Path | None = None) -> None:
+    """Warn of key files that others can read: that of SHOAL_KEY_FILE, and another one that a command was given."""
+    from shoal.crypto.keys import key_warning, warning_about
+
+    for sentence in (key_warning(), warning_about(other) if other else None):
+        if sentence:
+            print(f"shoal: warning: {sentence}", file=sys.stderr)
+
+
+def say_compiling() -> None:
+    """Tell why nothing happens for a while."""
+    print(f"shoal: {COMPILING}", file=sys.stderr, flush=True)
+
+
+def describe(summary: RunSummary) -> str:
+    """One line on how far a run has come."""
+    if isinstance(summary, SetSummary):
+        speed = f"{summary.rows_per_second:,.0f} rows/s"
+        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {speed}"
+    return (
+        f"{summary.rows_in:,} rows in, {summary.released:,} released, {summary.suppressed:,} suppressed, "
+        f"{summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"
+    )
+
+
+def describe_deciding(what: str, size: int, blocks: int) -> str:
+    """One line on how far the search for blocks has come."""
+    return f"{what} itemsets of size {size}, {blocks:,} blocks left"
+
+
+def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None:
+    """The end of a run; standard output belongs to the rows where they go there."""
+    out = sys.stderr if is_piped else sys.stdout
+    if as_json:
+        print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
+    else:
+        print("\n".join(summary_lines(summary)), file=out)
+    if summary.outcome:
+        print(f"shoal: warning: {summary.outcome}", file=sys.stderr)
+    if summary.failure:
+        print(f"shoal: {summary.failure} (what could be read was used)", file=sys.stderr)
+
+
+def summary_lines(summary: RunSummary) -> list[str]:
+    """A summary for people."""
+    if summary.finished_before:
+        counts = f"{summary.rows_in:,} rows, {summary.released:,} released"
+        return [f"this run was finished before; nothing was changed ({counts})"]
+    if isinstance(summary, SetSummary):
+        return set_lines(summary)
+    lines = [
+        f"rows in        {summary.rows_in:>12,}",
+        f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
+        _kept_back(summary),
+        f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
+    ]
+    lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
+    lines += _metric_lines(summary)
+    lines += [
+        f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({_seconds(summary)})",
+        f"promise        {summary.guarantee}",
+        f"released to    {summary.released_to}",
+    ]
+    if summary.dead:
+        lines.append(f"dead letters   {summary.dead_letters}")
+    if summary.trace:
+        lines.append(f"trace          {summary.trace}  (private: for the auditor)")
+    return lines
+
+
+def _seconds(summary: RunSummary) -> str:
+    compiling = summary.compiling_seconds
+    return f"{summary.seconds:.1f} s" + (f", without {compiling:.1f} s of compiling" if compiling >= _LONG else "")
+
+
+def _kept_back(summary: RunSummary) -> str:
+    """Rows that did not leave: suppressed, or pending where nothing is suppressed."""
+    if summary.pending:
+        words = "(too few people are there yet; they are still in the source)"
+        return f"  pending      {summary.pending:>12,}  {_share(summary.pending, summary.rows_in)}  {words}"
+    left = "  (they left, fully generalized)" if summary.suppressed_left and summary.suppressed else ""
+    return f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}{left}"
+
+
+def _metric_lines(summary: RunSummary) -> list[str]:
+    """What was lost and how long rows waited, where the method measures it."""
+    found, unit = summary.metrics, summary.delay_unit
+    if not found:
+        return []
+    if "epochs_met" in found:
+        return [_target_line(found)]
+    if "pending" in found:  # K_s is not known before the first round
+        return _flexible_lines(found)
+    lines = [
+        f"average loss   {found['loss']:>12.3f}  of 1, over what rows carry ({found['loss_all']:.3f} over all columns)",
+        f"average delay  {found['delay']:>12,.1f}  {unit} (longest {found['max_delay']:,g})",
+        f"clusters       {found['formed']:>12,}  formed, {found['merged']:,} of them of rows with different values "
+        f"missing; {found['reused']:,} rows left by reuse",
+    ]
+    return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
+
+
+def _target_line(found: dict[str, Any]) -> str:
+    """How a z that follows the stream has fared."""
+    return (
+        f"target met in  {found['epochs_met']:>12,}  of {found['epochs_shown']:,} epochs that show anybody "
+        f"({found['epochs']:,} are over); z is {z_words(found['z'])} now"
+    )
+
+
+def z_words(z: int) -> str:
+    """A z, or that nothing leaves."""
+    return f"{z:,}" if z < _NOTHING else "so high that nothing leaves"
+
+
+def _flexible_lines(found: dict[str, Any]) -> list[str]:
+    """What flexible k-anonymity lost, and how many values its trees do not list."""
+    lines = [f"average loss   {found['loss']:>12.3f}  of 1"]
+    unknown = {
+        name.removeprefix("unknown_"): int(count) for name, count in found.items() if name.startswith("unknown_")
+    }
+    return lines + [
+        f'unlisted       {count:>12,}  values of column {name!r}, published as "unknown" or pending'
+        for name, count in unknown.items()
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:6.1%}" if whole else ""

@@ -1,0 +1,232 @@
+"""How the command line shows what tuning found."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from shoal.cli import render as showing
+from shoal.models.z.estimate import Estimate
+from shoal.models.z.replay import FEWEST_EPOCHS, FEWEST_SHOWN, reach_of
+from shoal.models.z.tuning import Candidate, Target, WindowTuning
+from shoal.pipeline.tune.tune import Tuned
+from shoal.schema import format_duration
+
+_WIDTH: Final = 118
+_ORIGINS: Final = {
+    "model": "the model",
+    "replay": "a replay of the earlier part",
+    "cautious": "a replay of the earlier part with half the failures allowed",
+}
+
+
+class Teller:
+    """Now and then a line on standard error on how far it has come."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._last = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._last >= showing._SECONDS_BETWEEN_LINES:  # noqa: SLF001 - the same pace
+            self._last = now
+            print(f"shoal: {text}", file=sys.stderr)
+
+
+def print_tuned(tuned: Tuned, written: Sequence[Path]) -> None:
+    """Tables and sentences for people."""
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    tuning, target = tuned.tuning, tuned.tuning.target
+    console.print(f"{len(tuned.events):,} events of {tuned.events.people:,} people", markup=False)
+    if tuned.events.unusable:
+        console.print(f"  {_unusable(tuned)}", markup=False)
+    for window in tuning.windows:
+        for line in _estimate_lines(window):
+            console.print(line, markup=False, soft_wrap=True)
+    if any(window.candidates for window in tuning.windows):
+        console.print(_table(tuning.windows, target))
+    best = tuning.best
+    for window, candidate in (
+        [best] if best else [(one, two) for one in tuning.windows[:1] for two in one.candidates[:1]]
+    ):
+        console.print(_denominators(window, candidate, target))
+    for line in [*_verdict(tuned), *(f"written        {path}" for path in written)]:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _unusable(tuned: Tuned) -> str:
+    events, columns = tuned.events, tuned.columns
+    return (
+        f"{events.unusable:,} of {len(events) + events.unusable:,} rows are left out: they have no usable "
+        f"{columns.person!r}, {columns.time!r} or {columns.attribute!r}"
+    )
+
+
+def _estimate_lines(window: WindowTuning) -> Iterator[str]:
+    found = window.estimate
+    yield (
+        f"window {window.window}: {found.windows:,} windows of the earlier part, {found.active:,.0f} people active in "
+        f"one, {found.values:,} values; the model has {_people(found)}"
+    )
+    for remark in found.remarks:
+        yield f"  {remark}"
+
+
+def _people(found: Estimate) -> str:
+    if len(found.sizes) == 1:
+        return f"{found.people:,} people"
+    return f"{found.people:,} people in classes of {', '.join(f'{size:,}' for size in found.sizes)}"
+
+
+def _table(windows: Sequence[WindowTuning], target: Target) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD, title_justify="left",
+        title=f"share of people shown who are {target.k}-anonymous; asked for {target.p:g}, for every z up to 1.1 z",
+    )  # fmt: skip
+    for name in ("window", "z", "from", "model", "bound", "earlier", "later", "lowest", "windows", "released", "held"):
+        table.add_column(name, justify="left" if name in ("window", "from", "held") else "right")
+    for window in windows:
+        for one in window.candidates:
+            after = one.later
+            table.add_row(
+                window.window, f"{one.z:,}", one.origin, _share(one.predicted.shown.value),
+                _share(one.predicted.shown.lower), _share(one.earlier.over_shown), _share(after.over_shown),
+                f"{_share(one.weakest)} at {one.weakest_z}", f"{after.held} of {after.with_shown}",
+                _share(after.released), _held(one),
+            )  # fmt: skip
+    return table
+
+
+def _held(one: Candidate) -> str:
+    return "yes" if one.held else "no" if one.is_enough else "too short"
+
+
+def _denominators(window: WindowTuning, one: Candidate, target: Target) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD, title_justify="left",
+        title=f"z = {one.z}, window {window.window}: who is {target.k}-anonymous, by whom one counts",
+    )  # fmt: skip
+    for name in ("over", "predicted", "counted, earlier", "counted, later"):
+        table.add_column(name, justify="left" if name == "over" else "right")
+    said, before, after = one.predicted, one.earlier, one.later
+    rows = (
+        ("(a) everybody seen", said.over_all, before.over_all, after.over_all),
+        ("(b) people active in the epoch", said.over_active, before.over_active, after.over_active),
+        ("(c) people with a released row", said.shown.value, before.over_shown, after.over_shown),
+        ("rows released", said.released, before.released, after.released),
+    )
+    for name, *shares in rows:
+        table.add_row(name, *map(_share, shares))
+    table.add_row("entropy of a person, nats", f"{said.entropy:.2f}", "", "")
+    return table
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _verdict(tuned: Tuned) -> Iterator[str]:
+    tuning, target = tuned.tuning, tuned.tuning.target
+    for name in tuning.too_short:
+        yield f"window {name}: the stream is too short for it"
+    for window in tuning.windows:
+        yield from _window_verdict(window, target)
+    best = tuning.best
+    if best is None:
+        yield "not reached    no z held on the later part, which was not used for choosing it"
+        yield "try            another --window, a coarser attribute, a smaller --p; where it drifts, only recent data"
+        return
+    window, one = best
+    yield (
+        f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
+        f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every "
+        f"z up to {reach_of(one.z):,}; {one.later.held} of the {one.later.with_shown} windows reach it by themselves"
+    )
+    if tuned.events.late_ns:
+        yield (
+            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: the policy holds rows for as "
+            "long; sorting the file would spare that"
+        )
+
+
+def _window_verdict(window: WindowTuning, target: Target) -> Iterator[str]:
+    by_model = next((one for one in window.candidates if one.origin == "model"), None)
+    if by_model is None:
+        yield f"window {window.window}: the model finds no z that reaches {target.p:g} and releases enough"
+    elif not by_model.is_enough:
+        yield (
+            f"window {window.window}: too short to check z = {by_model.z:,}: {by_model.later.with_shown} windows that "
+            f"show anybody and {by_model.later.shown:,} people in them, {FEWEST_EPOCHS} and {FEWEST_SHOWN} are needed"
+        )
+    elif not by_model.held:
+        yield (
+            f"window {window.window}: the model's z = {by_model.z:,} does not hold: its bound promises "
+            f"{_share(by_model.predicted.shown.lower)}, the unused part has {_share(by_model.weakest)} at "
+            f"z = {by_model.weakest_z:,}; the bound is of the formula, not of the stream"
+        )
+    if window.best is None and window.hindsight is not None:
+        yield (
+            f"window {window.window}: seen afterwards, z = {window.hindsight:,} would have held on the later part; "
+            "it is not proposed, for nothing is left to check it on"
+        )
+
+
+def to_json(tuned: Tuned, written: Sequence[Path]) -> str:
+    """Everything for machines."""
+    tuning = tuned.tuning
+    best = tuning.best
+    content = {
+        "reached": best is not None,
+        "z": best[1].z if best else None,
+        "window": best[0].window if best else None,
+        "origin": best[1].origin if best else None,
+        "target": asdict(tuning.target),
+        "events": len(tuned.events),
+        "unusable_rows": tuned.events.unusable,
+        "people": tuned.events.people,
+        "windows": [_window(one) for one in tuning.windows],
+        "too_short": list(tuning.too_short),
+        "written": [str(path) for path in written],
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
+
+
+def _window(window: WindowTuning) -> dict[str, Any]:
+    found = window.estimate
+    kept = ("people", "seen", "active", "exposures", "values", "once", "windows", "idle", "sizes", "remarks")
+    return {
+        "window": window.window,
+        "estimate": {name: getattr(found, name) for name in kept} | {"stationarity": asdict(found.stationarity)},
+        "candidates": [_candidate(one) for one in window.candidates],
+        "hindsight": window.hindsight,
+    }
+
+
+def _candidate(one: Candidate) -> dict[str, Any]:
+    said = one.predicted
+    predicted = {
+        "over_shown": {"value": said.shown.value, "lower": said.shown.lower, "upper": said.shown.upper,
+                       "method": said.shown.method, "confidence": said.shown.confidence},
+        "over_active": said.over_active, "over_all": said.over_all,
+        "released": said.released, "entropy": said.entropy,
+    }  # fmt: skip
+    return {
+        "z": one.z, "origin": one.origin, "held": one.held, "is_enough": one.is_enough,
+        "weakest_z": one.weakest_z, "weakest": one.weakest, "predicted": predicted,
+        "earlier": asdict(one.earlier), "later": asdict(one.later),
+    }  # fmt: skip

@@ -1,0 +1,74 @@
+"""Pseudonyms that change with every epoch and cannot be linked or inverted without the key."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.crypto.keys import Secret
+from shoal.kernels.siphash import siphash128
+from shoal.kernels.text_hashes import write_hex
+
+_REMEMBERED: Final = 64
+_DIGITS: Final = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
+Words = npt.NDArray[np.uint64]
+
+
+class Pseudonyms:
+    """The function f(t, u) of the paper: one name a person and epoch, epoch = floor(time / rotation).
+
+    The epoch's key is HMAC-SHA256 over the epoch; under it a name is the 128-bit SipHash of the person's text.
+    """
+
+    def __init__(self, secret: Secret, *, rotation_ns: int) -> None:
+        self._secret = secret
+        self._rotation_ns = rotation_ns
+        self._keys: OrderedDict[int, Words] = OrderedDict()
+
+    def name(self, person: bytes, time_ns: int) -> str:
+        """The pseudonym of one person at one time."""
+        key = self._epoch_key(time_ns // self._rotation_ns)
+        low, high = siphash128(key[0], key[1], np.frombuffer(person, dtype=np.uint8), 0, len(person))
+        return (int(low).to_bytes(8, "little") + int(high).to_bytes(8, "little")).hex()
+
+    def names(
+        self,
+        offsets: npt.NDArray[np.signedinteger],
+        data: npt.NDArray[np.uint8],
+        rows: npt.NDArray[np.int64],
+        times: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.uint8]:
+        """Pseudonyms of the texts in rows, 32 characters each; times belong to rows and are in time order."""
+        out = np.empty(16 * len(rows), dtype=np.uint16)
+        for start, stop, epoch in self._epochs(times):
+            key = self._epoch_key(epoch)
+            write_hex(key[0], key[1], offsets, data, rows[start:stop], _DIGITS, out[16 * start : 16 * stop])
+        return out.view(np.uint8)
+
+    def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+        """Runs of rows in one epoch: where each starts and stops, and its epoch."""
+        if not len(times):
+            return []
+        first, last = int(times.min()) // self._rotation_ns, int(times.max()) // self._rotation_ns
+        if first == last:
+            return [(0, len(times), first)]
+        epochs = times // self._rotation_ns
+        bounds = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
+        return [(start, stop, int(epochs[start])) for start, stop in pairwise(bounds)]
+
+    def _context(self, epoch: int) -> bytes:
+        """An epoch is its number and how long it is: numbers come again when the rotation is changed."""
+        return epoch.to_bytes(8, "big", signed=True) + self._rotation_ns.to_bytes(8, "big")
+
+    def _epoch_key(self, epoch: int) -> Words:
+        key = self._keys.get(epoch)
+        if key is None:
+            derived = self._secret.subkey("pseudonym", self._context(epoch))
+            key = self._keys[epoch] = np.frombuffer(derived[:16], dtype="<u8").astype(np.uint64)
+            if len(self._keys) > _REMEMBERED:
+                self._keys.popitem(last=False)
+        return key

@@ -1,0 +1,238 @@
+"""How a cluster of CASTLE leaves that has many people: in parts of k people and more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.tuples.castle_generalize import (
+    UNION_CROWD,
+    clear_hull,
+    foresee,
+    guest_of,
+    invite,
+    lost_now,
+    lost_then,
+    parts_of,
+    sum_up,
+    union_of,
+    widen,
+)
+from shoal.kernels.tuples.diversity import ENOUGH, count_values, diversify, first_failure
+from shoal.kernels.tuples.emit import show
+from shoal.kernels.tuples.generalize import draft, is_shown, own_loss, settle, whole_loss, width
+from shoal.kernels.tuples.interning import how_many
+from shoal.kernels.tuples.layout import (
+    ALLOWED,
+    C_CARRIERS,
+    C_SHOWN,
+    COST_OF,
+    ELIGIBLE,
+    FIELDS,
+    FORMED,
+    GROUPS,
+    IN_GROUPS,
+    IS_DIVERSE,
+    LIVE,
+    MEMBER,
+    MERGED,
+    NULLS,
+    PEOPLE,
+    PERSON,
+    SHOW_COMMON,
+    SPARE,
+    STAMP,
+    STAMPED,
+    VALUES,
+    K,
+)
+from shoal.kernels.tuples.layout import CHAIN_HEAD as LEAVING
+from shoal.kernels.tuples.layout import PART_LIKE as PORTION
+from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions, and other use for their rows
+from shoal.kernels.tuples.nearest import choose_nearest, measure
+from shoal.kernels.tuples.reuse import is_uniform, keep_draft
+from shoal.kernels.tuples.shares import is_capped, is_fair
+
+_REST = -1
+
+
+@piece
+def is_new_face(s, i):
+    """Whether tuple i is the first of its person since the stamp was changed."""
+    person = s.held_i[PERSON, i]
+    if s.held_i[STAMPED, person] == s.tally[STAMP]:
+        return False
+    s.held_i[STAMPED, person] = s.tally[STAMP]
+    return True
+
+
+@piece
+def keep_whole(s, f, count):
+    """Let all that leaves be one part; return how many parts that is."""
+    for m in range(count):
+        s.held_i[PORTION, s.held_i[LEAVING, m]] = 0
+    clear_hull(s, f, parts_of(f))
+    widen(s, f, parts_of(f), union_of(f))
+    sum_up(s, f, parts_of(f))
+    return 1
+
+
+@piece
+def offer_rest(s, count):
+    """Let all that is in no part yet be chosen from; return the first of them, -1 if they are too few people."""
+    s.tally[STAMP] += 1
+    first, crowd = -1, 0
+    for m in range(count):
+        i = s.held_i[LEAVING, m]
+        is_left = s.held_i[PORTION, i] == _REST
+        s.held_i[ELIGIBLE, i] = s.held_i[ALLOWED, i] = is_left
+        if is_left:
+            crowd += is_new_face(s, i)
+            first = i if first < 0 else first
+    return first if crowd >= s.plan[K] else -1
+
+
+@piece
+def cut_part(s, f, part, members):
+    """Let the chosen members be a part."""
+    c = parts_of(f) + part
+    clear_hull(s, f, c)
+    for m in range(members):
+        i = s.held_i[MEMBER, m]
+        s.held_i[PORTION, i] = part
+        invite(s, f, i)
+        widen(s, f, c, guest_of(f))
+    sum_up(s, f, c)
+
+
+@piece
+def cut_parts(s, f, count):
+    """Cut off the first tuple left and its nearest, again and again; return how many parts were made."""
+    parts, begin, end = 0, s.held_i[LEAVING, 0], s.held_i[LEAVING, count - 1] + 1
+    for i in range(begin, end):
+        s.held_i[ELIGIBLE, i] = s.held_i[ALLOWED, i] = 0
+    for m in range(count):
+        s.held_i[PORTION, s.held_i[LEAVING, m]] = _REST
+    while True:
+        first = offer_rest(s, count)
+        if first < 0:
+            return parts
+        measure(s, first, begin, end)
+        members = choose_nearest(s, first, begin, end, s.plan[K])
+        if s.plan[IS_DIVERSE]:
+            members = diversify(s, begin, end, members)
+        if members == 0:
+            return parts
+        cut_part(s, f, parts, members)
+        parts += 1
+
+
+@piece
+def nearest_part(s, f, parts):
+    """The part that grows least by the guest, of equals the first."""
+    begin, best, least = parts_of(f), 0, np.inf
+    now, then = f.hulls[lost_now(s)], f.hulls[lost_then(s)]
+    foresee(s, f, guest_of(f), begin, begin + parts)
+    for part in range(parts):
+        growth = then[begin + part] - now[begin + part]
+        if growth < least:
+            best, least = part, growth
+    return best
+
+
+@piece
+def deal_rest(s, f, count, parts):
+    """Let what is in no part join one, tuple by tuple."""
+    for m in range(count):
+        i = s.held_i[LEAVING, m]
+        if s.held_i[PORTION, i] != _REST:
+            continue
+        invite(s, f, i)
+        part = nearest_part(s, f, parts)
+        s.held_i[PORTION, i] = part
+        widen(s, f, parts_of(f) + part, guest_of(f))
+        sum_up(s, f, parts_of(f) + part)
+
+
+@piece
+def choose_part(s, count, part):
+    """Let the tuples of a part be the members; return how many they are."""
+    members = 0
+    for m in range(count):
+        i = s.held_i[LEAVING, m]
+        if s.held_i[PORTION, i] == part:
+            s.held_i[MEMBER, members] = i
+            members += 1
+    return members
+
+
+@piece
+def are_diverse(s, count, parts):
+    """Whether every part is diverse enough."""
+    for part in range(parts):
+        count_values(s, choose_part(s, count, part))
+        if first_failure(s, draft(s))[0] != ENOUGH:
+            return False
+    return True
+
+
+@piece
+def are_fair(s, count, parts):
+    """Whether nobody has more than the cap of any part."""
+    for part in range(parts):
+        if not is_fair(s, choose_part(s, count, part)):
+            return False
+    return True
+
+
+@piece
+def split(s, f, count):
+    """Divide what leaves into parts of k people and more; return how many parts there are."""
+    if f.tally[UNION_CROWD] < 2 * s.plan[K]:
+        return keep_whole(s, f, count)
+    parts = cut_parts(s, f, count)
+    if parts == 0:
+        return keep_whole(s, f, count)
+    deal_rest(s, f, count, parts)
+    if s.plan[IS_DIVERSE] and not are_diverse(s, count, parts):
+        return keep_whole(s, f, count)
+    if is_capped(s) and not are_fair(s, count, parts):
+        return keep_whole(s, f, count)
+    return parts
+
+
+@piece
+def count_carriers(s, members):
+    """Count different people, not tuples, as carriers of the draft's attributes."""
+    c, attributes = draft(s), width(s)
+    for a in range(attributes):
+        s.tally[STAMP] += 1
+        carriers = 0
+        for m in range(members):
+            i = s.held_i[MEMBER, m]
+            if s.held_f[VALUES + a, i] == s.held_f[VALUES + a, i]:
+                carriers += is_new_face(s, i)
+        s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
+        if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
+            s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)
+
+
+@piece
+def publish_part(s, members):
+    """Publish the chosen members as a cluster; they still have to leave."""
+    settle(s, members)
+    if s.tally[LIVE] != how_many(s, PEOPLE):  # somebody is held twice
+        count_carriers(s, members)
+    count_values(s, members)
+    c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
+    group = show(s, c, number, 0)
+    s.tally[GROUPS] += 1
+    s.tally[FORMED] += 1
+    s.tally[MERGED] += not uniform
+    if not s.plan[IN_GROUPS]:
+        keep_draft(s, number, uniform, members)
+    for m in range(members):
+        i = s.held_i[MEMBER, m]
+        s.held_i[SHOWN_AS, i] = group
+        s.held_f[COST_OF, i] = own_loss(s, c, i)
+        s.held_f[SPARE, i] = whole_loss(s, c, i)

@@ -1,0 +1,233 @@
+"""Whether a cluster's sensitive values are many and even enough, and whom to add when they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.tuples.generalize import draft
+from shoal.kernels.tuples.layout import (
+    ALLOWED,
+    CLASS_COUNT,
+    CLASS_REFERENCE,
+    CLOSENESS,
+    DECLARED,
+    DISTANCE,
+    DISTINCT,
+    ENTROPY,
+    GAIN,
+    IS_ORDERED,
+    MEMBER,
+    ORDER,
+    PERSON,
+    RECENT_COUNT,
+    REF_NEXT,
+    REF_SIZE,
+    REFERENCE,
+    STAMP,
+    STAMPED,
+    USED,
+)
+
+ENOUGH, DISTINCT_FAILS, ENTROPY_FAILS, CLOSENESS_FAILS = range(4)
+_SLACK = 1e-12
+
+
+@inlined
+def sensitive_columns(s):
+    """How many sensitive columns there are."""
+    return s.recent.shape[0]
+
+
+@inlined
+def value_row(s, column):
+    """The row of held_i with a sensitive column's values."""
+    return s.held_i.shape[0] - s.recent.shape[0] + column
+
+
+@piece
+def note_recent(s, arrivals, i):
+    """Remember a new arrival's values among the last so many."""
+    if s.plan[REFERENCE] == 0:
+        return
+    place, columns = s.tally[REF_NEXT], sensitive_columns(s)
+    if s.tally[REF_SIZE] == s.plan[REFERENCE]:
+        for column in range(columns):
+            s.sens_f[RECENT_COUNT, column, s.recent[column, place]] -= 1.0
+    else:
+        s.tally[REF_SIZE] += 1
+    for column in range(columns):
+        value = arrivals.sensitive[column, i]
+        s.recent[column, place] = value
+        s.sens_f[RECENT_COUNT, column, value] += 1.0
+    s.tally[REF_NEXT] = (place + 1) % s.plan[REFERENCE]
+
+
+@piece
+def distinct_values(counts, used):
+    """How many values occur."""
+    found = 0
+    for value in range(used):
+        if counts[value] > 0.0:
+            found += 1
+    return found
+
+
+@piece
+def total_of(counts, used):
+    """How many rows were counted."""
+    total = 0.0
+    for value in range(used):
+        total += counts[value]
+    return total
+
+
+@piece
+def entropy_of(counts, used):
+    """Entropy of the values, in nats."""
+    total = total_of(counts, used)
+    found = 0.0
+    for value in range(used):
+        if counts[value] > 0.0:
+            share = counts[value] / total
+            found -= share * np.log(share)
+    return found
+
+
+@piece
+def distance_to(counts, reference, order, used, is_ordered):
+    """Earth mover's distance of the values to a reference: all moves alike, or by rank where values have an order."""
+    total, whole = total_of(counts, used), total_of(reference, used)
+    found, surplus, kinds = 0.0, 0.0, 0
+    for place in range(used):
+        value = np.int64(order[place]) if is_ordered else place
+        if counts[value] == 0.0 and reference[value] == 0.0:
+            continue
+        kinds += 1
+        more = counts[value] / total - reference[value] / whole
+        surplus += more
+        found += abs(surplus) if is_ordered else abs(more)
+    if not is_ordered:
+        return found / 2.0
+    return found / (kinds - 1) if kinds > 1 else 0.0
+
+
+@piece
+def fails(s, c, column, kind):
+    """Whether a cluster's values in one column are too few, too uneven, or too far from the reference."""
+    used, counts = s.sens_i[USED, column], s.class_f[c, CLASS_COUNT, column]
+    if kind == DISTINCT_FAILS:
+        return s.plan[DISTINCT] > 1 and distinct_values(counts, used) < s.plan[DISTINCT]
+    if kind == ENTROPY_FAILS:
+        return s.ratios[ENTROPY] > 0.0 and entropy_of(counts, used) < s.ratios[ENTROPY] - _SLACK
+    return s.ratios[CLOSENESS] >= 0.0 and distance_of(s, c, column) > s.ratios[CLOSENESS] + _SLACK
+
+
+@piece
+def distance_of(s, c, column):
+    """How far a cluster's values are from what they are held against."""
+    return distance_to(
+        s.class_f[c, CLASS_COUNT, column], s.class_f[c, CLASS_REFERENCE, column], s.sens_f[ORDER, column],
+        s.sens_i[USED, column], s.sens_i[IS_ORDERED, column],
+    )  # fmt: skip
+
+
+@piece
+def first_failure(s, c):
+    """What fails first in a cluster, and in which column; ENOUGH when nothing does."""
+    for kind in range(DISTINCT_FAILS, CLOSENESS_FAILS + 1):
+        for column in range(sensitive_columns(s)):
+            if fails(s, c, column, kind):
+                return kind, column
+    return ENOUGH, 0
+
+
+@piece
+def count_values(s, members):
+    """Count the sensitive values of the chosen members into the draft, and note what it is held against."""
+    c = draft(s)
+    source = RECENT_COUNT if s.plan[REFERENCE] > 0 else DECLARED
+    for column in range(sensitive_columns(s)):
+        for value in range(s.sens_i[USED, column]):
+            s.class_f[c, CLASS_COUNT, column, value] = 0.0
+            s.class_f[c, CLASS_REFERENCE, column, value] = s.sens_f[source, column, value]
+        for m in range(members):
+            value = s.held_i[value_row(s, column), s.held_i[MEMBER, m]]
+            s.class_f[c, CLASS_COUNT, column, value] += 1.0
+
+
+@piece
+def helps(s, column, value, kind):
+    """Whether one more of this value makes what fails in the draft better."""
+    c = draft(s)
+    counts, used = s.class_f[c, CLASS_COUNT, column], s.sens_i[USED, column]
+    if kind == DISTINCT_FAILS:
+        return counts[value] == 0.0
+    if kind == ENTROPY_FAILS:
+        before = entropy_of(counts, used)
+        counts[value] += 1.0
+        after = entropy_of(counts, used)
+        counts[value] -= 1.0
+        return after > before + _SLACK
+    before = distance_of(s, c, column)
+    counts[value] += 1.0
+    after = distance_of(s, c, column)
+    counts[value] -= 1.0
+    return after < before - _SLACK
+
+
+@piece
+def next_helper(s, first, last, column, kind):
+    """The nearest allowed tuple of a person not chosen yet that helps; -1 if there is none."""
+    gain, distance, values = s.sens_f[GAIN, column], s.held_f[DISTANCE], s.held_i[value_row(s, column)]
+    for value in range(s.sens_i[USED, column]):
+        gain[value] = -1.0
+    best = -1
+    for i in range(first, last):
+        if not s.held_i[ALLOWED, i] or s.held_i[STAMPED, s.held_i[PERSON, i]] == s.tally[STAMP]:
+            continue
+        if best >= 0 and distance[i] >= distance[best]:
+            continue
+        value = values[i]
+        if gain[value] < 0.0:
+            gain[value] = 1.0 if helps(s, column, value, kind) else 0.0
+        if gain[value] > 0.0:
+            best = i
+    return best
+
+
+@piece
+def diversify(s, first, last, members):
+    """Add people until the chosen are diverse enough; return how many are chosen then, 0 if it cannot be done."""
+    c = draft(s)
+    count_values(s, members)
+    s.tally[STAMP] += 1
+    for m in range(members):
+        s.held_i[STAMPED, s.held_i[PERSON, s.held_i[MEMBER, m]]] = s.tally[STAMP]
+    while True:
+        kind, column = first_failure(s, c)
+        if kind == ENOUGH:
+            return members
+        added = next_helper(s, first, last, column, kind)
+        if added < 0:
+            return 0
+        s.held_i[MEMBER, members] = added
+        members += 1
+        s.held_i[STAMPED, s.held_i[PERSON, added]] = s.tally[STAMP]
+        add_values(s, c, added, 1.0)
+
+
+@piece
+def add_values(s, c, i, times):
+    """Count a tuple's sensitive values in a cluster, or take them out again."""
+    for column in range(sensitive_columns(s)):
+        s.class_f[c, CLASS_COUNT, column, s.held_i[value_row(s, column), i]] += times
+
+
+@piece
+def stays_diverse(s, c, t):
+    """Whether a cluster is still diverse enough with tuple t in it; it is left as it was."""
+    add_values(s, c, t, 1.0)
+    kind, _ = first_failure(s, c)
+    add_values(s, c, t, -1.0)
+    return kind == ENOUGH

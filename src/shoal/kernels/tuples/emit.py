@@ -1,0 +1,197 @@
+"""How tuples leave: with a new cluster, as one more of an old one, or suppressed; counted as they go."""
+
+from __future__ import annotations
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.tuples.diversity import add_values
+from shoal.kernels.tuples.generalize import draft, own_loss, whole_loss, width
+from shoal.kernels.tuples.layout import (
+    ALPHA,
+    ARRIVED,
+    AT,
+    C_HIGH,
+    C_LOSS,
+    C_SHOWN,
+    CLASS_REFERENCE,
+    COST,
+    DEADLINE,
+    DELAYS,
+    FIELDS,
+    FORMED,
+    FULL,
+    G_FIELDS,
+    G_NUMBER,
+    G_REUSED,
+    GROUP,
+    GROUPS,
+    IN_GROUPS,
+    INCOMPLETE,
+    IS_DIVERSE,
+    IS_RELEASED,
+    IS_SUPPRESSED,
+    JOINED,
+    LIVE,
+    LONGEST,
+    LOSS,
+    LOSS_ALL,
+    MASKS,
+    MEMBER,
+    MERGED,
+    NO_GROUP,
+    NOW,
+    O_AT,
+    O_DELAY,
+    O_GROUP,
+    O_ROW,
+    O_VERDICT,
+    OUT_GROUPS,
+    OUT_MASKS,
+    OUT_ROWS,
+    PENALTY,
+    POOL_SIZE,
+    RELEASED,
+    REUSED,
+    ROW,
+    SKIP_MERGED,
+    SUPPRESSED,
+    TIMED,
+    TYPICAL,
+    TYPICAL_OF,
+    K,
+)
+from shoal.kernels.tuples.queue import let_go, mask_words
+from shoal.kernels.tuples.reuse import is_uniform, keep_draft
+from shoal.kernels.tuples.shares import is_capped, log_reuse
+
+_SECOND = 1e9
+MOST_GROWN = 1e200
+LEARN = 0.05
+"""How much one cluster's loss changes what is held to be typical."""
+
+
+@piece
+def has_outlet(s):
+    """Whether one more decision can be noted; else the caller is told to make room."""
+    most = s.tally[LIVE] // s.plan[K] + 2  # clusters that one decision can make
+    is_full = (
+        s.tally[OUT_ROWS] + s.tally[LIVE] > s.out_i.shape[0]
+        or s.tally[OUT_GROUPS] + most > s.group_i.shape[0]
+        or s.tally[POOL_SIZE] + most > draft(s)
+        or (is_capped(s) and s.tally[JOINED] + s.tally[LIVE] > s.joined.shape[0])
+    )
+    s.tally[FULL] = is_full
+    return not is_full
+
+
+@piece
+def grown(rate, times):
+    """What grows by a rate so many times has become; never so much that nothing times it would not be nothing."""
+    return min((1.0 + rate) ** times, MOST_GROWN) if rate != 0.0 else 1.0
+
+
+@piece
+def note(s, at, verdict, group, own, whole):
+    """Note one decision and add it to the sums."""
+    row, delay = s.tally[OUT_ROWS], s.tally[NOW] - s.held_i[ARRIVED, at]
+    s.out_i[row, O_ROW] = s.held_i[ROW, at]
+    s.out_i[row, O_VERDICT] = verdict
+    s.out_i[row, O_GROUP] = group
+    s.out_i[row, O_DELAY] = delay
+    s.out_i[row, O_AT] = s.tally[AT]
+    for word in range(mask_words(s)):
+        s.out_i[row, OUT_MASKS + word] = s.held_i[MASKS + word, at]
+    s.tally[OUT_ROWS] += 1
+    unit = _SECOND if s.plan[TIMED] else 1.0
+    if s.ratios[PENALTY] > 0.0 and delay > s.plan[DEADLINE]:
+        growth = grown(s.ratios[PENALTY], (delay - s.plan[DEADLINE]) / unit)
+        own, whole = min(1.0, own * growth), min(1.0, whole * growth)
+    s.sums[LOSS] += own
+    s.sums[LOSS_ALL] += whole
+    s.sums[COST] += own * grown(s.ratios[ALPHA], delay / unit)
+    s.tally[DELAYS] += delay
+    s.tally[LONGEST] = max(s.tally[LONGEST], delay)
+    s.tally[RELEASED if verdict == IS_RELEASED else SUPPRESSED] += 1
+
+
+@piece
+def suppress(s, t):
+    """Tuple t leaves without a crowd: it is not shown."""
+    note(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
+    let_go(s, t)
+
+
+@piece
+def sort_members(s, members):
+    """Put the chosen into order of arrival."""
+    chosen = s.held_i[MEMBER]
+    for m in range(1, members):
+        at = chosen[m]
+        place = m
+        while place > 0 and chosen[place - 1] > at:
+            chosen[place] = chosen[place - 1]
+            place -= 1
+        chosen[place] = at
+
+
+@piece
+def show(s, c, number, reused):
+    """Note a cluster's generalization; return its place."""
+    group, attributes = s.tally[OUT_GROUPS], width(s)
+    s.group_i[group, G_NUMBER] = number
+    s.group_i[group, G_REUSED] = reused
+    for column in range((C_HIGH + 1) * attributes):
+        s.group_f[group, column] = s.pool_f[c, column]
+    for column in range(3 * attributes):
+        s.group_i[group, G_FIELDS + column] = s.pool_i[c, FIELDS + column]
+    for column in range(s.group_r.shape[1]):
+        for value in range(s.group_r.shape[2]):
+            s.group_r[group, column, value] = s.class_f[c, CLASS_REFERENCE, column, value]
+    s.tally[OUT_GROUPS] += 1
+    return group
+
+
+@piece
+def publish_draft(s, members):
+    """The cluster just made leaves, in order of arrival, and is kept for reuse."""
+    c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
+    group = show(s, c, number, 0)
+    s.tally[GROUPS] += 1
+    s.tally[FORMED] += 1
+    s.tally[MERGED] += not uniform
+    if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):
+        keep_draft(s, number, uniform, members)
+    sort_members(s, members)
+    lost, own, whole = 0.0, 0.0, 0.0
+    do_all_lose_the_same = s.tally[INCOMPLETE] == 0
+    for m in range(members):
+        at = s.held_i[MEMBER, m]
+        if m == 0 or not do_all_lose_the_same:
+            own, whole = own_loss(s, c, at), whole_loss(s, c, at)
+        lost += own
+        note(s, at, IS_RELEASED, group, own, whole)
+        let_go(s, at)
+    learn_typical(s, c, lost / members)
+
+
+@piece
+def learn_typical(s, c, lost):
+    """Remember what clusters lose of late, in all and in each attribute."""
+    attributes = width(s)
+    s.sums[TYPICAL] += LEARN * (lost - s.sums[TYPICAL])
+    for a in range(attributes):
+        is_there = s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
+        own = s.pool_f[c, C_LOSS * attributes + a] if is_there else 1.0
+        s.sums[TYPICAL_OF + a] += LEARN * (own - s.sums[TYPICAL_OF + a])
+
+
+@piece
+def reuse_cluster(s, c, t):
+    """Tuple t leaves as one more of a cluster already published."""
+    group = show(s, c, s.pool_i[c, GROUP], 1)
+    note(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
+    if s.plan[IS_DIVERSE]:
+        add_values(s, c, t, 1.0)
+    if is_capped(s):
+        log_reuse(s, c, t)
+    s.tally[REUSED] += 1
+    let_go(s, t)

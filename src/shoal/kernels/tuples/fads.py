@@ -1,0 +1,27 @@
+"""FADS: a tuple that must leave takes its k - 1 nearest with it."""
+
+from __future__ import annotations
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.tuples.diversity import diversify
+from shoal.kernels.tuples.generalize import settle
+from shoal.kernels.tuples.interning import how_many
+from shoal.kernels.tuples.layout import ALLOWED, ELIGIBLE, HEAD, IS_DIVERSE, PEOPLE, TAIL, K
+from shoal.kernels.tuples.nearest import choose_nearest, mark_all, measure
+
+
+@piece
+def form_nearest(s, t):
+    """Make the cluster of t and its nearest among all that is held; return its size, 0 if there are too few people."""
+    if how_many(s, PEOPLE) < s.plan[K]:
+        return 0
+    first, last = s.tally[HEAD], s.tally[TAIL]
+    measure(s, t, first, last)
+    mark_all(s, ELIGIBLE, first, last)
+    members = choose_nearest(s, t, first, last, s.plan[K])
+    if s.plan[IS_DIVERSE]:
+        mark_all(s, ALLOWED, first, last)
+        members = diversify(s, first, last, members)
+    if members:
+        settle(s, members)
+    return members

@@ -1,0 +1,180 @@
+"""K-VARP and its peers: tuples that carry the same attributes are a partition; partitions merge when they must."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.tuples.diversity import diversify
+from shoal.kernels.tuples.generalize import settle
+from shoal.kernels.tuples.interning import how_many
+from shoal.kernels.tuples.layout import (
+    ALIVE,
+    ALLOWED,
+    CHAIN,
+    CHAIN_HEAD,
+    DISTANCE,
+    ELIGIBLE,
+    HEAD,
+    HEAP_AT,
+    IOT,
+    IS_DIVERSE,
+    MASKS,
+    METHOD,
+    PART,
+    PART_KEY,
+    PART_LIKE,
+    PART_SIZE,
+    PEOPLE,
+    PERSON,
+    RATIO,
+    STAMP,
+    STAMPED,
+    TAIL,
+    VARIED,
+    K,
+)
+from shoal.kernels.tuples.nearest import choose_nearest, measure
+from shoal.kernels.tuples.queue import mask_words
+
+_END = -1
+_PAIRS = np.uint64(0x5555555555555555)
+_FOURS = np.uint64(0x3333333333333333)
+_BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_EACH_BYTE = np.uint64(0x0101010101010101)
+
+
+@piece
+def ones(word):
+    """How many bits of a word are set: summed in pairs, in fours, in bytes, and all at once."""
+    word = np.uint64(word)
+    word -= (word >> np.uint64(1)) & _PAIRS
+    word = (word & _FOURS) + ((word >> np.uint64(2)) & _FOURS)
+    word = (word + (word >> np.uint64(4))) & _BYTES
+    return np.int64((word * _EACH_BYTE) >> np.uint64(56))
+
+
+@piece
+def likeness_of_masks(s, left, right):
+    """Jaccard similarity of what two tuples carry; 1 where neither carries anything."""
+    both, either = 0, 0
+    for word in range(mask_words(s)):
+        a, b = s.held_i[MASKS + word, left], s.held_i[MASKS + word, right]
+        both += ones(a & b)
+        either += ones(a | b)
+    return both / either if either > 0 else 1.0
+
+
+@piece
+def chain_parts(s, t, first, last):
+    """String the tuples of each partition together, oldest first, and list the partitions; return how many there are.
+
+    Of each partition is noted how like t's it is.
+    """
+    like, listed = s.ratios[RATIO], s.held_i[HEAP_AT]
+    parts = 0
+    chain, head, part = s.held_i[CHAIN], s.held_i[CHAIN_HEAD], s.held_i[PART]
+    sizes, near, distance = s.held_i[PART_SIZE], s.held_i[PART_LIKE], s.held_f[DISTANCE]
+    for i in range(first, last):
+        if s.held_i[ALIVE, i]:
+            sizes[part[i]] = 0
+    for i in range(last - 1, first - 1, -1):
+        if not s.held_i[ALIVE, i]:
+            continue
+        p = part[i]
+        if sizes[p] == 0:
+            chain[i] = _END
+            near[p] = 0
+            listed[parts] = p
+            parts += 1
+            s.held_f[PART_KEY, p] = likeness_of_masks(s, t, i)
+        else:
+            chain[i] = head[p]
+        head[p] = i
+        sizes[p] += 1
+        near[p] += distance[i] <= like
+    return parts
+
+
+@piece
+def is_better_part(s, p, best, by_likeness):
+    """Whether partition p is to be merged before another: likest attributes, likest tuples, most tuples, oldest."""
+    if s.held_f[PART_KEY, p] != s.held_f[PART_KEY, best]:
+        return s.held_f[PART_KEY, p] > s.held_f[PART_KEY, best]
+    if by_likeness and s.held_i[PART_LIKE, p] != s.held_i[PART_LIKE, best]:
+        return s.held_i[PART_LIKE, p] > s.held_i[PART_LIKE, best]
+    if s.held_i[PART_SIZE, p] != s.held_i[PART_SIZE, best]:
+        return s.held_i[PART_SIZE, p] > s.held_i[PART_SIZE, best]
+    return s.held_i[CHAIN_HEAD, p] < s.held_i[CHAIN_HEAD, best]
+
+
+@piece
+def take_part(s, place, parts):
+    """Take one partition off the list, which has one less then."""
+    listed = s.held_i[HEAP_AT]
+    p = listed[place]
+    listed[place] = listed[parts - 1]
+    return p
+
+
+@piece
+def place_of_next(s, parts, by_likeness):
+    """Where in the list the partition is that is to be merged next."""
+    listed = s.held_i[HEAP_AT]
+    best = 0
+    for place in range(1, parts):
+        if is_better_part(s, listed[place], listed[best], by_likeness):
+            best = place
+    return best
+
+
+@piece
+def place_of(s, part, parts):
+    """Where in the list a partition is."""
+    for place in range(parts):
+        if s.held_i[HEAP_AT, place] == part:
+            return place
+    return -1
+
+
+@piece
+def join_part(s, p):
+    """Make a partition's tuples eligible; return how many people are new among them."""
+    people = 0
+    i = s.held_i[CHAIN_HEAD, p]
+    while i != _END:
+        s.held_i[ELIGIBLE, i] = 1
+        person = s.held_i[PERSON, i]
+        if s.held_i[STAMPED, person] != s.tally[STAMP]:
+            s.held_i[STAMPED, person] = s.tally[STAMP]
+            people += 1
+        i = s.held_i[CHAIN, i]
+    return people
+
+
+@piece
+def form_partitioned(s, t):
+    """Make the cluster of t and its nearest in its partition, merged with others where that may be."""
+    if how_many(s, PEOPLE) < s.plan[K]:
+        return 0
+    first, last = s.tally[HEAD], s.tally[TAIL]
+    measure(s, t, first, last)
+    parts = chain_parts(s, t, first, last)
+    for i in range(first, last):
+        s.held_i[ELIGIBLE, i] = 0
+    s.tally[STAMP] += 1
+    people = join_part(s, take_part(s, place_of(s, s.held_i[PART, t], parts), parts))
+    while people < s.plan[K]:
+        if s.plan[METHOD] == VARIED:
+            return 0
+        parts -= 1
+        people += join_part(s, take_part(s, place_of_next(s, parts, s.plan[METHOD] != IOT), parts))
+    if s.plan[IS_DIVERSE]:
+        for i in range(first, last):
+            s.held_i[ALLOWED, i] = s.held_i[ELIGIBLE, i]
+    members = choose_nearest(s, t, first, last, s.plan[K])
+    if s.plan[IS_DIVERSE]:
+        members = diversify(s, first, last, members)
+    if members:
+        settle(s, members)
+    return members

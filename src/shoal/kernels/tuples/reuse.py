@@ -1,0 +1,132 @@
+"""Clusters already published, and whether a tuple may leave as one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kernels.compiling import piece
+from shoal.kernels.tuples.diversity import sensitive_columns, stays_diverse
+from shoal.kernels.tuples.generalize import draft, own_loss, raws, width
+from shoal.kernels.tuples.layout import (
+    BASE,
+    C_HIGH,
+    C_LOW,
+    C_SHOWN,
+    CREATED,
+    FIELDS,
+    GROUP,
+    IN_GROUPS,
+    IN_ROUNDS,
+    IS_DIVERSE,
+    MASKS,
+    MEMBER,
+    NOW,
+    NULLS,
+    POOL_HEAD,
+    POOL_SIZE,
+    REUSE,
+    SAME_PATTERN,
+    SHOW_COMMON,
+    UNIFORM,
+    USED,
+    VISIBLE,
+)
+from shoal.kernels.tuples.queue import mask_words
+from shoal.kernels.tuples.shares import count_rows, is_capped, log_members, stays_fair
+
+
+@piece
+def drop_old_clusters(s):
+    """Forget clusters that were formed too long ago; lanes do so together, between rounds."""
+    if s.plan[IN_ROUNDS]:
+        return
+    while s.tally[POOL_SIZE] > 0 and s.tally[NOW] - s.pool_i[s.tally[POOL_HEAD], CREATED] > s.plan[REUSE]:
+        s.tally[POOL_HEAD] = (s.tally[POOL_HEAD] + 1) % draft(s)
+        s.tally[POOL_SIZE] -= 1
+        s.tally[BASE] += 1
+
+
+@piece
+def has_same_pattern(s, c, t):
+    """Whether all members of a cluster carried exactly what t carries."""
+    if not s.pool_i[c, UNIFORM]:
+        return False
+    at = FIELDS + 3 * width(s)
+    for word in range(mask_words(s)):
+        if s.pool_i[c, at + word] != s.held_i[MASKS + word, t]:
+            return False
+    return True
+
+
+@piece
+def covers(s, c, t):
+    """Whether tuple t lies in a cluster's ranges and below its labels."""
+    attributes, first_raw = width(s), raws(s)
+    for a in range(attributes):
+        value = s.held_f[first_raw + a, t]
+        is_shown = s.pool_i[c, FIELDS + C_SHOWN * attributes + a]
+        if value != value:
+            if s.plan[NULLS] == SHOW_COMMON and is_shown:
+                return False
+        elif (
+            not is_shown or value < s.pool_f[c, C_LOW * attributes + a] or value > s.pool_f[c, C_HIGH * attributes + a]
+        ):
+            return False
+    return not s.plan[SAME_PATTERN] or has_same_pattern(s, c, t)
+
+
+@piece
+def best_cover(s, t):
+    """The cluster tuple t may join with least loss, the oldest of equals, and that loss; -1 if there is none."""
+    drop_old_clusters(s)
+    best, least = np.int64(-1), np.inf
+    if s.plan[IN_GROUPS]:
+        return best, least
+    if is_capped(s):
+        count_rows(s, t)
+    for place in range(s.tally[VISIBLE] if s.plan[IN_ROUNDS] else s.tally[POOL_SIZE]):
+        c = (s.tally[POOL_HEAD] + place) % draft(s)
+        if covers(s, c, t):
+            loss = own_loss(s, c, t)
+            if (
+                loss < least
+                and (not s.plan[IS_DIVERSE] or stays_diverse(s, c, t))
+                and (not is_capped(s) or stays_fair(s, c))
+            ):
+                best, least = c, loss
+    return best, least
+
+
+@piece
+def is_uniform(s, members):
+    """Whether all chosen members carry the same attributes."""
+    first = s.held_i[MEMBER, 0]
+    for m in range(1, members):
+        for word in range(mask_words(s)):
+            if s.held_i[MASKS + word, s.held_i[MEMBER, m]] != s.held_i[MASKS + word, first]:
+                return False
+    return True
+
+
+@piece
+def keep_draft(s, group, uniform, members):
+    """Keep the cluster just made, of the chosen members, for reuse; the caller has seen to room."""
+    made = draft(s)
+    c = (s.tally[POOL_HEAD] + s.tally[POOL_SIZE]) % made
+    s.tally[POOL_SIZE] += 1
+    for column in range(s.pool_f.shape[1]):
+        s.pool_f[c, column] = s.pool_f[made, column]
+    for column in range(s.pool_i.shape[1]):
+        s.pool_i[c, column] = s.pool_i[made, column]
+    s.pool_i[c, CREATED] = s.tally[NOW]
+    s.pool_i[c, GROUP] = group
+    s.pool_i[c, UNIFORM] = uniform
+    at = FIELDS + 3 * width(s)
+    for word in range(mask_words(s)):
+        s.pool_i[c, at + word] = s.held_i[MASKS + word, s.held_i[MEMBER, 0]]
+    for kind in range(s.class_f.shape[1]):
+        for column in range(sensitive_columns(s)):
+            for value in range(s.sens_i[USED, column]):
+                s.class_f[c, kind, column, value] = s.class_f[made, kind, column, value]
+    if is_capped(s):
+        log_members(s, members)

@@ -1,0 +1,88 @@
+"""Columns that leave unchanged, kept as long as their rows wait."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.methods.hidden_values import with_null_children
+
+Ints = npt.NDArray[np.int64]
+_FEW: Final = 4096
+
+
+class KeptColumns:
+    """Rows by number: batches one after another, and single records."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._chunks: list[tuple[Ints, pa.RecordBatch]] = []
+        self._singles: dict[int, tuple[Any, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.schema.names)
+
+    def add(self, rows: Ints, batch: pa.RecordBatch) -> None:
+        """Keep rows; their numbers ascend and come after all others'."""
+        if self and len(rows):
+            self._gather_singles()
+            # What nulls hide would leave with the rows; the rest of it goes when rows are picked.
+            columns = [with_null_children(column) for column in batch.cast(self.schema).columns]
+            self._chunks.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.schema)))
+
+    def add_one(self, row: int, values: tuple[Any, ...]) -> None:
+        """Keep a single record."""
+        if self:
+            self._singles[row] = values
+
+    def take(self, rows: Ints) -> pa.RecordBatch:
+        """The kept columns of some rows, in the order asked for."""
+        if not self:
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
+        numbers, batch = self._joined()
+        return batch.take(pa.array(np.searchsorted(numbers, rows)))
+
+    def take_one(self, row: int) -> tuple[Any, ...]:
+        """The kept values of one row, which leaves for good."""
+        if row in self._singles:
+            return self._singles.pop(row)
+        numbers, batch = self._joined_batches()
+        place = int(np.searchsorted(numbers, row))
+        return tuple(column[place].as_py() for column in batch.columns)
+
+    def keep_only(self, held: Ints) -> None:
+        """Forget rows that are not held any more, when they are many."""
+        if not self or sum(len(rows) for rows, _ in self._chunks) <= 2 * len(held) + _FEW:
+            return
+        self.forget_all_but(held)
+
+    def forget_all_but(self, held: Ints) -> pa.RecordBatch:
+        """Forget all but these rows; return them."""
+        batch = self.take(held)
+        self._chunks = [(held, batch)] if len(held) and self else []
+        return batch
+
+    def _joined(self) -> tuple[Ints, pa.RecordBatch]:
+        self._gather_singles()
+        return self._joined_batches()
+
+    def _joined_batches(self) -> tuple[Ints, pa.RecordBatch]:
+        if len(self._chunks) != 1:
+            nothing = (np.empty(0, dtype=np.int64), pa.RecordBatch.from_pylist([], schema=self.schema))
+            parts = [nothing, *self._chunks]
+            whole = np.concatenate([rows for rows, _ in parts]), pa.concat_batches([batch for _, batch in parts])
+            self._chunks = [whole]
+        return self._chunks[0]
+
+    def _gather_singles(self) -> None:
+        """Turn single records into a batch; they came after all batches that are kept."""
+        if not self._singles:
+            return
+        rows = np.array(list(self._singles), dtype=np.int64)
+        columns = zip(*self._singles.values(), strict=True)
+        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, self.schema, strict=True)]
+        self._singles = {}
+        self._chunks.append((rows, pa.RecordBatch.from_arrays(arrays, schema=self.schema)))

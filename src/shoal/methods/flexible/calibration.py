@@ -1,0 +1,105 @@
+"""What is found out once and then frozen: which columns are sparse, how sparse, and how many people that asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.methods.flexible.settings import LEAST, FlexibleSettings
+from shoal.schema import Categorical
+
+Ints = npt.NDArray[np.int64]
+_EXACT: Final = 10**9
+"""Shares given as decimal numbers are meant as such, not as the nearest binary fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Sparse columns with their share of rare records, and the k of a label by the k of its block."""
+
+    sparse: tuple[str, ...]
+    shares: Mapping[str, float]
+    k_s: Mapping[int, int]
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"sparse": list(self.sparse), "shares": dict(self.shares), "k_s": [[k, s] for k, s in self.k_s.items()]}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Frozen:
+        """What describe wrote."""
+        return cls(tuple(content["sparse"]), dict(content["shares"]), dict(content["k_s"]))
+
+    def by_crowd(self) -> Ints:
+        """The k of a label at the place of the k of its block."""
+        found = np.zeros(max(self.k_s) + 1, dtype=np.int64)
+        for k, k_s in self.k_s.items():
+            found[k] = k_s
+        return found
+
+
+def _exact(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(_EXACT)
+
+
+def label_crowd(share: Fraction, k: int, floor: float) -> int:
+    """How many people must share a label: a part of k as large as the share of rare records; all of k where few are."""
+    if share < _exact(floor):
+        return k
+    return min(max(-(-share.numerator * k // share.denominator), LEAST), k)
+
+
+def rare_share(codes: Ints, persons: Ints, crowds: Ints) -> Fraction:
+    """The share of records whose value fewer people have than the record's k asks for; no value counts as one."""
+    if not len(codes):
+        return Fraction(0)
+    pairs = np.unique(np.stack((codes, persons)), axis=1)
+    values, people = np.unique(pairs[0], return_counts=True)
+    rare = people[np.searchsorted(values, codes)] < crowds
+    return Fraction(int(rare.sum()), len(codes))
+
+
+def freeze(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints) -> Frozen:
+    """Look at the calibration window: a code for each quasi-identifier and record, people as numbers."""
+    shares = {
+        role.name: rare_share(codes[a], persons, crowds)
+        for a, role in enumerate(settings.schema.quasi)
+        if isinstance(role, Categorical)
+    }
+    sparse = _sparse_columns(settings, shares)
+    if settings.p_sparse is not None:
+        shares = dict.fromkeys(shares, _exact(settings.p_sparse))
+    k_s = {k: _crowd_of(settings, [shares[name] for name in sparse], k) for k in settings.crowds}
+    return Frozen(sparse, {name: float(share) for name, share in shares.items()}, k_s)
+
+
+def _crowd_of(settings: FlexibleSettings, shares: list[Fraction], k: int) -> int:
+    if not shares:
+        return k  # nothing is sparse, so nothing asks for fewer people
+    if settings.k_s is not None:
+        return min(max(settings.k_s, LEAST), k)
+    # Of several sparse columns the one that asks for most people counts.
+    return max(label_crowd(share, k, settings.floor) for share in shares)
+
+
+def _sparse_columns(settings: FlexibleSettings, shares: Mapping[str, Fraction]) -> tuple[str, ...]:
+    if settings.sparse != "auto":
+        return settings.sparse
+    found = [name for name, share in shares.items() if _is_sparse(settings, name, share)]
+    if len(found) == len(settings.schema.quasi):
+        found = found[1:]  # blocks need something to be formed by
+    return tuple(found)
+
+
+def _is_sparse(settings: FlexibleSettings, name: str, share: Fraction) -> bool:
+    concepts = settings.concepts.get(name)
+    if concepts is None:
+        return False  # whoever knows a place, say, must not find fewer people because places are many
+    if concepts.tag is not None:
+        return concepts.tag == "sparse"
+    return share >= _exact(settings.threshold)

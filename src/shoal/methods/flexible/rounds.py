@@ -1,0 +1,252 @@
+"""Forming groups among the rows that wait: from codes to arrays, through the kernel, to what leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.kernels.flexible.groups import NO_ENTRY, NONE, join_groups
+from shoal.kernels.flexible.labels import END, Desk
+from shoal.kernels.flexible.rounds import FULL, SCALE, Nodes, Parting, Waiting, form_groups
+from shoal.methods.flexible.axes import Axis, GridAxis, TreeAxis, is_moment_type, stacked
+from shoal.methods.flexible.calibration import Frozen
+from shoal.methods.flexible.reading import are_unknown
+from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.flexible.sparse import LabelSet, SparseLabels
+from shoal.methods.flexible.tables import GroupTable
+from shoal.methods.schema_arrays import Leaves
+from shoal.schema import Numeric
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Rows that leave: where they stood among those looked at, their labels, their group, what they lost."""
+
+    places: Ints
+    normal: Ints
+    """By normal attribute and row: the code of its label."""
+    sparse: Ints
+    """By sparse attribute and row: its label."""
+    groups: Ints
+    losses: Ints
+    crowds: Ints
+    """How many people each row's block asks for."""
+
+    @classmethod
+    def nothing(cls, wide: int, deep: int) -> Leaving:
+        """Of no row."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(none, np.empty((wide, 0), np.int64), np.empty((deep, 0), np.int64), none, none, none)
+
+    def ordered(self, order: Ints) -> Leaving:
+        """The same rows in another order."""
+        normal, sparse = self.normal[:, order], self.sparse[:, order]
+        rest = self.groups[order], self.losses[order], self.crowds[order]
+        return Leaving(self.places[order], normal, sparse, *rest)
+
+
+class Grouping:
+    """The normal attributes as axes, the sparse ones as labels, and the groups published so far."""
+
+    def __init__(
+        self, settings: FlexibleSettings, frozen: Frozen, types: pa.Schema, seed: npt.NDArray[np.uint64],
+        *, density: Mapping[int, Ints],
+    ) -> None:  # fmt: skip
+        quasi = settings.schema.quasi
+        self.frozen = frozen
+        self._deep = [a for a, role in enumerate(quasi) if role.name in frozen.sparse]
+        self._wide = [a for a in range(len(quasi)) if a not in self._deep]
+        weights = np.array([role.weight for role in quasi], dtype=np.float64)
+        weights /= weights.sum()
+        self._weights = weights[self._wide]
+        self._unknown = settings.unknown_codes()
+        self._reorder = {
+            a: _tree_order(settings, quasi[a].name) for a in self._wide if quasi[a].name in settings.concepts
+        }
+        self._axes = [self._axis(settings, a, types, density.get(a)) for a in self._wide]
+        # Where the k hangs on a sparse column, a block cannot tell by its labels, and asks for the largest.
+        sparse = [int(table.max()) for a, table in density.items() if a in self._deep]
+        is_by_label = any(a in density for a in self._wide)
+        self._least = max([*sparse, 0 if is_by_label else settings.k])
+        k_s = frozen.by_crowd()
+        sets = [_label_set(settings, quasi[a].name) for a in self._deep]
+        self.labels = SparseLabels(sets, weights[self._deep], k_s, with_root=settings.root)
+        self._criteria = settings.criteria
+        self.table = GroupTable(len(quasi), seed, remember=settings.remember, criteria=settings.criteria)
+
+    def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema, crowds: Ints | None) -> Axis:
+        role = settings.schema.quasi[a]
+        if isinstance(role, Numeric):
+            is_moment = is_moment_type(types.field(role.name).type)
+            return GridAxis(role, is_moment=is_moment, with_root=settings.root)
+        if crowds is not None and a in self._reorder:
+            by_leaf = np.empty_like(crowds)
+            by_leaf[self._reorder[a]] = crowds  # the last place, of no value, stays the last
+            crowds = by_leaf
+        unknown = settings.unknown_label(role.name)
+        return TreeAxis(settings.tree_of(role.name), with_root=settings.root, crowds=crowds, unknown=unknown)
+
+    # ---- rows that may leave at once
+
+    def join(self, codes: Ints) -> Leaving:
+        """Rows whose cell and own values are published already, as they are."""
+        if not len(self.table):
+            return Leaving.nothing(len(self._wide), len(self._deep))
+        codes = self._leaf_codes(codes)
+        normal, values = self._normal_codes(codes), self.labels.values_of(codes[self._deep])
+        finest = np.empty_like(normal)
+        crowds = np.full(codes.shape[1], self._least, dtype=np.int64)
+        for place, axis in enumerate(self._axes):
+            finest[place] = axis.finest(normal[place])
+            crowds = np.maximum(crowds, axis.crowds(finest[place]))
+        joined, key = np.empty(codes.shape[1], np.int64), np.empty(len(codes), np.int64)
+        groups = self.table.groups
+        join_groups(groups, finest, values, crowds, self.labels.arrays.k_s, key, joined)
+        places = np.flatnonzero(joined != NO_ENTRY)
+        if not len(places):
+            return Leaving.nothing(len(self._wide), len(self._deep))
+        losses = np.zeros(len(places), dtype=np.int64)
+        for axis, one, weight in zip(self._axes, normal, self._weights, strict=True):
+            losses += np.rint(axis.losses(one[places])[-1] * weight).astype(np.int64)
+        numbers = groups.numbers[joined[places]]
+        return Leaving(places, finest[:, places], values[:, places], numbers, losses, crowds[places])
+
+    def _leaf_codes(self, codes: Ints) -> Ints:
+        """The same codes, with that of one leaf for all values that are not listed."""
+        found = codes.copy()
+        for a, leaf in self._unknown.items():
+            found[a, are_unknown(codes[a])] = leaf
+        return found
+
+    def _normal_codes(self, codes: Ints) -> Ints:
+        """Codes of the normal attributes; values of an ontology become leaves of its tree."""
+        found = codes[self._wide]
+        for place, a in enumerate(self._wide):
+            if a in self._reorder:
+                found[place] = self._reorder[a][found[place]]
+        return found
+
+    # ---- a round
+
+    def form(self, codes: Ints, persons: Ints) -> Leaving:
+        """Let leave what can of the rows that wait; `persons` are numbers from 0."""
+        count = codes.shape[1]
+        if not count:
+            return Leaving.nothing(len(self._wide), len(self._deep))
+        waiting = self._waiting(self._leaf_codes(codes), persons)
+        order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
+        self.table.reserve((1 + len(self._deep)) * count)
+        desk, room, capacity = (
+            self._desk(count, int(persons.max()) + 1),
+            np.empty(count, np.int64),
+            2 * count + len(tops),
+        )
+        while True:
+            nodes, parting = _nodes(capacity, len(self._wide)), _parting(order, len(self._wide))
+            left = form_groups(
+                self.table.groups, self.labels.arrays, waiting, desk, nodes, parting, room, tops, self._criteria
+            )
+            if left != FULL:
+                break
+            capacity *= 2
+        found = self._leaving(waiting, desk, nodes, parting)
+        self.table.forget()
+        return found
+
+    def _waiting(self, codes: Ints, persons: Ints) -> Waiting:
+        paths, losses, crowds, first = stacked(self._axes, self._normal_codes(codes), self._weights)
+        floors = np.array([axis.floor for axis in self._axes], dtype=np.int64)
+        values = self.labels.values_of(codes[self._deep])
+        least = np.array([self._least], dtype=np.int64)
+        return Waiting(paths, losses, first, floors, values, persons, crowds, least)
+
+    def _desk(self, count: int, people: int) -> Desk:
+        labels, deep = len(self.labels.arrays.rank), len(self._deep)
+        pairs = count * self.labels.widest
+        longest = max(count, labels)
+        return Desk(
+            block=np.empty(count, np.int64), seen=np.zeros(people, np.int64), tick=np.zeros(1, np.int64),
+            heads=np.full(labels, END, np.int64), pair_rows=np.empty(pairs, np.int64),
+            pair_next=np.empty(pairs, np.int64), present=np.empty(labels, np.int64),
+            given=np.full((deep, count), NONE, np.int64), common=np.zeros((deep, count), np.int64),
+            sort_keys=np.empty((2, longest), np.int64), sort_rows=np.empty((2, longest), np.int64),
+            shown=np.empty(self._criteria, np.int64), bounds=np.empty((2, count + 1), np.int64),
+            key=np.full(len(self._wide) + deep, NONE, np.int64),
+        )  # fmt: skip
+
+    def _leaving(self, waiting: Waiting, desk: Desk, nodes: Nodes, parting: Parting) -> Leaving:
+        places = np.flatnonzero(parting.node_of >= 0)
+        lines = waiting.first[:-1, None] + nodes.depths[parting.node_of[places]].T
+        normal, sparse = waiting.paths[lines, places], desk.given[:, places]
+        losses = waiting.losses[lines, places].sum(axis=0) + self.labels.arrays.loss[sparse].sum(axis=0)
+        groups = self.table.groups.numbers[parting.group_of[places]]
+        crowds = np.maximum(waiting.crowds[lines, places].max(axis=0, initial=0), self._least)
+        return Leaving(places, normal, sparse, groups, losses, crowds)
+
+    # ---- what leaves
+
+    def columns(self, leaving: Leaving, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+        """The quasi-identifiers of rows that leave, in the order of the schema."""
+        found: dict[int, pa.Array] = {}
+        for place, a in enumerate(self._wide):
+            found[a] = self._axes[place].publish(leaving.normal[place], kinds[a])
+        for place, a in enumerate(self._deep):
+            found[a] = self.labels.publish(place, leaving.sparse[place])
+        return [found[a] for a in range(len(found))]
+
+    def dump(self) -> dict[str, npt.NDArray[Any]]:
+        """The groups as named arrays."""
+        return self.table.dump()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump gave."""
+        self.table.load(arrays)
+
+
+def _tree_order(settings: FlexibleSettings, column: str) -> Ints:
+    """The leaf of each value of an ontology in its tree; the last one is for no value."""
+    concepts = settings.concepts_of(column)
+    ranks = Leaves(concepts.tree()).ranks
+    return np.array([*(ranks[value] for value in concepts.values), -1], dtype=np.int64)
+
+
+def _label_set(settings: FlexibleSettings, column: str) -> LabelSet:
+    unknown = settings.unknown_label(column)
+    if column in settings.concepts:
+        return LabelSet.of_concepts(settings.concepts_of(column), unknown=unknown)
+    return LabelSet.of_tree(settings.tree_of(column), unknown=unknown)
+
+
+def _tops(coarsest: Ints) -> tuple[Ints, Ints]:
+    """Rows sorted by their coarsest labels, stably, and where runs of equal ones end."""
+    count = coarsest.shape[1]
+    order = np.lexsort(coarsest[::-1]) if len(coarsest) else np.arange(count)
+    changes = (np.diff(coarsest[:, order], axis=1) != 0).any(axis=0)
+    return order.astype(np.int64), np.append(np.flatnonzero(changes) + 1, count).astype(np.int64)
+
+
+def _nodes(capacity: int, wide: int) -> Nodes:
+    ints = [np.empty(capacity, np.int64) for _ in range(4)]
+    return Nodes(np.empty((capacity, wide), np.int64), *ints)
+
+
+def _parting(order: Ints, wide: int) -> Parting:
+    count = len(order)
+    return Parting(
+        order=order.copy(), ends=np.empty(count, np.int64), fits=np.empty(count, np.bool_),
+        rest=np.empty(count, np.int64), done=np.empty(wide, np.bool_), next_handed=np.full(count, END, np.int64),
+        node_of=np.full(count, -1, np.int64), group_of=np.full(count, NO_ENTRY, np.int64),
+        depth=np.empty(wide, np.int64),
+    )  # fmt: skip
+
+
+def as_share(losses: int, rows: int) -> float:
+    """The average loss of rows."""
+    return losses / SCALE / rows if rows else 0.0

@@ -1,0 +1,140 @@
+"""Sparse quasi-identifiers: all labels above a value, from a class or from any other property it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.kernels.flexible.groups import NONE
+from shoal.kernels.flexible.labels import IS_A, VALUE, Labels
+from shoal.kernels.flexible.rounds import MISSING, SCALE
+from shoal.methods.schema_arrays import Leaves
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """Labels of one attribute: the values first, in the order of their codes, the root last."""
+
+    names: tuple[str, ...]
+    values: int
+    kinds: Ints
+    leaf_counts: Ints
+    starts: Ints
+    above: Ints
+    unknown: str | None = None
+    """The value that stands for all that are not listed."""
+
+    @classmethod
+    def of_concepts(cls, concepts: Concepts, *, unknown: str | None = None) -> LabelSet:
+        """Labels of an ontology's attribute; codes number its values."""
+        return cls(
+            names=concepts.labels, values=len(concepts.values), kinds=concepts.property_of.astype(np.int64),
+            leaf_counts=concepts.leaf_counts.astype(np.int64), starts=concepts.above_starts.astype(np.int64),
+            above=concepts.above.astype(np.int64), unknown=unknown,
+        )  # fmt: skip
+
+    @classmethod
+    def of_tree(cls, tree: Hierarchy, *, unknown: str | None = None) -> LabelSet:
+        """Labels of a hierarchy; codes number its leaves."""
+        leaves = Leaves(tree)
+        number = {int(node): rank for rank, node in enumerate(leaves.node)}
+        inner = [node for node in range(1, len(tree)) if node not in number]
+        number |= {node: len(leaves) + place for place, node in enumerate(inner)}
+        above = [[number[node] for node in _above(tree, int(leaf))] for leaf in leaves.node]
+        order = [*leaves.node.tolist(), *inner, 0]
+        return cls(
+            names=tuple(tree.labels[node] for node in order), values=len(leaves),
+            kinds=np.array([VALUE] * len(leaves) + [IS_A] * (len(inner) + 1), dtype=np.int64),
+            leaf_counts=tree.leaf_counts.astype(np.int64)[order],
+            starts=np.concatenate(([0], np.cumsum([len(nodes) for nodes in above]))).astype(np.int64),
+            above=np.array([node for nodes in above for node in nodes], dtype=np.int64), unknown=unknown,
+        )  # fmt: skip
+
+    def losses(self) -> Ints:
+        """What each label loses, in parts of SCALE: shares of the listed values; all for what is not listed."""
+        leaves, listed = self.leaf_counts.copy(), self.values - (self.unknown is not None)
+        leaves[-1] = listed
+        losses = (leaves - 1) / max(listed - 1, 1)
+        if self.unknown is not None:
+            losses[self.names.index(self.unknown)] = 1.0
+        return np.rint(losses * SCALE).astype(np.int64)
+
+    def preferred(self) -> Ints:
+        """Labels in the order of preference: values, then fewest leaves, then the property, then the name."""
+        names = np.argsort(np.argsort(np.array(self.names, dtype=object), kind="stable"), kind="stable")
+        is_value = np.arange(len(self.names)) >= self.values
+        return np.lexsort((names, self.kinds, self.leaf_counts, is_value)).astype(np.int64)
+
+
+def _above(tree: Hierarchy, leaf: int) -> list[int]:
+    """Nodes above a leaf without the root, nearest first."""
+    found, node = [], int(tree.parents[leaf])
+    while node > 0:
+        found.append(node)
+        node = int(tree.parents[node])
+    return found
+
+
+class SparseLabels:
+    """The labels of all sparse attributes, numbered together; after each attribute's own comes one for no value."""
+
+    def __init__(
+        self, sets: Sequence[LabelSet], weights: npt.NDArray[np.float64], k_s: Ints, *, with_root: bool
+    ) -> None:
+        sizes = [len(labels.names) + 1 for labels in sets]
+        self._bases = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        self._sets = list(sets)
+        self._names = [pa.array([*labels.names, None], type=pa.string()) for labels in sets]
+        self.arrays = self._laid(weights, k_s, with_root=with_root)
+
+    def _laid(self, weights: npt.NDArray[np.float64], k_s: Ints, *, with_root: bool) -> Labels:
+        total = int(self._bases[-1])
+        starts, kinds, loss = np.zeros(total + 1, np.int64), np.full(total, VALUE, np.int64), np.zeros(total, np.int64)
+        above, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        laid = 0
+        for s, (labels, weight) in enumerate(zip(self._sets, weights, strict=True)):
+            base, size = int(self._bases[s]), len(labels.names)
+            starts[base : base + labels.values + 1] = laid + labels.starts
+            laid += len(labels.above)
+            starts[base + labels.values + 1 : int(self._bases[s + 1]) + 1] = laid
+            above.append(base + labels.above)
+            kinds[base : base + size] = labels.kinds
+            loss[base : base + size] = np.rint(labels.losses() * weight)
+            order.append(np.concatenate(([base + size], base + labels.preferred())))
+        by_rank = np.concatenate(order)
+        rank = np.empty(total, np.int64)
+        rank[by_rank] = np.arange(total)
+        roots = [int(self._bases[s + 1]) - 2 if with_root else NONE for s in range(len(self._sets))]
+        return Labels(
+            starts=starts, above=np.concatenate(above), rank=rank, by_rank=by_rank, kinds=kinds, loss=loss,
+            roots=np.array(roots, dtype=np.int64), k_s=k_s,
+        )  # fmt: skip
+
+    @property
+    def widest(self) -> int:
+        """Most labels above a value, itself included."""
+        return int(np.diff(self.arrays.starts).max(initial=0)) + 1
+
+    def values_of(self, codes: Ints) -> Ints:
+        """Codes of rows, attribute by attribute, as labels."""
+        found = codes + self._bases[:-1, None]
+        for s, labels in enumerate(self._sets):
+            found[s, codes[s] == MISSING] = self._bases[s] + len(labels.names)
+        return found
+
+    def publish(self, s: int, labels: Ints) -> pa.Array:
+        """Labels of one attribute as they leave."""
+        return self._names[s].take(pa.array(labels - self._bases[s]))
+
+    def name_one(self, s: int, label: int) -> Any:
+        """One label as it leaves."""
+        return self._names[s][label - int(self._bases[s])].as_py()

@@ -1,0 +1,89 @@
+"""The table of published groups, as large as it must be and no larger than it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.kernels.flexible.groups import ENTRIES, GROUPS_META, NO_ENTRY, NONE, Groups, place_groups
+
+_FIRST: Final = 64
+_COUNTS: Final = ("counts", "used", "numbers")
+_ARRAYS: Final = ("keys", "criteria", *_COUNTS)
+
+
+class GroupTable:
+    """Groups by their labels. Groups used least recently are forgotten first: then rows join them no more."""
+
+    def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int, criteria: int = 1) -> None:
+        self._criteria = criteria
+        self._remember = remember
+        self._width = width
+        self._seed = seed
+        self.groups = self._made(_FIRST)
+
+    def _made(self, capacity: int, meta: npt.NDArray[np.int64] | None = None) -> Groups:
+        return Groups(
+            slots=np.full(2 * capacity, NO_ENTRY, dtype=np.int64),
+            keys=np.zeros((capacity, self._width), dtype=np.int64),
+            criteria=np.full((capacity, self._criteria), NONE, dtype=np.int64),
+            **{name: np.zeros(capacity, dtype=np.int64) for name in _COUNTS},
+            seed=self._seed,
+            meta=np.zeros(GROUPS_META, dtype=np.int64) if meta is None else meta,
+        )
+
+    def __len__(self) -> int:
+        return int(self.groups.meta[ENTRIES])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(array.nbytes) for array in self.groups)
+
+    def reserve(self, more: int) -> None:
+        """Make room for so many further groups."""
+        capacity = len(self.groups.counts)
+        if len(self) + more <= capacity:
+            return
+        while capacity < len(self) + more:
+            capacity *= 2
+        self._refill(capacity, np.arange(len(self)))
+
+    def forget(self) -> None:
+        """Drop the groups used least recently, down to half of what may be remembered, once there are more."""
+        if len(self) <= self._remember:
+            return
+        used = self.groups.used[: len(self)]
+        newest = np.argsort(-used, kind="stable")[: max(self._remember // 2, 1)]
+        capacity = _FIRST
+        while capacity < len(newest):
+            capacity *= 2
+        self._refill(capacity, np.sort(newest))
+
+    def _refill(self, capacity: int, kept: npt.NDArray[np.int64]) -> None:
+        old = self.groups
+        new = self._made(capacity, old.meta)
+        for name in _ARRAYS:
+            getattr(new, name)[: len(kept)] = getattr(old, name)[kept]
+        new.meta[ENTRIES] = len(kept)
+        place_groups(new)
+        self.groups = new
+
+    def dump(self) -> dict[str, npt.NDArray[Any]]:
+        """The table as named arrays, however large it is."""
+        count = len(self)
+        found = {name: getattr(self.groups, name)[:count].copy() for name in _ARRAYS}
+        return {**found, "meta": self.groups.meta.copy()}
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump gave."""
+        count, capacity = len(arrays["counts"]), _FIRST
+        while capacity < count:
+            capacity *= 2
+        self.groups = self._made(capacity, arrays["meta"].copy())
+        for name in _ARRAYS:
+            getattr(self.groups, name)[:count] = arrays[name]
+        place_groups(self.groups)

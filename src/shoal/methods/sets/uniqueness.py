@@ -1,0 +1,108 @@
+"""How many itemsets single somebody out: the risk of sets as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.errors import PolicyError
+from shoal.kernels.sets.sampling import draw_samples
+from shoal.methods.sets.counting import Counting
+from shoal.methods.sets.data import SetData
+from shoal.methods.sets.drawing import make_draws, make_scratch
+from shoal.methods.sets.records import read_records
+from shoal.methods.sets.search import AFFORDABLE
+from shoal.methods.sets.seeding import coin_key
+from shoal.methods.sets.settings import MOST_ITEMS
+from shoal.models.proportions import clopper_pearson
+from shoal.models.sample_size import uniqueness_samples
+
+_EPSILON = 0.01
+_ROUND = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Uniqueness:
+    """The share of itemsets of one size that one person alone has."""
+
+    size: int
+    share: float
+    low: float
+    high: float
+    """Between low and high it lies, with the confidence asked for; both are the share itself where all were counted."""
+    how: Literal["counted", "sampled", "empty"]
+    samples: int
+    """Itemsets counted or drawn."""
+
+
+def uniqueness(
+    records: Any, m: int = 5, *, adversary: str = "itemset", confidence: float = 0.99, samples: int | None = None,
+    seed: int = 0,
+) -> Uniqueness:  # fmt: skip
+    """The share of itemsets of m items that single out one person.
+
+    Parameters
+    ----------
+    records
+        As for :meth:`shoal.KmAnonymity.anonymize`; published sets too.
+    m
+        How many items are known.
+    adversary
+        ``"itemset"``: any itemset that occurs is as likely as any other; ``"person"``: a person is picked first.
+    confidence
+        Of the interval, where itemsets are sampled.
+    samples
+        How many to draw; by default as many as tell the share within ±0.01 with that confidence. Without it, all
+        itemsets are counted where that is affordable.
+    seed
+        Where the coins come from, together with the data.
+    """
+    _check(m, adversary, confidence, samples, seed)
+    read = read_records(records)
+    names = sorted(read.labels)
+    data = SetData(read.starts, read.numbered(names), names)
+    if m > data.longest:
+        return Uniqueness(m, 0.0, 0.0, 0.0, "empty", 0)
+    if adversary == "itemset" and samples is None and data.itemsets(m) <= AFFORDABLE:
+        found = Counting(data.index, len(data)).violations(m, 2, least=1)
+        share = found.total / found.distinct
+        return Uniqueness(m, share, share, share, "counted", found.distinct)
+    count = samples or uniqueness_samples(_EPSILON, 1 - confidence)
+    unique = _count_unique(data, m, count, by_person=adversary == "person", seed=seed)
+    low, high = clopper_pearson(unique, count, confidence)
+    return Uniqueness(m, unique / count, low, high, "sampled", count)
+
+
+def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any) -> None:
+    problems = []
+    if type(m) is not int or not 1 <= m <= MOST_ITEMS:
+        problems.append(f"m: must be a whole number from 1 to {MOST_ITEMS}")
+    if adversary not in ("itemset", "person"):
+        problems.append('adversary: must be "itemset" or "person"')
+    if not isinstance(confidence, float) or not 0 < confidence < 1:
+        problems.append("confidence: must be a number above 0 and below 1")
+    if samples is not None and (type(samples) is not int or samples < 1):
+        problems.append("samples: must be a whole number of at least 1")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        problems.append("seed: must be a whole number from 0 to 2^63 - 1")
+    if problems:
+        raise PolicyError(problems)
+
+
+def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed: int) -> int:
+    draws = make_draws(
+        data, size, 2, coin_key(seed, data.fingerprint, "uniqueness", size, by_person), by_person=by_person
+    )
+    assert draws is not None  # somebody has so many items
+    scratch = make_scratch()
+    drawn, people = np.empty((count, size), np.int32), np.empty(count, np.int64)
+    kept, number, unique = 0, 0, 0
+    while kept < count:
+        number, more = draw_samples(
+            data.sets, data.index.arrays, draws, number, number + _ROUND, count - kept, scratch, drawn, people
+        )
+        unique += int((people[:more] == 1).sum())
+        kept += more
+    return unique

@@ -1,0 +1,131 @@
+"""Which lane a tuple goes to: like goes to like, or lanes would find strangers only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.kernels.tuples import layout as t
+from shoal.methods.schema_arrays import Shape
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_PAIRS: Final = 160
+_EACH: Final = np.arange(_PAIRS)
+_CUTS: Final = 5
+_SMALLEST: Final = 0.3
+"""Of what is divided in two, the smaller part is at least this share."""
+_NONE: Final = -1
+
+
+class Dealing:
+    """A chain of cuts, each dividing one lane's tuples in two by one attribute.
+
+    Chosen once, on the first tuples of the stream, so that tuples of one lane are as near to each other as can be.
+    Where a tuple does not carry the attribute of a cut, its number decides.
+    """
+
+    def __init__(self, lanes: int, shape: Shape) -> None:
+        self._lanes, self._shape = lanes, shape
+        self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the lanes are known."""
+        return len(self._cuts) == self._lanes - 1
+
+    def deal(self, values: Floats, rows: Ints) -> Ints:
+        """The lane of each tuple; all go to the first as long as nothing is chosen."""
+        lanes = np.zeros(values.shape[1], dtype=np.int64)
+        for divided, made, attribute, cut in self._cuts:
+            is_above = rows % 2 == 1
+            if attribute != _NONE:
+                known = values[attribute]
+                is_above = np.where(np.isnan(known), is_above, known > cut)
+            lanes[(lanes == divided) & is_above] = made
+        return lanes
+
+    def choose(self, values: Floats, rows: Ints) -> None:
+        """Choose the cuts by the first tuples."""
+        while not self.is_chosen:
+            lanes = self.deal(values, rows)
+            largest = int(np.argmax(np.bincount(lanes, minlength=self._lanes)))
+            attribute, cut = self._best_cut(values[:, lanes == largest])
+            self._cuts.append((largest, len(self._cuts) + 1, attribute, cut))
+
+    def _best_cut(self, values: Floats) -> tuple[int, float]:
+        """The attribute and the cut that leave tuples nearest to each other; by number where none divides well."""
+        cuts = _fair_cuts(values)
+        if not cuts:
+            return _NONE, 0.0
+        above = [values[a] > cut for a, cut in cuts]
+        shares = np.array([np.count_nonzero(is_above) for is_above in above]) / values.shape[1]
+        spreads = self._spreads(values, [part for is_above in above for part in (is_above, ~is_above)]).reshape(-1, 2)
+        return cuts[int(np.argmin(shares * spreads[:, 0] + (1 - shares) * spreads[:, 1]))]
+
+    def _spreads(self, values: Floats, parts: list[Bools]) -> Floats:
+        """Of each part the average distance of pairs of its tuples, spread evenly over all; all in one go."""
+        pairs = [_pairs(np.flatnonzero(is_in)) for is_in in parts]
+        left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        means: Floats = self._distances(values, left, right).reshape(len(parts), _PAIRS).mean(axis=1)
+        return means
+
+    def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
+        """The distance of each pair: the average over the attributes that both carry."""
+        total, mass = np.zeros(len(left)), np.zeros(len(left))
+        for a, own in enumerate(values):
+            weight, known = self._shape.attr_f[t.WEIGHT, a], ~np.isnan(own)
+            found = self._differences(a, np.where(known, own, 0.0), left, right)
+            if known.all():
+                total += found * weight
+                mass += weight
+            else:
+                both = known[left] & known[right]
+                total += np.where(both, found, 0.0) * weight
+                mass += np.where(both, weight, 0.0)
+        return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
+
+    def _differences(self, a: int, own: Floats, left: Ints, right: Ints) -> Floats:
+        """How far two values of one attribute are from each other."""
+        leaves, at = int(self._shape.attr_i[t.LEAVES, a]), int(self._shape.attr_i[t.PAIRS_AT, a])
+        if self._shape.attr_i[t.KIND, a] != t.CATEGORICAL:
+            return np.abs(own[left] - own[right])
+        if leaves > t.SMALL_TREE:
+            return np.where(own[left] == own[right], 0.0, 1.0)
+        ranks = own.astype(np.int64)
+        found: Floats = self._shape.tree_f[(at + ranks * leaves)[left] + ranks[right]]
+        return found
+
+    def dump(self) -> Floats:
+        """The cuts as numbers."""
+        return np.array(self._cuts, dtype=np.float64).reshape(len(self._cuts), 4)
+
+    def load(self, cuts: Floats) -> None:
+        """Take over cuts."""
+        self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]
+
+
+def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
+    """Attributes and quantiles of theirs that leave both parts large enough."""
+    count = values.shape[1]
+    ordered = np.sort(values, axis=1)  # what is missing comes last
+    found = []
+    for a, known in enumerate(count - np.isnan(ordered).sum(axis=1)):
+        places = (np.linspace(0.1, 0.9, _CUTS) * (known - 1)).astype(np.int64)
+        for cut in sorted(set(ordered[a, places].tolist())) if known else ():
+            above = (known - np.searchsorted(ordered[a, :known], cut, side="right")) / count
+            if min(above, 1 - above) >= _SMALLEST:
+                found.append((a, cut))
+    return found
+
+
+def _pairs(chosen: Ints) -> tuple[Ints, Ints]:
+    """Pairs of the chosen, spread evenly."""
+    count = len(chosen)
+    left = _EACH % count
+    right = (left + 1 + _EACH * 7919 % max(count - 1, 1)) % count
+    return chosen[left], chosen[right]

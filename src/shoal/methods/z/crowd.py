@@ -1,0 +1,126 @@
+"""The arrays behind the crowd kernels: allocated, grown and shrunk here, never inside a kernel."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.kernels.z import crowd as kernel
+
+Ints = npt.NDArray[np.int64]
+
+_SMALLEST: Final = 64
+_SPARE: Final = 1.4
+"""Room given when a table is made anew, times what it holds."""
+_EMPTIEST: Final = 0.6
+"""A table holding less than this share of its room is made anew."""
+_FULLEST: Final = 0.75
+"""Share of the slots of an index that may be taken, stale ones included."""
+_FRESHEST: Final = 0.75
+"""An index is made anew in place only if that gives back at least a quarter of what it may hold."""
+
+
+class CrowdTable:
+    """People per attribute inside a window; bounded by what the window holds, and shrinking with it."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._adopt(np.empty((0, 4), dtype=np.int64), np.empty((0, 4), dtype=np.int64))
+
+    @property
+    def live_pairs(self) -> int:
+        """(person, attribute) pairs inside the window."""
+        return int(self.marks[kernel.LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in (self.pool, self.pairs, self.attrs, self.names, self.marks))
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """The state, in the order kernels take it."""
+        return self.pool, self.pairs, self.attrs, self.names, self.marks
+
+    def make_room(self, sightings: int) -> None:
+        """Make sure that this many more sightings, each of a new attribute at worst, find room."""
+        if kernel.has_room(self.pool, self.marks, sightings):
+            return
+        if self._is_only_stale(sightings):
+            self.pairs.fill(0)
+            kernel.index_pairs(self.pool, self.attrs, self.marks, self.pairs)
+        else:
+            self._repack(sightings)
+
+    def _is_only_stale(self, sightings: int) -> bool:
+        """Whether nothing is short but slots of the index that point at what has expired."""
+        marks = self.marks
+        return bool(
+            len(self.pool) - marks[kernel.USED] >= sightings
+            and marks[kernel.ATTRS] + sightings <= marks[kernel.ATTR_LIMIT]
+            and marks[kernel.LIVE] + sightings <= _FRESHEST * marks[kernel.PAIR_LIMIT]
+        )
+
+    def trim(self) -> None:
+        """Give memory back where the window holds much less than it did."""
+        live, known = int(self.marks[kernel.LIVE]), int(self.marks[kernel.ATTRS])
+        if self._is_sparse(self.pool, live) or self._is_sparse(self.attrs, known):
+            self._repack(0)
+
+    @staticmethod
+    def _is_sparse(rows: Ints, entries: int) -> bool:
+        return len(rows) > _SMALLEST * 2 and entries < _EMPTIEST * len(rows)
+
+    def expire(self, oldest: int) -> None:
+        """Forget sightings before a time."""
+        kernel.expire(self.pool, self.attrs, self.names, self.marks, oldest)
+
+    def dump(self) -> tuple[Ints, Ints]:
+        """What is live as two compact arrays; they depend on what was seen alone."""
+        pool = np.empty((self.live_pairs, 4), dtype=np.int64)
+        attrs = np.zeros((int(self.marks[kernel.ATTRS]), 4), dtype=np.int64)
+        self._pack_into(pool, attrs)
+        return pool, attrs
+
+    def load(self, pool: Ints, attrs: Ints) -> None:
+        """Take over what dump returned."""
+        self._adopt(pool, attrs)
+
+    def _repack(self, sightings: int) -> None:
+        # The indexes are rebuilt from the rows, so the old ones can go first: growing needs little extra memory.
+        self.pairs = self.names = np.empty(0, dtype=np.int64)
+        live, known = int(self.marks[kernel.LIVE]), int(self.marks[kernel.ATTRS])
+        pool = np.empty((self._capacity(live + sightings), 4), dtype=np.int64)
+        attrs = np.empty((self._capacity(known + sightings), 4), dtype=np.int64)
+        self._pack_into(pool, attrs)
+        self._install(pool, attrs, live, known)
+
+    @staticmethod
+    def _capacity(entries: int) -> int:
+        return max(_SMALLEST, int(entries * _SPARE))
+
+    def _pack_into(self, pool: Ints, attrs: Ints) -> None:
+        renumbered = np.full(int(self.marks[kernel.TOP]), -1, dtype=np.int32)
+        kernel.pack(self.pool, self.attrs, self.marks, pool, attrs, renumbered)
+
+    def _adopt(self, pool: Ints, attrs: Ints) -> None:
+        live, known = len(pool), len(attrs)
+        self.marks = np.zeros(kernel.MARKS, dtype=np.int64)
+        roomy_pool = np.empty((self._capacity(live), 4), dtype=np.int64)
+        roomy_attrs = np.empty((self._capacity(known), 4), dtype=np.int64)
+        roomy_pool[:live], roomy_attrs[:known] = pool, attrs
+        self._install(roomy_pool, roomy_attrs, live, known)
+
+    def _install(self, pool: Ints, attrs: Ints, live: int, known: int) -> None:
+        """Make packed rows the state, with fresh indexes."""
+        self.pool, self.attrs = pool, attrs
+        self.pairs = np.zeros(2 * len(pool), dtype=np.int64)
+        self.names = np.zeros(2 * len(attrs), dtype=np.int64)
+        self.marks[:] = (0, live, live, live, known, known, -1, int(_FULLEST * len(self.pairs)), len(attrs))
+        kernel.index_pairs(pool, attrs, self.marks, self.pairs)
+        kernel.index_names(attrs, known, self.names)

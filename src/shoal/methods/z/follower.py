@@ -1,0 +1,166 @@
+"""What a z that follows the stream knows: the epoch that runs, and what came of those before."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import asdict, astuple, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.kernels.z.peaks import move_peaks, note_peaks
+from shoal.methods.text_keys import Ints
+from shoal.models.z.controller import EpochOutcome, EpochProfile, ZController
+from shoal.models.z.target import NOTHING, KTarget
+from shoal.models.z.windows import SetCurve, set_curve
+
+_SMALLEST: Final = 1024
+_OUTCOMES: Final = 1000
+"""How many epochs' outcomes are kept to be asked for."""
+_UNKNOWN: Final = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class ZChange:
+    """z was set for an epoch."""
+
+    start_ns: int
+    """When the epoch begins."""
+    z: int
+
+
+class EpochPeaks:
+    """The most people ever behind each (person, value) pair of an epoch; as large as the epoch needs."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def __len__(self) -> int:
+        return int(self._taken[0])
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._table = np.zeros((_SMALLEST, 3), dtype=np.int64)
+        self._taken = np.zeros(1, dtype=np.int64)
+
+    def note(self, persons: Ints, values: Ints, sizes: Ints) -> None:
+        """Note the people behind events, by the keys of who and what; 0 does not count."""
+        at = 0
+        while (at := note_peaks(self._table, self._taken, persons, values, sizes, at)) < len(sizes):
+            roomier = np.zeros((2 * len(self._table), 3), dtype=np.int64)
+            move_peaks(self._table, roomier)
+            self._table = roomier
+
+    def pairs(self) -> Ints:
+        """Rows [person, value, peak], in an order that depends on them alone."""
+        rows = self._table[self._table[:, 2] > 0]
+        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+    def load(self, pairs: Ints) -> None:
+        """Take over what pairs returned."""
+        self.clear()
+        self.note(np.ascontiguousarray(pairs[:, :1]), np.ascontiguousarray(pairs[:, 1:2]), pairs[:, 2])
+
+
+def _outcome(row: list[int]) -> EpochOutcome:
+    epoch, z, people, shown, anonymous, is_met = row
+    return EpochOutcome(epoch, z, people, shown, anonymous, bool(is_met))
+
+
+class Follower:
+    """Follows a stream epoch by epoch; events come in the order of their times."""
+
+    def __init__(self, target: KTarget, *, rotation_ns: int, window_ns: int, keeps_blank: bool) -> None:
+        self.target = target
+        self._rotation_ns, self._window_ns, self._keeps_blank = rotation_ns, window_ns, keeps_blank
+        self._controller = ZController(target, rotation_ns=rotation_ns)
+        self._peaks = EpochPeaks()
+        self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._controller.forget()
+        self._peaks.clear()
+        self._first_ns = self._epoch = _UNKNOWN
+        self.outcomes: deque[EpochOutcome] = deque(maxlen=_OUTCOMES)
+        self._closed = self._shown = self._met = 0
+
+    @property
+    def z(self) -> int:
+        """The z in force."""
+        return self._controller.z
+
+    def take_changes(self) -> list[ZChange]:
+        """Every z set since this was last asked, the last thousand at most."""
+        changes = list(self._changes)
+        self._changes.clear()
+        return changes
+
+    def metrics(self) -> dict[str, Any]:
+        """How it went in the epochs that are over: how many, how many show anybody, in how many of these it was met."""
+        counted = {"epochs": self._closed, "epochs_shown": self._shown, "epochs_met": self._met}
+        return {"z": self.z, **counted, "outcomes": [asdict(outcome) for outcome in self.outcomes]}
+
+    def enter(self, time_ns: int) -> int:
+        """The z for an event at a time; where a new epoch begins, the one before is over."""
+        epoch = time_ns // self._rotation_ns
+        if epoch != self._epoch:
+            if self._epoch == _UNKNOWN:
+                self._first_ns = time_ns
+            else:
+                self._close()
+                if epoch - self._epoch > self._controller.patience:  # so long a silence is a beginning
+                    self._controller.forget()
+                    self._first_ns = time_ns
+            self._epoch = epoch
+            self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
+        return self._controller.z
+
+    def note(self, persons: Ints, values: Ints, sizes: Ints) -> None:
+        """Note the people behind events of the epoch entered."""
+        self._peaks.note(persons, values, sizes)
+
+    def _close(self) -> None:
+        is_filled = (self._epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
+        is_whole = self._epoch > self._first_ns // self._rotation_ns
+        outcome = self._controller.close(self._profile(), counts=is_filled and is_whole)
+        self._peaks.clear()
+        self.outcomes.append(outcome)
+        self._closed += 1
+        self._shown += outcome.shown > 0
+        self._met += outcome.shown > 0 and outcome.is_met
+
+    def _profile(self) -> EpochProfile:
+        person, value, peak = self._peaks.pairs().T
+        people = len(np.unique(person))
+        curve = set_curve(person, value, peak, self.target.k)
+        if self._keeps_blank:  # who shows nothing has rows all the same, and shares the empty set
+            # above all crowds too: there nobody shows anything
+            empty = people - np.append(curve.shown, 0)
+            is_shared = empty >= self.target.k
+            curve = SetCurve(
+                np.append(curve.thresholds, NOTHING),
+                np.full_like(empty, people),
+                np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
+            )
+        return EpochProfile(self._epoch, people, curve, np.sort(peak))
+
+    # ---- state
+
+    def dump(self) -> dict[str, Any]:
+        """Everything, as arrays."""
+        outcomes = np.array([astuple(outcome) for outcome in self.outcomes], dtype=np.int64).reshape(-1, 6)
+        marks = np.array([self._first_ns, self._epoch, self._closed, self._shown, self._met], dtype=np.int64)
+        mine = {"marks": marks, "peaks": self._peaks.pairs(), "outcomes": outcomes, **self._controller.dump()}
+        return {f"follow.{name}": array for name, array in mine.items()}
+
+    def load(self, arrays: dict[str, Any]) -> None:
+        """Take over what dump returned."""
+        marks = (int(mark) for mark in arrays["follow.marks"])
+        self._first_ns, self._epoch, self._closed, self._shown, self._met = marks
+        self._peaks.load(arrays["follow.peaks"].reshape(-1, 3))
+        rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
+        self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)
+        self._changes.clear()
+        self._controller.load({name.removeprefix("follow."): array for name, array in arrays.items()})

@@ -1,0 +1,131 @@
+"""z-anonymity: an event leaves at once if at least z people did the same within the window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+from shoal.crypto.keys import Secret, as_secret
+from shoal.crypto.snapshots import State
+from shoal.hierarchies import Hierarchy
+from shoal.methods.z.columns import OnPrivate
+from shoal.methods.z.combining import ZCombining
+from shoal.methods.z.settings import check_settings, settings_from
+from shoal.models.z.target import KTarget
+
+
+class ZAnonymity(ZCombining):
+    """Release an event at once if at least z different people exposed the same value within the window.
+
+    **Promise.** Every value that leaves at time t was exposed by at least ``z`` different people, the row's own
+    person among them, at times t' with ``t - window <= t' <= t``. People are counted, never events; the count is
+    exact. With several attribute columns this holds for each column, not for the combination in one row.
+
+    **It does not protect** someone by the combination of what is released of them (unless ``combine="k"`` asks for it,
+    see docs/guarantees), nor by the times and the order of rows, nor across epochs if their behaviour or a carried
+    column gives them away.
+
+    Parameters
+    ----------
+    z
+        How many people must have exposed a value, at least 1.
+    window
+        How far back they are counted: a duration such as ``"1h"``, or seconds. The window is closed.
+    person, time, attribute
+        Column names. ``attribute`` may be a table of columns, ``{"site": {"z": 20, "window": "1h"}, …}``; then a
+        private value is blanked and a row leaves unless all its values are private.
+    hierarchy, on_private
+        What to do with a private value: ``"drop"`` the row, ``"blank"`` the value, or ``"generalize"`` it up the
+        hierarchy to the most specific label that passes.
+    lateness
+        How long events are held so that late ones can be sorted in. With 0 nothing is held and an event older than
+        the newest is refused.
+    max_gap
+        An event further ahead than this does not move time before a second person's event confirms it.
+    rotation
+        How long a pseudonym lasts; by default the (shortest) window.
+    carry
+        Columns that leave unchanged. They are not measured here: a value that few people have singles them out.
+        :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
+    target
+        Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
+        share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and
+        measured, not promised; see docs/methods/z-following.md. ``take_changes()`` tells every z set, ``outcomes``
+        what came of it.
+    combine, k
+        With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
+        show in it until every set of values a person shows is that of at least 5 people.
+    key
+        At least 16 secret bytes for pseudonyms and snapshots. By default those in the file that the environment
+        variable ``SHOAL_KEY_FILE`` names, else random ones that end with the process.
+
+    Examples
+    --------
+    A value is held back until a second person shows it:
+
+    >>> z = ZAnonymity(z=2, window="1h", person="user", time="ts", attribute="site", key=bytes(16))
+    >>> z.push({"ts": 0, "user": "ann", "site": "a.example"})
+    []
+    >>> z.push({"ts": 60, "user": "bob", "site": "a.example"})
+    [{'ts': 60, 'user': '...', 'site': 'a.example'}]
+    >>> z.push({"ts": 4000, "user": "ann", "site": "a.example"})
+    []
+    >>> z.counts["suppressed"], z.counts["released"]
+    (2, 1)
+
+    With combinations rows wait for the end of their epoch, and what only one person shows beside the rest goes:
+
+    >>> z = ZAnonymity(
+    ...     z=1, window="1h", person="user", time="ts", attribute="site", combine="k", k=2, key=bytes(16)
+    ... )
+    >>> for ts, user, site in [(0, "ann", "a.example"), (1, "bob", "a.example"), (2, "bob", "b.example")]:
+    ...     assert z.push({"ts": ts, "user": user, "site": site}) == []
+    >>> [row["site"] for row in z.push({"ts": 3600, "user": "cat", "site": "c.example"})]
+    ['a.example', 'a.example']
+
+    References
+    ----------
+    Jha, Vassio, Trevisan, Leonardi, Mellia: Practical anonymization for data streams: z-anonymity and relation with
+    k-anonymity. Performance Evaluation 159 (2023), doi:10.1016/j.peva.2022.102329; Algorithm 1.
+
+    Notes
+    -----
+    One order of expiry for all attributes replaces the paper's list for each, which would keep idle attributes for
+    ever. Generalizing counts for a label only exposures not released strictly below it: a plain count per level can
+    be undone by subtraction. Table keys are 128 bits and keyed; see the guarantee page for what a collision would do.
+    """
+
+    def __init__(  # noqa: PLR0913 - the method's parameters, all by name
+        self,
+        *,
+        z: int | None = None,
+        window: str | float | None = None,
+        person: str,
+        time: str,
+        attribute: str | Mapping[str, Mapping[str, Any]],
+        hierarchy: Hierarchy | None = None,
+        on_private: OnPrivate = "drop",
+        lateness: str | float = "0s",
+        max_gap: str | float = "24h",
+        rotation: str | float | None = None,
+        carry: Sequence[str] = (),
+        target: KTarget | None = None,
+        combine: Literal["k"] | None = None,
+        k: int | None = None,
+        key: Secret | bytes | None = None,
+    ) -> None:
+        shared = {"z": z, "window": window, "hierarchy": hierarchy, "on_private": on_private}
+        settings = check_settings(
+            attribute=attribute, shared=shared, person=person, time=time, carry=carry,
+            lateness=lateness, max_gap=max_gap, rotation=rotation,
+            combine=combine, k=k, target=target,
+        )  # fmt: skip
+        self._begin(settings, as_secret(key))
+
+    @classmethod
+    def from_state(cls, state: State, secret: Secret) -> Self:
+        """The anonymizer whose opened snapshot this is."""
+        made = cls.__new__(cls)
+        made._begin(settings_from(state.header["settings"]), secret)  # noqa: SLF001 - it is one of us
+        made._load(state)  # noqa: SLF001
+        return made

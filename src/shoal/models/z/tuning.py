@@ -1,0 +1,255 @@
+"""Choosing z: what the model promises from the earlier part of a stream, checked on the later part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from shoal.errors import InputError, PolicyError
+from shoal.models.z.estimate import Estimate, estimate_events
+from shoal.models.z.events import Events
+from shoal.models.z.model import ZModel
+from shoal.models.z.probability import Probability
+from shoal.models.z.replay import FEWEST_EPOCHS, Measured, Replay, reach_of
+from shoal.models.z.search import Outlook
+
+Origin = Literal["model", "replay", "cautious"]
+"""Whence a z comes: the model; the earlier part, replayed; the same with half the room for failures."""
+Tell = Callable[[str], None]
+
+_POINTS: Final = 48
+_FOREVER: Final = 2**62
+_LADDER: Final = (600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+_NAMES: Final = ("10min", "1h", "6h", "1d", "7d", "30d")
+_MOST_WINDOWS: Final = 3
+_FEWEST_WINDOWS: Final = 12
+_FEWEST_ACTIVE: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked for."""
+
+    k: int
+    p: float
+    """The share of k-anonymous people among those with a released row."""
+    holdout: float = 0.3
+    """The share of rows, the latest, that is not used for estimating."""
+    classes: int = 3
+    """Classes of people in the model, by how much they do."""
+    least_released: float = 0.01
+    """A z that releases a smaller share of rows is of no use."""
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not 2 <= self.k <= 10**6:
+            problems.append("k: must be a whole number of at least 2")
+        if not 0 < self.p <= 1:
+            problems.append("p: must be a share above 0, up to 1")
+        if not 0.05 <= self.holdout <= 0.9:
+            problems.append("holdout: must be a number from 0.05 to 0.9")
+        if not 0 <= self.least_released < 1:
+            problems.append("release: must be a number from 0, below 1")
+        if problems:
+            raise PolicyError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the model says of one z, from the earlier part."""
+
+    z: int
+    shown: Probability
+    """Over people with a released row: (c), with bounds."""
+    over_all: float
+    """Over everybody seen: (a)."""
+    over_active: float
+    """Over people who are active: (b)."""
+    released: float
+    entropy: float
+    """What one person publishes within a window, in nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A z, and how it did on the later part."""
+
+    z: int
+    origin: Origin
+    predicted: Prediction
+    earlier: Measured
+    later: Measured
+    weakest_z: int
+    weakest: float
+    """The lowest share (c) of the later part for any z' up to 1.1 z, and that z'."""
+    is_enough: bool
+    """Whether the later part is long enough to tell."""
+    held: bool
+    """Whether the target was reached there, for every such z'."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTuning:
+    """Everything about one window."""
+
+    window: str
+    window_ns: int
+    estimate: Estimate
+    candidates: tuple[Candidate, ...]
+    curve: tuple[tuple[Prediction, Measured, Measured], ...]
+    """Over z: what is predicted, counted in the earlier part, counted in the later part."""
+    hindsight: int | None
+    """The smallest z that held on the later part itself. It is not proposed: nothing is left to check it on."""
+
+    @property
+    def best(self) -> Candidate | None:
+        """The smallest z that held."""
+        return min((one for one in self.candidates if one.held), key=lambda one: one.z, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What tuning found; windows with most released first."""
+
+    target: Target
+    windows: tuple[WindowTuning, ...]
+    too_short: tuple[str, ...]
+    """Windows the stream is too short for."""
+
+    @property
+    def best(self) -> tuple[WindowTuning, Candidate] | None:
+        """The (z, window) that reached the target on unused data and released most in the earlier part."""
+        found = [(window, window.best) for window in self.windows if window.best is not None]
+        return (found[0][0], found[0][1]) if found and found[0][1] is not None else None
+
+
+def tune(
+    events: Events, windows: Sequence[tuple[str, int]], target: Target, *, tell: Tell = lambda text: None
+) -> Tuning:
+    """Find z for each window (its name and its length in nanoseconds) and check it."""
+    found, too_short = [], []
+    for name, length in windows:
+        parts = _split(events, length, target.holdout)
+        if parts is None:
+            too_short.append(name)
+            continue
+        found.append(_tune_window(name, length, *parts, target, lambda text, name=name: tell(f"window {name}: {text}")))  # type: ignore[misc]
+    if not found:
+        raise InputError(
+            f"window {', '.join(too_short)}: the stream is too short to have windows on both sides of the split; "
+            "take more data or a shorter window"
+        )
+    found.sort(key=_rank, reverse=True)
+    return Tuning(target, tuple(found), tuple(too_short))
+
+
+def _rank(tuning: WindowTuning) -> tuple[bool, float]:
+    """Windows that reached the target first; among them the one that released most of the earlier part."""
+    best = tuning.best
+    return best is not None, best.earlier.released if best is not None else 0.0
+
+
+def likely_windows(events: Events, holdout: float) -> list[tuple[str, int]]:
+    """Windows worth trying: neither so short that hardly anybody is there, nor so long that there are few of them."""
+    found = []
+    for name, seconds in zip(_NAMES, _LADDER, strict=True):
+        length = seconds * 10**9
+        epochs = np.unique(events.times // length, return_inverse=True)[1]
+        count = int(epochs[-1]) + 1 if len(epochs) else 0
+        pairs = len(np.unique(epochs * (int(events.persons.max(initial=0)) + 1) + events.persons))
+        if count * (1 - holdout) >= _FEWEST_WINDOWS and pairs / max(count, 1) >= _FEWEST_ACTIVE:
+            found.append((name, length))
+    return found[-_MOST_WINDOWS:] or [("1h", 3600 * 10**9)]
+
+
+def _split(events: Events, window_ns: int, holdout: float) -> tuple[Events, Events, int] | None:
+    """The earlier part, the later one with a window before it, and the first epoch of the later one."""
+    if not len(events):
+        return None
+    middle = int(events.times[min(len(events) - 1, int((1 - holdout) * len(events)))])
+    epoch = middle // window_ns
+    if epoch * window_ns <= events.times[0]:
+        epoch += 1
+    start = epoch * window_ns
+    if not events.times[0] < start <= events.times[-1]:
+        return None
+    # What was just before the later part is in the window of its first events, as it would be in a run.
+    return events.between(-_FOREVER, start), events.between(start - window_ns, _FOREVER), epoch
+
+
+def _tune_window(
+    name: str, length: int, earlier: Events, later: Events, epoch: int, target: Target, tell: Tell
+) -> WindowTuning:
+    tell("estimating")
+    estimate = estimate_events(earlier, length, classes=target.classes)
+    outlook = Outlook(ZModel.of_estimate(estimate, length), target.k)
+    before = Replay(earlier, length, target.k, first_epoch=_second_epoch(earlier, length))
+    after = Replay(later, length, target.k, first_epoch=epoch)
+    first = target.k
+    last = outlook.last_z(first, target.least_released)
+    by_model = outlook.smallest(target.p, first=first, last=last, tell=tell)
+    judge = _Judge(outlook, before, after, target)
+    candidates = judge.candidates(by_model)
+    tell("drawing the curve")
+    hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
+    highest = max([last, first, reach_of(hindsight or 0), *(reach_of(one.z) for one in candidates)])
+    curve = [
+        (judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)
+    ]
+    return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
+
+
+def _second_epoch(events: Events, window_ns: int) -> int | None:
+    """At the start of a stream nobody is in the window yet: its first epoch is left out where there are others."""
+    epochs = np.unique(events.times // window_ns)
+    return int(epochs[1]) if len(epochs) > FEWEST_EPOCHS else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    outlook: Outlook
+    before: Replay
+    after: Replay
+    target: Target
+
+    def candidates(self, by_model: int | None) -> tuple[Candidate, ...]:
+        """At most three z are tried on the later part; with every further one a lucky pass would be likelier."""
+        p, first, least = self.target.p, self.target.k, self.target.least_released
+        found = {by_model: self.candidate(by_model, "model")} if by_model is not None else {}
+        by_replay = self.before.smallest(p, first=first, least_released=least)
+        if by_replay is not None and by_replay not in found:
+            found[by_replay] = self.candidate(by_replay, "replay")
+        if not any(one.held for one in found.values()):
+            cautious = self.before.smallest((1 + p) / 2, first=first, least_released=least)
+            if cautious is not None and cautious not in found:
+                found[cautious] = self.candidate(cautious, "cautious")
+        return tuple(found.values())
+
+    def candidate(self, z: int, origin: Origin) -> Candidate:
+        weakest_z, weakest = self.after.weakest(z)
+        p = self.target.p
+        is_enough = self.after.is_enough(z)
+        return Candidate(
+            z, origin, self.predict(z), self.before.at(z, p), self.after.at(z, p), weakest_z, weakest,
+            is_enough=is_enough, held=weakest >= p and is_enough,
+        )  # fmt: skip
+
+    def predict(self, z: int) -> Prediction:
+        model = self.outlook.model
+        shown = self.outlook.best(z)
+        alone = model.users * model.p_shown(z) * (1 - shown.value)
+        estimate = model.estimated
+        assert estimate is not None, "the model was estimated"
+        return Prediction(
+            z, shown, max(0.0, 1 - alone / max(self.after.people, 1)), max(0.0, 1 - alone / estimate.active),
+            model.released_share(z), model.entropy(z),
+        )  # fmt: skip
+
+
+def _points(first: int, last: int, candidates: Sequence[Candidate]) -> list[int]:
+    """Some z to draw: evenly by their logarithm, and the ones that were found."""
+    spread = np.geomspace(first, max(last, first), _POINTS)
+    return sorted({*np.rint(spread).astype(int).tolist(), *(one.z for one in candidates)})

@@ -1,0 +1,119 @@
+"""What the doctor says about columns that are published unchanged: how many people share their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.errors import ShoalError
+from shoal.methods.base import RELEASED, SUPPRESSED, Release
+from shoal.pipeline.doctor.remarks import Remark
+from shoal.pipeline.doctor.shares import share_remarks
+from shoal.pipeline.identifying import (
+    Measured,
+    doubt,
+    first_rows,
+    measure,
+    measure_carried,
+    measure_sensitive,
+    numbered,
+    person_columns,
+    promised_crowd,
+    refusal,
+)
+from shoal.pipeline.wiring import make_files
+from shoal.policy import Policy
+from shoal.policy.methods import ZAnonymitySection
+from shoal.policy.tuples import TupleSection
+
+
+def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
+    """Measure carried and sensitive columns by themselves."""
+    carried = list(measure_carried(policy, batch))
+    yield from (_carried(policy, found) for found in carried if found.is_identifying)
+    if len(carried) > 1 and not any(found.is_identifying for found in carried):
+        yield from _together(policy, batch)
+    for found in measure_sensitive(policy, batch):
+        if found.is_identifying:
+            yield Remark(
+                "look",
+                "sensitive",
+                f"column {found.name!r}: {found.words()}: anyone who knows such a value finds the row",
+            )
+
+
+def _carried(policy: Policy, found: Measured) -> Remark:
+    links = " and links their pseudonyms" if policy.anonymize.PUBLISHES_PSEUDONYMS else ""
+    if policy.stream.carry_identifying:
+        words = f"{found.words()}: carried unchanged, it singles people out{links}, as carry_identifying = true accepts"
+        return Remark("look", "carry", f"column {found.name!r}: {words}")
+    if not found.has_evidence:
+        return Remark("look", "carry", doubt(found))
+    return Remark("wrong", "carry", refusal(found))
+
+
+def _together(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
+    carry, persons = policy.stream.carry, person_columns(policy)
+    found = measure(
+        "carried columns", [batch.column(name) for name in carry], [batch.column(name) for name in persons],
+        promised_crowd(policy),
+    )  # fmt: skip
+    if found is not None and found.is_identifying:
+        yield Remark("look", "carry", f"the carried columns together: {found.words()}; carry fewer of them")
+
+
+def file_remarks(policy: Policy) -> Iterator[Remark]:
+    """The same where the person is made of several columns, so that the method is not tried."""
+    if not policy.stream.carry:
+        return
+    try:
+        sample = first_rows(policy, make_files(policy))
+    except ShoalError:
+        return  # reported where files are looked at
+    if sample is not None:
+        yield from (_carried(policy, found) for found in measure_carried(policy, sample) if found.is_identifying)
+
+
+def released_remarks(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> Iterator[Remark]:
+    """Look at classes, on what the method would publish of the sample: carried columns, and who owns them."""
+    rows = pa.concat_tables([pa.Table.from_batches([release.rows]) for release in releases])
+    persons = _persons(policy, batch, releases)
+    if not rows.num_rows or len(persons[0]) != rows.num_rows:
+        return
+    classes = [rows.column(name) for name in _class_columns(policy)]
+    yield from _divided(policy, rows, classes, persons)
+    method = policy.anonymize
+    if not isinstance(method, ZAnonymitySection) and getattr(method, "suppressed", "drop") == "drop":
+        can_cap = isinstance(method, TupleSection) and method.nulls != "paper"
+        yield from share_remarks(numbered(classes), numbered(persons), can_cap=can_cap)
+
+
+def _divided(policy: Policy, rows: pa.Table, classes: list[Any], persons: list[Any]) -> Iterator[Remark]:
+    """Carried columns that divide classes."""
+    for name in policy.stream.carry:
+        found = measure(name, [*classes, rows.column(name)], persons, promised_crowd(policy))
+        if found is not None and found.is_identifying:
+            yield Remark(
+                "look", "carry",
+                f"column {name!r}: {found.rare_rows / found.rows:.1%} of published rows have a value that fewer than "
+                f"{found.letter} = {found.k:,} people of their class have: anyone who knows it finds fewer people",
+            )  # fmt: skip
+
+
+def _class_columns(policy: Policy) -> tuple[str, ...]:
+    method = policy.anonymize
+    return tuple(method.columns if isinstance(method, ZAnonymitySection) else getattr(method, "quasi"))  # noqa: B009
+
+
+def _persons(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> list[pa.Array]:
+    """The true person of every published row, by the trace."""
+    shown = [RELEASED, SUPPRESSED] if getattr(policy.anonymize, "suppressed", "drop") == "root" else [RELEASED]
+    traces = [release.trace for release in releases]
+    marks = [pc.is_in(trace.column("verdict").cast(pa.string()), pa.array(shown)) for trace in traces]
+    numbers = [trace.column("row").filter(mark) for trace, mark in zip(traces, marks, strict=True)]
+    place = np.concatenate([np.asarray(one, np.int64) for one in numbers])
+    return [batch.column(name).take(pa.array(place)) for name in person_columns(policy)]

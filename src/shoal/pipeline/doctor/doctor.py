@@ -1,0 +1,293 @@
+"""Looking at a policy and a sample of its data before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+
+from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret_from_environment
+from shoal.decode.base import Decoded
+from shoal.errors import InputError, ShoalError
+from shoal.methods.base import Anonymizer
+from shoal.observe.observer import Observer
+from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
+from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
+from shoal.pipeline.doctor.remarks import Remark, Sample, Unreadable, row_remark
+from shoal.pipeline.doctor.times import time_remarks
+from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
+from shoal.pipeline.doctor.verdict import verdict
+from shoal.pipeline.near_labels import NearLabels
+from shoal.pipeline.preparing import PreparedDecoder
+from shoal.pipeline.warmup import must_compile
+from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
+from shoal.policy import Policy
+from shoal.policy.crosschecks import beside
+from shoal.policy.fields import Location
+from shoal.policy.flexible import FlexibleSection
+from shoal.policy.method_base import MethodSection
+from shoal.policy.sanitize import SanitizeSection
+from shoal.policy.stream import ROW
+from shoal.policy.tuples import TupleSection
+from shoal.sinks.files import check_file
+from shoal.sinks.folders import check_folder
+from shoal.sources.files import InputFile
+
+SAMPLE_ROWS: Final = 100_000
+_TRIED_DEADLINES: Final = 10
+_TRIED_ROWS: Final = 20_000
+"""Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
+
+
+def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
+    """Everything worth saying about a policy that was read without error; the observer hears what takes long."""
+    remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
+    remarks += [*_key_remarks(policy), *_place_remarks(policy)]
+    try:
+        if not policy.anonymize.IS_STREAM:
+            from shoal.pipeline.doctor.sets import set_remarks  # only such policies need it
+
+            return [*remarks, *set_remarks(policy, rows, observer or Observer())]
+        anonymizer = make_anonymizer(policy, new_secret())
+        if policy.sanitize is not None:
+            lacking = [*_naming_remarks(policy, policy.sanitize, anonymizer)]
+            if lacking or policy.sanitize.maid:
+                return [*remarks, *lacking, *([] if lacking else file_remarks(policy))]
+        sample = _take_sample(policy, anonymizer, rows, remarks)
+    except ShoalError as error:
+        return [*remarks, Remark("wrong", "source", str(error))]
+    if sample is not None:
+        if sample.batch.num_rows and any(map(must_compile, _methods_to_try(policy.anonymize))):
+            (observer or Observer()).compiling()
+        remarks += _sample_remarks(policy, anonymizer, sample)
+    return remarks
+
+
+def _key_remarks(policy: Policy) -> Iterator[Remark]:
+    try:
+        secret = secret_from_environment()
+    except ShoalError as error:
+        yield Remark("wrong", "key", str(error))
+        return
+    if secret is None and policy.sanitize is not None:
+        yield Remark("wrong", "key", f"{KEY_FILE_VARIABLE} is not set; shoal sanitize needs a key to seal names with")
+    elif secret is not None:
+        warning = key_warning()
+        if warning is not None:
+            yield Remark("look", "key", warning)
+        what = "pseudonyms and sealed files use" if policy.anonymize.PUBLISHES_PSEUDONYMS else "sealed files use"
+        yield Remark("good", "key", f"{what} the key that {KEY_FILE_VARIABLE} names")
+    elif policy.checkpoint is not None:
+        yield Remark(
+            "look", "key",
+            f"{KEY_FILE_VARIABLE} is not set: a key will be made beside the checkpoint, which protects only against "
+            "someone who copies the checkpoint alone",
+        )  # fmt: skip
+    elif policy.anonymize.PUBLISHES_PSEUDONYMS:
+        yield Remark(
+            "look", "key",
+            f"{KEY_FILE_VARIABLE} is not set: pseudonyms use a key that ends with the run; two runs cannot be joined",
+        )  # fmt: skip
+
+
+def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
+    """Where the sanitization process keeps and publishes; the stores themselves are opened by it alone."""
+    for role, store in (("internal", process.internal), ("external", process.external)):
+        where = f"SQLite, {store.path.text}" if store.path is not None else "PostgreSQL, by the URL named"
+        yield Remark("good", "stores", f"{role}: {where}")
+    if not process.maid:
+        return
+    yield Remark(
+        "look", "sample",
+        f"rows were not tried: who they are of is made of {', '.join(process.maid)} by the process itself",
+    )  # fmt: skip
+
+
+def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: Anonymizer) -> Iterator[Remark]:
+    """Files that lack a column the process needs; those that name a person are not among the anonymizer's."""
+    made = (policy.stream.person,) if process.maid else ()
+    own = (name for name in anonymizer.columns if name not in made)
+    columns = tuple(dict.fromkeys((*own, *process.maid, *process.pii)))
+    yield from _other_files(policy, make_files(policy), columns, None)
+
+
+def _place_remarks(policy: Policy) -> Iterator[Remark]:
+    if policy.sanitize is not None:
+        yield from _store_remarks(policy.sanitize)
+        return
+    places = {"sink": policy.sink.path, "dead letters": policy.dead_letters.path}
+    if policy.trace is not None:
+        places["trace"] = policy.trace.path
+    else:
+        yield Remark(
+            "look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly"
+        )
+    if policy.checkpoint is not None:
+        places["checkpoint"] = policy.checkpoint.path
+    places |= {ending.split(".")[1]: beside(policy.sink.path, ending) for ending in policy.anonymize.beside_sink()}
+    for topic, place in places.items():
+        if place.is_standard:
+            continue
+        problem = _target_problem(policy, topic, place)
+        if problem is not None:
+            yield Remark("wrong", topic, problem)
+        elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
+            what = "is there already and" if place.path.is_file() else "holds part files already, which"
+            yield Remark("look", topic, f"{place.text}: {what} will be replaced")
+
+
+def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
+    """Why a run could not write there."""
+    takes_parts = topic == "sink" and policy.anonymize.IS_STREAM and place.is_folder
+    try:
+        if takes_parts:
+            make_parts(policy).refuse_foreign()
+        elif topic != "checkpoint":
+            check_file(place.path)
+        folder = place.path if takes_parts or topic == "checkpoint" else place.path.parent
+        check_folder(folder)
+    except ShoalError as error:
+        return str(error)
+    return None
+
+
+def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:
+    if any(place.is_standard for place in policy.source.path):
+        remarks.append(
+            Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
+        )
+        return None
+    files = make_files(policy)
+    remarks.append(
+        Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
+    )
+    decoded, is_all = [], False
+    with make_decoder(policy, files[0], anonymizer.columns) as decoder:
+        anonymizer.bind(decoder.schema)
+        if isinstance(decoder, PreparedDecoder) and policy.stream.person == ROW:
+            remarks.append(row_remark(numbers_rows=decoder.numbers_rows))
+        try:
+            for part in _until(decoder.batches(), rows):
+                decoded.append(part)
+            is_all = len(files) == 1 and sum(part.batch.num_rows for part in decoded) < rows
+        except InputError as error:
+            remarks.append(Remark("wrong", "source", str(error)))
+        empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
+        types = decoder.types
+    remarks += _other_files(policy, files[1:], anonymizer.columns, types)
+    problems: list[Unreadable] = []
+    first = 0
+    for part in decoded:
+        problems += (Unreadable(first + problem.row, problem.column, problem.reason) for problem in part.problems)
+        first += part.batch.num_rows
+    return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), tuple(problems), is_all)
+
+
+def _other_files(
+    policy: Policy, files: list[InputFile], columns: tuple[str, ...], types: dict[str, pa.DataType] | None
+) -> Iterator[Remark]:
+    """What keeps files (after the first) from being read: their columns are looked at, their rows are not."""
+    for file in files:
+        try:
+            with make_decoder(policy, file, columns, types) as decoder:
+                decoder.schema  # noqa: B018 - asking is what raises
+        except InputError as error:
+            yield Remark("wrong", "source", str(error))
+
+
+def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:
+    seen = 0
+    for decoded in batches:
+        yield decoded
+        seen += decoded.batch.num_rows
+        if seen >= rows:
+            return
+
+
+def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+    batch = sample.batch
+    if not batch.num_rows:
+        yield Remark("look", "sample", "the first file has no rows")
+        return
+    whole = "all" if sample.is_all else "the first"
+    yield Remark("good", "sample", f"{whole} {batch.num_rows:,} rows were looked at")
+    if sample.problems:
+        worst = sample.problems[0]
+        where = f"column {worst.column!r}: " if worst.column else ""
+        yield Remark(
+            "look", "sample",
+            f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; "
+            f"the first: {where}{worst.reason}",
+        )  # fmt: skip
+    if policy.stream.time is not None and policy.stream.time in batch.schema.names:
+        yield from time_remarks(policy, policy.stream.time, batch)
+    yield from unchanged_remarks(policy, batch)
+    if isinstance(policy.anonymize, TupleSection):
+        yield from tuple_remarks(policy, policy.anonymize, sample)
+    if isinstance(policy.anonymize, FlexibleSection):
+        yield from flexible_remarks(policy, policy.anonymize, sample)
+    yield from _outcome_remarks(policy, anonymizer, sample)
+
+
+def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+    """Try the method on the sample: what would leave, and what would be refused."""
+    method = policy.anonymize
+    batch = sample.batch.slice(0, _rows_to_try(method))
+    releases = anonymizer.push_batch(batch), anonymizer.flush()
+    counts: dict[str, Any] = anonymizer.counts
+    rows = counts["pushed"]
+    released = counts["released"] / rows
+    refused = counts["dead"] / rows
+    level, advice = verdict(policy, sample, counts)
+    which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
+    stays = f"{counts['held'] / rows:.1%} would wait" if counts["held"] else (
+        f"{counts['suppressed'] / rows:.1%} would be suppressed"
+    )  # fmt: skip
+    yield Remark(
+        level, "outcome",
+        f"of {which} {released:.1%} would leave, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
+    )  # fmt: skip
+    yield from released_remarks(policy, batch, releases)
+    metrics = getattr(anonymizer, "metrics", None)
+    if isinstance(method, FlexibleSection):
+        yield from flexible_outcome(anonymizer, method, batch)
+    elif metrics and "loss" in metrics and counts["released"]:
+        yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
+    fixed = ("pushed", "released", "suppressed", "dead", "held")
+    # Late rows are counted where the order of times is looked at.
+    covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
+    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
+    unreadable = sum(problem.row < rows for problem in sample.problems)
+    for reason in islice(reasons, 8):
+        refusal = anonymizer.explain(reason)
+        count = counts[reason] - (unreadable if reason == "null-person" else 0)
+        if count > 0:
+            yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
+    if not isinstance(method, TupleSection):
+        yield from _near_remarks(policy, batch)
+
+
+def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Values that are unknown only for their case or spaces."""
+    for name, tree in policy.hierarchies.items():
+        near = NearLabels.of(tree)
+        if near is not None:
+            near.count(batch.column(name))
+            words = near.words(of="unknown values")
+            if words:
+                yield Remark("look", "values", f"column {name!r}: {words}")
+
+
+def _methods_to_try(method: MethodSection) -> list[str]:
+    is_compared = isinstance(method, FlexibleSection) and method.compare
+    return [method.METHOD, *(["least-loss"] if is_compared else [])]
+
+
+def _rows_to_try(method: MethodSection) -> int | None:
+    """Searching for neighbours costs, so that a part of the sample must do; None is all of it."""
+    if not isinstance(method, TupleSection):
+        return None
+    deadline = method.deadline if isinstance(method.deadline, int) else 0
+    return max(_TRIED_ROWS, _TRIED_DEADLINES * deadline)

@@ -1,0 +1,124 @@
+"""What the doctor looks at where sets are published: people, items, rows that cannot be used, and who stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.errors import InputError, PolicyError
+from shoal.observe.observer import Observer
+from shoal.pipeline.doctor.remarks import Level, Remark, row_remark
+from shoal.pipeline.sets.reading import ReadSets, SetReader
+from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, Grouped, check_separator, group
+from shoal.pipeline.sets.run import set_reader
+from shoal.pipeline.warmup import UNIQUENESS, must_compile
+from shoal.pipeline.wiring import make_files
+from shoal.policy import Policy
+from shoal.policy.sets import SetSection
+
+_UNIQUENESS_SAMPLES: Final = 2_000
+_OFTEN: Final = 0.05
+_MANY_REFUSED: Final = 0.5
+_REASONS: Final = {
+    "unreadable": "cannot be read",
+    "null-person": "have no person",
+    "null-item": "have no item, or an empty one",
+    "unknown-item": "hold an item that the generalization does not list; their sets would leave without it",
+}
+
+
+def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remark]:
+    """Everything worth saying about a sample of sets; raises InputError where the source cannot be read."""
+    method = policy.anonymize
+    assert isinstance(method, SetSection)
+    if any(place.is_standard for place in policy.source.path):
+        yield Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
+        return
+    files = make_files(policy)
+    yield Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
+    first: list[dict[str, Any]] = []
+
+    def keep_first(letter: dict[str, Any], _: pa.RecordBatch | None) -> None:
+        if not first:
+            first.append(letter)
+
+    reader = set_reader(policy, keep_first)
+    try:
+        is_all = _sample(reader, files, rows)
+    except InputError as error:
+        yield Remark("wrong", "source", str(error))
+        return
+    if not reader.rows:
+        yield Remark("look", "sample", "there are no rows")
+        return
+    yield Remark("good", "sample", f"{'all' if is_all else 'the first'} {reader.rows:,} rows were looked at")
+    if reader.numbers_rows is not None:
+        yield row_remark(numbers_rows=reader.numbers_rows)
+    yield from _refused_remarks(reader, first)
+    read = reader.result()
+    if len(read.items) and must_compile(UNIQUENESS):
+        observer.compiling()
+    yield from _set_remarks(policy, method, read, is_all=is_all)
+
+
+def _sample(reader: SetReader, files: list[Any], rows: int) -> bool:
+    """Read the first rows; of files that come after them only the columns are looked at."""
+    for batches in reader.files(files):
+        while reader.rows < rows and next(batches, None) is not None:
+            pass
+    return reader.rows < rows
+
+
+def _refused_remarks(reader: SetReader, first: list[dict[str, Any]]) -> Iterator[Remark]:
+    for reason, count in reader.refused.items():
+        is_most = count > _MANY_REFUSED * reader.rows
+        hint = "; is this the right column, and the right file?" if is_most else ""
+        level: Level = "wrong" if is_most else "look"
+        yield Remark(level, "rows", f"{count:,} of {reader.rows:,} rows {_REASONS[reason]}{hint}")
+    if reader.near is not None and (words := reader.near.words(of="unknown items")):
+        yield Remark("look", "rows", words)
+    for letter in first:
+        column = f"column {letter['column']!r}: " if letter["column"] else ""
+        yield Remark("look", "rows", f"the first such: row {letter['row']:,}, {column}{letter['reason']}")
+
+
+def _set_remarks(policy: Policy, method: SetSection, read: ReadSets, *, is_all: bool) -> Iterator[Remark]:
+    sets = group(read)
+    most = max(method.k) if isinstance(method.k, list) else method.k
+    seen = f"{len(sets):,} records with {len(sets.names):,} different items, k = {most:,}"
+    if len(sets) >= most:
+        yield Remark("good", "records", seen)
+    elif is_all:
+        yield Remark("wrong", "records", f"{seen}: too few to hide anybody; choose a smaller k, or bring more")
+    else:
+        yield Remark("look", "records", f"{seen}: too few to hide anybody, more must come")
+    if not len(sets):
+        return
+    longest = int(np.diff(sets.starts).max())
+    if longest < method.m:
+        yield Remark("look", "sizes", f"nobody here has more than {longest} items; an m of {method.m} asks for no more")
+    if policy.sink.kind == "csv":
+        yield from _separator_remarks(policy, method, sets)
+    yield from _uniqueness_remarks(method, sets)
+
+
+def _separator_remarks(policy: Policy, method: SetSection, sets: Grouped) -> Iterator[Remark]:
+    tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
+    known = tree.labels if tree is not None else neighbours.names if neighbours is not None else ()
+    try:
+        check_separator({*sets.names, *known}, policy.sink.separator or DEFAULT_SEPARATOR)
+    except PolicyError as error:
+        yield Remark("wrong", "sink", str(error))
+
+
+def _uniqueness_remarks(method: SetSection, sets: Grouped) -> Iterator[Remark]:
+    """How many people somebody would find who knows some of their items: as the data are."""
+    from shoal.methods.sets.uniqueness import uniqueness  # compiles, so only when it is asked for
+
+    size = min(method.m, int(np.diff(sets.starts).max()))
+    found = uniqueness(sets.column(), size, adversary="person", samples=_UNIQUENESS_SAMPLES)
+    share = f"of the sets of {size} items of a person picked about {found.share:.0%} are of this person alone"
+    yield Remark("look" if found.share >= _OFTEN else "good", "uniqueness", f"as they are, {share} (in this sample)")

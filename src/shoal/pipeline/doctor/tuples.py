@@ -1,0 +1,312 @@
+"""What the doctor looks at where whole tuples are published: missing values, domains, people, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.hierarchies import Hierarchy
+from shoal.pipeline.doctor.remarks import Remark, Sample
+from shoal.pipeline.near_labels import NearLabels
+from shoal.policy import Policy
+from shoal.policy.fields import Duration
+from shoal.policy.quasi import NumericSection
+from shoal.policy.tuples import TupleSection
+from shoal.schema import Numeric
+from shoal.times import column_ns
+
+Bools = npt.NDArray[np.bool_]
+_SECOND: Final = 1_000_000_000
+_MOST_LISTED: Final = 5
+_GRID_STEPS: Final = 50
+_ROUNDING: Final = 1e-9
+_USUAL_SPANS: Final = (
+    (60, '"1min"'), (300, '"5min"'), (900, '"15min"'), (3600, '"1h"'), (14_400, '"4h"'), (86_400, '"1d"'),
+)  # fmt: skip
+_USUAL_SPELLINGS: Final = ("?", "NA", "N/A", "n/a", "null", "NULL", "None", "nan", "NaN", "-", "unknown")
+"""How files say that a value is missing."""
+COVERED_REASONS: Final = ("outside", "unknown")
+"""Refusals that are counted column by column here, so that they need not be said again."""
+
+
+def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
+    """Everything worth saying about a sample of a tuple stream before the method is tried."""
+    yield from _people_remarks(policy, method, sample)
+    yield from _missing_remarks(method, _readable(sample))
+    yield from _value_remarks(policy, method, sample.batch)
+    yield from _spelling_remarks(policy, method, sample)
+    yield from _whole_number_remarks(policy, method, sample.batch)
+    yield from _grid_remarks(method, sample.batch)
+    yield from _sensitive_remarks(method)
+    yield from _diversity_remarks(method, sample.batch)
+    yield from _reference_remarks(method, sample.batch)
+    yield from _deadline_remarks(policy, method, sample)
+    yield from _group_remarks(method)
+
+
+def _group_remarks(method: TupleSection) -> Iterator[Remark]:
+    if method.groups and method.suppressed == "root":
+        yield Remark(
+            "look",
+            "groups",
+            'with suppressed = "root" a row without company is published alone at its deadline, so anyone who knows '
+            'when it arrived finds it and its sensitive values; use suppressed = "drop" with groups = true',
+        )
+
+
+def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
+    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
+    seen = f"{people:,} different people, k = {method.k:,}"
+    if people >= method.k:
+        yield Remark("good", "people", seen)
+    elif sample.is_all:
+        yield Remark("look", "people", f"{seen}: nothing can leave; choose a smaller k, or wait for more people")
+    else:
+        yield Remark("look", "people", f"{seen}: nothing can leave before there are k; name the right person column?")
+
+
+def _readable(sample: Sample) -> pa.RecordBatch:
+    """The rows that could be read: in the others every value looks as if it was missing."""
+    is_readable = np.ones(sample.batch.num_rows, dtype=np.bool_)
+    is_readable[[problem.row for problem in sample.problems]] = False
+    return sample.batch.filter(pa.array(is_readable))
+
+
+def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    if not batch.num_rows:
+        return
+    shares = {name: float(np.mean(is_missing(batch.column(name)))) for name in method.quasi}
+    found = {name: share for name, share in shares.items() if share}
+    if not found:
+        yield Remark("good", "missing", "every row has a value in every quasi-identifier")
+    needed = method.min_carriers or -(-method.k // 2)
+    for name, share in found.items():
+        is_rare = method.nulls == "strict" and 1 - share < needed / method.k
+        is_rare |= method.nulls == "common" and share > 0.5
+        consequence = "; too few carry it for it to be shown often, leave it out or lower min_carriers"
+        yield Remark(
+            "look" if is_rare else "good", "missing",
+            f"column {name!r}: {share:.1%} of its values are missing{consequence if is_rare else ''}",
+        )  # fmt: skip
+
+
+def is_missing(column: Any) -> Bools:
+    """Where a column has no value; not a number is none."""
+    return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False))
+
+
+def _value_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    for name, own in method.quasi.items():
+        column = batch.column(name)
+        if isinstance(own, NumericSection):
+            role = own.role(name)
+            count = _count_outside(column, role)
+            fate = "they will be clamped" if role.outside == "clamp" else "their rows will go to the dead letters"
+            what = f"outside low and high; {fate}, correct the domain if it is too narrow"
+        else:
+            count = _count_unknown(column, policy.hierarchies[name])
+            what = "no leaves of the hierarchy; their rows will go to the dead letters, add them to the hierarchy"
+            what = _near_or(what, column, policy.hierarchies[name])
+        if count:
+            yield Remark("look", "values", f"column {name!r}: {count:,} values are {what}")
+
+
+def _near_or(what: str, column: Any, tree: Hierarchy) -> str:
+    """Another case or other spaces need another remedy than new leaves."""
+    near = NearLabels.of(tree)
+    if near is None:
+        return what
+    near.count(column)
+    words = near.words(of="of them")
+    return what if words is None else f"no leaves of the hierarchy; their rows will go to the dead letters; {words}"
+
+
+def _count_outside(column: Any, role: Numeric) -> int:
+    values = _numbers(column)
+    with np.errstate(invalid="ignore"):
+        return int(np.count_nonzero((values < role.low) | (values > role.high)))
+
+
+def _numbers(column: Any) -> npt.NDArray[np.float64]:
+    """Values as numbers, moments in seconds; NaN where there is none."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        times, usable = column_ns(column)
+        return np.where(usable, times / _SECOND, np.nan)
+    return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False))
+
+
+def _count_unknown(column: Any, tree: Hierarchy) -> int:
+    inner = set(tree.parents.tolist())
+    leaves = [label for node, label in enumerate(tree.labels) if node not in inner]
+    known = pc.is_in(column.cast(pa.string()), value_set=pa.array([*leaves, None], pa.string()))
+    return int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
+
+
+def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
+    """A CSV file may have a word for a missing value: as long as the policy does not name it, it is a value."""
+    if policy.source.kind != "csv":
+        return
+    misfits = Counter(problem.column for problem in sample.problems)
+    for name, own in method.quasi.items():
+        if isinstance(own, NumericSection) and misfits[name]:
+            yield Remark(
+                "look", "missing",
+                f"column {name!r}: {misfits[name]:,} values cannot be read as numbers; if they say that a value is "
+                'missing, name them in [source], such as nulls = ["?", "NA"]',
+            )  # fmt: skip
+    for name in (*(name for name, own in method.quasi.items() if own.kind == "categorical"), *method.sensitive):
+        tree = policy.hierarchies.get(name)
+        words = _spellings_in(sample.batch.column(name), meant=tree.labels if tree else ())
+        if words:
+            listed = ", ".join(f'"{word}"' for word in words)
+            yield Remark(
+                "look", "missing",
+                f"column {name!r}: some values look like words for a missing one; if they are, [source] "
+                f"nulls = [{listed}]",
+            )  # fmt: skip
+
+
+def _spellings_in(column: Any, *, meant: Sequence[str]) -> list[str]:
+    if not pa.types.is_string(column.type):
+        return []
+    found = set(pc.unique(pc.utf8_trim_whitespace(column)).to_pylist())
+    return [word for word in _USUAL_SPELLINGS if word in found and word not in meant]
+
+
+def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Numbers of text files are read with a fraction unless the policy says that they have none."""
+    if policy.source.kind not in ("csv", "jsonl"):
+        return
+    assumed = [name for name, kind in method.column_types().items() if kind == "float64"]
+    whole = [name for name in assumed if name not in policy.source.types and _is_whole(batch.column(name))]
+    if whole:
+        types = ", ".join(f'{name} = "int64"' for name in whole[:_MOST_LISTED])
+        yield Remark(
+            "good", "types",
+            f"{_listed(whole)}: only whole numbers so far; with [source] types = {{{types}}} ranges leave as whole "
+            "numbers, and a fraction goes to the dead letters",
+        )  # fmt: skip
+
+
+def _is_whole(column: Any) -> bool:
+    values = _numbers(column)
+    known = values[np.isfinite(values)]
+    return bool(len(known)) and bool(np.all(known == np.rint(known)))
+
+
+def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    bare = {name: own for name, own in method.quasi.items() if isinstance(own, NumericSection) and own.grid is None}
+    if bare:
+        some = list(bare.items())[:_MOST_LISTED]
+        steps = ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
+        yield Remark(
+            "look", "grid",
+            f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a step that "
+            f"means nothing, such as {steps}",
+        )  # fmt: skip
+    roles = {name: own.role(name) for name, own in method.quasi.items() if isinstance(own, NumericSection)}
+    wide = [name for name, role in roles.items() if role.grid is not None and 2 * role.grid > role.high - role.low]
+    if wide:
+        yield Remark(
+            "look", "grid",
+            f"{_listed(wide)}: the grid is wider than half of the domain, so ranges say hardly anything; choose a "
+            "smaller step (a duration as a grid is for columns of moments: it counts seconds)",
+        )  # fmt: skip
+
+
+def _proposed_grid(own: NumericSection, column: Any) -> str:
+    """A round step of about a fiftieth of the domain; of whole numbers at least 2, for a step of 1 hides none."""
+    role = own.role("column")
+    step = (role.high - role.low) / _GRID_STEPS
+    if own.column_type() == "timestamp":
+        return next((text for seconds, text in _USUAL_SPANS if seconds >= step), f'"{math.ceil(step / 86_400)}d"')
+    step = max(step, 2.0) if _is_whole(column) else step
+    power = 10.0 ** math.floor(math.log10(step))
+    return f"{next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - _ROUNDING)):g}"
+
+
+def _sensitive_remarks(method: TupleSection) -> Iterator[Remark]:
+    is_diverse = any(getattr(method, key) is not None for key in ("l", "entropy_l", "t"))
+    if method.sensitive and not is_diverse:
+        yield Remark(
+            "look", "sensitive",
+            f"{_listed(list(method.sensitive))}: k people may all have the same value here, which then gives it away; "
+            "ask for diversity with l, entropy_l or t",
+        )  # fmt: skip
+
+
+def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """More different values are asked for than there are."""
+    for key in ("l", "entropy_l"):
+        asked = getattr(method, key) or 1
+        for name in method.sensitive:
+            seen = len(pc.unique(batch.column(name)))
+            if asked > seen:
+                yield Remark(
+                    "look", "sensitive",
+                    f"column {name!r}: {seen:,} different value{'s' * (seen != 1)}, fewer than {key} = {asked:g}: "
+                    f"nothing can leave before there are so many; lower {key}",
+                )  # fmt: skip
+
+
+def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Declared shares are of texts; a value that has none counts as never expected."""
+    declared = method.reference if isinstance(method.reference, Mapping) else {}
+    for name, shares in declared.items():
+        column = batch.column(name)
+        is_text = pa.types.is_string(column.type)
+        known = pc.is_in(column, value_set=pa.array([*shares, None], pa.string())) if is_text else None
+        count = len(column) if known is None else int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
+        if count:
+            kind = "" if is_text else f', whose type {column.type} is not text: read it as "string" in [source] types'
+            yield Remark(
+                "look", "reference",
+                f"column {name!r}: {count:,} values have no share in reference and count as never expected{kind}",
+            )  # fmt: skip
+
+
+def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
+    rows = sample.batch.num_rows
+    if isinstance(method.deadline, int):
+        if sample.is_all and rows <= method.deadline:
+            yield Remark(
+                "look", "deadline",
+                f"the input ends before the first row is due ({rows:,} rows, deadline {method.deadline:,} arrivals): "
+                "all is decided at the end, at once",
+            )  # fmt: skip
+        return
+    together = _rows_within(policy, method.deadline, sample.batch)
+    if together is not None:
+        is_short = together < method.k
+        advice = ", fewer than k; choose a longer one" if is_short else ""
+        sentence = f"about {together:,} rows come within the deadline{advice}"
+        yield Remark("look" if is_short else "good", "deadline", sentence)
+
+
+def _rows_within(policy: Policy, deadline: Duration, batch: pa.RecordBatch) -> int | None:
+    assert policy.stream.time is not None, "a duration needs it"
+    times, usable = column_ns(batch.column(policy.stream.time))
+    known = times[usable]
+    length = int(known.max() - known.min()) if len(known) else 0
+    return min(len(known), round(len(known) * deadline.ns / length)) if length else None
+
+
+def outcome_words(metrics: Mapping[str, Any], *, unit: str) -> str:
+    """What the method would cost, in a few words."""
+    return (
+        f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {metrics['formed']:,} clusters formed, "
+        f"average delay {metrics['delay']:,.0f} {unit}"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_LISTED])
+    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    return f"column{'s' * (len(names) > 1)} {shown}{more}"

@@ -1,0 +1,281 @@
+"""Rows become people's sets: everything is read before anything is decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.decode.base import Decoded, Decoder
+from shoal.errors import InputError
+from shoal.hierarchies.tree import is_label
+from shoal.pipeline.near_labels import NearLabels
+from shoal.pipeline.preparing import PreparedDecoder
+from shoal.pipeline.wiring import make_decoder
+from shoal.policy import Policy
+from shoal.policy.sets import SetSection
+from shoal.sources.files import InputFile
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Letter = Callable[[dict[str, Any], pa.RecordBatch | None], None]
+_SETTLE_AFTER: Final = 64
+_LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
+_NO_PERSON: Final = "there is no person; fill the column"
+_NO_ITEM: Final = "there is no item; fill the column, or leave the row out"
+_EMPTY_ITEM: Final = "an item is null, empty or blank; the rest of the row was used, take the item out or fill it in"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSets:
+    """Everybody's items: `owners` and `items` stand side by side, one entry for each item of each row."""
+
+    records: int
+    """People in order of first appearance, or rows; also those without an item."""
+    owners: Ints
+    items: Codes
+    names: tuple[str, ...]
+    """Items, by their numbers."""
+
+
+class Numbering:
+    """Texts numbered in the order in which they first come; of each only the number is kept."""
+
+    def __init__(self) -> None:
+        self.names: Any = pa.array([], pa.string())
+        self._fresh: list[Any] = []
+        self._numbers: list[Codes] = []
+
+    def add(self, texts: Any) -> None:
+        """Number some more texts."""
+        self._fresh.append(texts.dictionary_encode())
+        if len(self._fresh) >= _SETTLE_AFTER:
+            self._settle()
+
+    def numbers(self) -> Codes:
+        """The number of every text, in order."""
+        self._settle()
+        return np.concatenate([np.empty(0, np.int32), *self._numbers])
+
+    def _settle(self) -> None:
+        known = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), self.names)
+        known, *fresh = pa.chunked_array([known, *self._fresh]).unify_dictionaries().chunks
+        self._numbers += [part.indices.to_numpy(zero_copy_only=False) for part in fresh]
+        self.names, self._fresh = known.dictionary, []
+
+
+class SetReader:
+    """Takes rows apart into people and items; rows that cannot be used become letters, counted by reason.
+
+    Parameters
+    ----------
+    known
+        The items there are; None where any item is one.
+    where
+        What lists them, to be named in letters.
+    letter
+        Takes a letter, with the row it is about.
+    """
+
+    def __init__(self, policy: Policy, *, known: Collection[str] | None, where: str, letter: Letter) -> None:
+        assert isinstance(policy.anonymize, SetSection)
+        self.policy = policy
+        self.person, self.item = policy.stream.person, policy.anonymize.item
+        self.columns = (self.item,) if self.person is None else (self.person, self.item)
+        self.rows = 0
+        self.refused: Counter[str] = Counter()
+        self._known = None if known is None else pa.array(sorted(known), pa.string())
+        self.near = None if known is None else NearLabels(known)
+        self._unknown = f"an item is not in the {where}; add it there, or its set leaves without it"
+        self._letter = letter
+        self.numbers_rows: bool | None = None
+        """Whether ``person = "row"`` numbers the rows; None where the policy does not say so, or nothing was read."""
+        self._people, self._items = Numbering(), Numbering()
+        self._owners: list[Ints] = []
+        self._people_rows = 0
+
+    def files(self, files: list[InputFile]) -> Iterator[Iterator[int]]:
+        """For every file what reads it, a batch a step, giving the rows read so far."""
+        types: dict[str, pa.DataType] | None = None
+        for file in files:
+            with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
+                self._check_types(decoder.schema, file.name)
+                if isinstance(decoder, PreparedDecoder):
+                    self.numbers_rows = decoder.numbers_rows
+                types = decoder.types
+                yield self._batches(decoder, file)
+
+    def _batches(self, decoder: Decoder, file: InputFile) -> Iterator[int]:
+        first = 0
+        for decoded in decoder.batches():
+            self._take(decoded, file.name, first)
+            first += decoded.batch.num_rows
+            yield self.rows
+
+    def result(self) -> ReadSets:
+        """All that was read."""
+        owners: Ints = np.concatenate([np.empty(0, np.int64), *self._owners])
+        items = self._items.numbers()
+        records = self.rows
+        if self.person is not None:
+            people = self._people.numbers()
+            owners, records = people[owners].astype(np.int64), len(self._people.names)
+        return ReadSets(records, owners, items, tuple(self._items.names.to_pylist()))
+
+    # ---- what columns must be
+
+    def _check_types(self, schema: pa.Schema, file: str) -> None:
+        kind, where = schema.field(self.item).type, f"{file}: column {self.item!r}"
+        single = kind.value_type if _is_list(kind) else kind
+        if not (_is_text(single) or pa.types.is_integer(single) or pa.types.is_null(single)):
+            raise InputError(f"{where} has type {kind}; items must be texts or whole numbers, or lists of them")
+        separator = self.policy.source.separator
+        if _is_list(kind) and separator is not None:
+            raise InputError(f"{where} holds lists, which need no separator; leave [source] separator out")
+        if not _is_list(kind) and separator is None and self.person is None:
+            raise InputError(
+                f"{where} holds single items; name who they are of in [stream] person, or say in [source] separator "
+                "what stands between items"
+            )
+        if self.person is not None and pa.types.is_nested(schema.field(self.person).type):
+            raise InputError(f"{file}: column {self.person!r} holds lists or objects; name a column that says who")
+
+    # ---- one batch
+
+    def _take(self, decoded: Decoded, file: str, first: int) -> None:
+        batch = decoded.batch
+        page = _Page(self, decoded, file, first)
+        page.refuse_unreadable()
+        usable = ~page.is_bad
+        if self.person is not None:
+            column = batch.column(self.person)
+            people = column.cast(pa.string())
+            nobody = (_is_nothing(people) | _is_nan(column)) & usable
+            page.refuse(nobody, "null-person", self.person, _NO_PERSON)
+            usable &= ~nobody
+            self._people.add(people.filter(pa.array(usable)))
+        owners, texts = self._entries(batch.column(self.item), usable)
+        owners, texts = self._good(page, usable, owners, texts)
+        # Whose a row is: found by its place among the rows with a person, or among all.
+        place = np.cumsum(usable) - 1 + self._people_rows
+        if self.person is None:
+            place = np.arange(len(usable)) + self.rows
+        self._owners.append(place[owners])
+        self._items.add(texts)
+        self._people_rows += int(usable.sum())
+        self.rows += batch.num_rows
+        page.write()
+
+    def _entries(self, column: Any, usable: npt.NDArray[np.bool_]) -> tuple[Ints, Any]:
+        """Every item of every usable row: the row it stands in, and its text."""
+        if _is_list(column.type):
+            lists = column.cast(pa.large_list(pa.string()))
+        elif self.policy.source.separator is not None:
+            lists = pc.split_pattern(column.cast(pa.string()), self.policy.source.separator)
+        else:
+            rows: Ints = np.flatnonzero(usable & column.is_valid().to_numpy(zero_copy_only=False))
+            return rows, column.take(pa.array(rows)).cast(pa.string())
+        owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+        texts = pc.list_flatten(lists)
+        if self.policy.source.trims:
+            texts = pc.utf8_trim_whitespace(texts)
+        keep = usable[owners]
+        if not _is_list(column.type):  # nothing between two separators is no item
+            keep &= pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+        return owners[keep], texts.filter(pa.array(keep))
+
+    def _good(self, page: _Page, usable: npt.NDArray[np.bool_], owners: Ints, texts: Any) -> tuple[Ints, Any]:
+        """The entries that are items; rows with others get a letter each."""
+        has_any = np.zeros(len(usable), np.bool_)
+        has_any[owners] = True
+        nothing = _is_blank(texts)
+        is_alone = not _is_list(page.decoded.batch.column(self.item).type) and self.policy.source.separator is None
+        page.refuse(usable & ~has_any, "null-item", self.item, _NO_ITEM)
+        page.refuse(_rows(owners[nothing], len(usable)), "null-item", self.item, _NO_ITEM if is_alone else _EMPTY_ITEM)
+        good = ~nothing
+        if self._known is not None:
+            unknown = good & ~pc.is_in(texts, value_set=self._known).to_numpy(zero_copy_only=False)
+            page.refuse(_rows(owners[unknown], len(usable)), "unknown-item", self.item, self._unknown)
+            if self.near is not None and unknown.any():
+                self.near.count(texts.filter(pa.array(unknown)))
+            good &= ~unknown
+        return owners[good], texts.filter(pa.array(good))
+
+    def write(self, letter: dict[str, Any], record: pa.RecordBatch | None) -> None:
+        """Hand a letter on."""
+        self._letter(letter, record)
+
+
+class _Page:
+    """The letters of one batch, to be written in the order of its rows."""
+
+    def __init__(self, reader: SetReader, decoded: Decoded, file: str, first: int) -> None:
+        self.decoded = decoded
+        self.is_bad = np.zeros(decoded.batch.num_rows, np.bool_)
+        self._reader, self._file, self._first = reader, file, first
+        self._found: list[tuple[int, str | None, str, bool]] = []
+
+    def refuse_unreadable(self) -> None:
+        """What the decoder could not read."""
+        for problem in self.decoded.problems:
+            self.is_bad[problem.row] = True
+            self._found.append((problem.row, problem.column, problem.reason, False))
+        if self.decoded.problems:
+            self._reader.refused["unreadable"] += len(self.decoded.problems)
+
+    def refuse(self, rows: npt.NDArray[np.bool_], reason: str, column: str, sentence: str) -> None:
+        """A letter for each of these rows."""
+        places = np.flatnonzero(rows).tolist()
+        self._found += [(row, column, sentence, True) for row in places]
+        if places:
+            self._reader.refused[reason] += len(places)
+
+    def write(self) -> None:
+        """Write the letters."""
+        lines, batch = self.decoded.lines, self.decoded.batch
+        for row, column, sentence, is_readable in sorted(self._found, key=lambda found: found[0]):
+            letter: dict[str, Any] = {"file": self._file, "row": self._first + row + 1}
+            if lines is not None:
+                letter["line"] = int(lines[row])
+            record = batch.slice(row, 1) if is_readable else None
+            self._reader.write({**letter, "column": column, "reason": sentence}, record)
+
+
+def _rows(owners: Ints, count: int) -> npt.NDArray[np.bool_]:
+    rows = np.zeros(count, np.bool_)
+    rows[owners] = True
+    return rows
+
+
+def _is_nothing(texts: Any) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(texts, ""), True).to_numpy(zero_copy_only=False)  # noqa: FBT003
+    return found.copy()
+
+
+def _is_nan(column: Any) -> npt.NDArray[np.bool_]:
+    if not pa.types.is_floating(column.type):
+        return np.zeros(len(column), np.bool_)
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.is_nan(column), False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+    return found
+
+
+def _is_blank(texts: Any) -> npt.NDArray[np.bool_]:
+    """Null, or nothing but white space: no such label can be told from another."""
+    different = texts.dictionary_encode()
+    is_blank = pa.array([not is_label(text) for text in different.dictionary.to_pylist()], pa.bool_())
+    found: npt.NDArray[np.bool_] = pc.fill_null(is_blank.take(different.indices), True).to_numpy(zero_copy_only=False)  # noqa: FBT003
+    return found.copy()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(is_list(kind) for is_list in _LISTS)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,279 @@
+"""A run on sets: everything is read, then decided at once, then written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from shoal.crypto.keys import key_warning, secret_from_environment
+from shoal.errors import InputError
+from shoal.hierarchies import Hierarchy
+from shoal.observe.observer import Observer
+from shoal.observe.set_counts import SetSummary
+from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.sets.reading import Ints, SetReader
+from shoal.pipeline.sets.release import (
+    DEFAULT_SEPARATOR,
+    TRACE,
+    Grouped,
+    check_separator,
+    generalized,
+    group,
+    release_batches,
+    release_order,
+    release_schema,
+    trace_table,
+)
+from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
+from shoal.pipeline.wiring import make_files, make_whole_outlet, make_whole_trace
+from shoal.policy import Policy
+from shoal.policy.crosschecks import beside
+from shoal.policy.fields import Location
+from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
+from shoal.sinks.files import FileSink, check_target
+from shoal.sinks.folders import sync_folder
+from shoal.sinks.streams import output_error
+
+_METHODS: Final = {
+    "k^m": ("shoal.methods.sets.km_anonymity", "KmAnonymity"),
+    "k^m-apriori": ("shoal.methods.sets.km_apriori", "KmApriori"),
+}
+"""They compile much, so they load when they are needed."""
+
+
+_MANY_REFUSED: Final = 0.05
+
+
+def published_error(error: float) -> float:
+    """The error as it may be told: to all its digits, it could be solved for how often rare items occur.
+
+    >>> published_error(0.123456), published_error(1234.5), published_error(0.0)
+    (0.12, 1200.0, 0.0)
+    """
+    return float(f"{error:.2g}")
+
+
+def free_root(names: Collection[str]) -> str:
+    """A label for everything that no item has.
+
+    >>> free_root(["a"]), free_root(["a", "*"])
+    ('*', '**')
+    """
+    taken, root = set(names), "*"
+    while root in taken:
+        root += "*"
+    return root
+
+
+def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
+    """The items the generalization lists; None where it takes any."""
+    tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
+    if neighbours is not None:
+        return frozenset(neighbours.names)
+    if tree is None or tree.is_open:
+        return None
+    inner = set(tree.parents.tolist())
+    return frozenset(label for node, label in enumerate(tree.labels) if node not in inner)
+
+
+def set_reader(policy: Policy, letter: Any) -> SetReader:
+    """What reads the sets of a policy."""
+    method = policy.anonymize
+    assert isinstance(method, SetSection)
+    return SetReader(policy, known=known_items(policy, method), where=method.generalize.way, letter=letter)
+
+
+class SetRun:
+    """One run from start to end; what fails or is killed starts over, and has published nothing."""
+
+    def __init__(self, policy: Policy, observer: Observer) -> None:
+        assert isinstance(policy.anonymize, SetSection)
+        self.policy, self.method, self.observer = policy, policy.anonymize, observer
+        joined = policy.sink.kind == "csv"
+        self.separator = (policy.sink.separator or DEFAULT_SEPARATOR) if joined else None
+        self.schema = release_schema(self.method.column, joined=joined)
+        self.summary = SetSummary(
+            released_to=policy.sink.path.text,
+            dead_letters=str(policy.dead_letters.path.path),
+            trace=str(policy.trace.path.path) if policy.trace else None,
+            warnings=list(policy.warnings),
+            certificate_file=beside(policy.sink.path, CERTIFICATE).text,
+            blocks_file=beside(policy.sink.path, BLOCKS).text,
+        )
+
+    def execute(self) -> SetSummary:
+        with timed_compiling() as compiling, ExitStack() as stack:
+            self.clock = WorkClock(compiling)
+            self._open(stack)
+            warning = key_warning()
+            if warning:
+                self.summary.warnings.append(warning)
+                self.observer.warn(warning)
+            sets = self._read()
+            result = self._decide(sets)
+            self._publish(sets, result)
+            stack.pop_all()  # all is finished: there is nothing to take back
+        self._note_time()
+        return self.summary
+
+    def _open(self, stack: ExitStack) -> None:
+        """Open what is written to first: nobody wants to learn after an hour that the folder is read-only."""
+        policy, key = self.policy, secret_from_environment()
+        self.undo = stack
+        self.files = make_files(policy)
+        for ending in self.method.beside_sink():
+            check_target(beside(policy.sink.path, ending).path)
+        self.rows = make_whole_outlet(policy)
+        self.trace = make_whole_trace(policy.trace.path.path, key) if policy.trace is not None else None
+        for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
+            if outlet is not None:
+                stack.callback(outlet.discard)
+                outlet.open(schema, None)
+        letters = policy.dead_letters
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, in_place=False)
+        stack.callback(self.letters.discard)
+        self.letters.open(None)
+
+    # ---- reading
+
+    def _read(self) -> Grouped:
+        reader = set_reader(self.policy, self.letters.write)
+        for batches in reader.files(self.files):
+            for _ in batches:
+                self._note_reading(reader)
+        self._note_reading(reader)
+        self.letters.commit()
+        read = reader.result()
+        sets = group(read)
+        summary = self.summary
+        summary.files, summary.records, summary.empty_records = len(self.files), read.records, read.records - len(sets)
+        summary.items = len(read.names)
+        if not len(sets):
+            why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
+            raise InputError(
+                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
+            )
+        self._warn_of_refused()
+        words = reader.near.words(of="unknown items") if reader.near is not None else None
+        if words is not None:
+            summary.warnings.append(words)
+            self.observer.warn(words)
+        return sets
+
+    def _warn_of_refused(self) -> None:
+        summary = self.summary
+        if summary.dead > _MANY_REFUSED * summary.rows_in:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
+            warning = (
+                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not in what is "
+                "published; are [source] separator, the columns and the generalization the right ones?"
+            )
+            summary.warnings.append(warning)
+            self.observer.warn(warning)
+
+    def _note_reading(self, reader: SetReader) -> None:
+        summary = self.summary
+        summary.rows_in = reader.rows
+        summary.dead, summary.dead_by_reason = reader.refused.total(), dict(reader.refused)
+        self._note_time()
+        summary.rows_per_second = reader.rows / summary.seconds if summary.seconds else 0.0
+        self.observer.progress(summary)
+
+    def _note_time(self) -> None:
+        self.summary.seconds = self.clock.seconds
+        self.summary.compiling_seconds = self.clock.compiling_seconds
+
+    # ---- deciding
+
+    def _decide(self, sets: Grouped) -> Any:
+        parameters = self.policy.parameters()
+        if "generalize" not in parameters:
+            assert self.method.generalize.balanced is not None
+            root = free_root(sets.names)
+            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced, root)
+        self._check_labels(sets.names)
+        self._check_labels(getattr(parameters["generalize"], "labels", ()))
+        # Single items are counted without the kernels that take long to compile.
+        if min(self.method.m, int(np.diff(sets.starts).max())) > 1 and must_compile(self.method.METHOD):
+            self.observer.compiling()
+        module, name = _METHODS[self.method.METHOD]
+        method = getattr(import_module(module), name)(**parameters)
+        self.settings = method.settings
+        return method.anonymize(sets.column(), progress=self.observer.deciding)
+
+    def _check_labels(self, labels: Any) -> None:
+        if self.separator is not None:
+            check_separator(labels, self.separator)
+
+    # ---- publishing
+
+    def _publish(self, sets: Grouped, result: Any) -> None:
+        certificate, blocks = result.certificate, result.blocks  # raises where nothing is certified
+        self._check_labels(blocks)
+        shown = generalized(sets, blocks)
+        order = release_order(shown, self.method.seed)
+        for batch in release_batches(shown, order, self.schema, self.separator):
+            self.rows.write(batch)
+        self._note_result(shown, result)
+        beside_it = {
+            CERTIFICATE: self._certificate(certificate),
+            BLOCKS: {name: list(blocks[name]) for name in shown.names},
+        }
+        self._finish(shown, order, beside_it)
+
+    def _note_result(self, shown: Grouped, result: Any) -> None:
+        summary, blocks = self.summary, result.blocks
+        summary.released = len(shown)
+        summary.blocks_before = sum(map(len, blocks.values()))
+        summary.blocks_after, summary.blocks_used = len(blocks), len(set(shown.items.tolist()))
+        summary.error = published_error(result.error)
+        summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
+        summary.certificate = result.certificate.to_dict()["sizes"]
+        summary.statement = result.certificate.statement
+        summary.guarantee = summary.statement.replace("\n", " ")
+
+    def _certificate(self, certificate: Any) -> dict[str, Any]:
+        """What may be published beside the release: not the fingerprint of the data, which could be tried out."""
+        content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
+        content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
+        summary = self.summary
+        return {
+            "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
+            "error": summary.error, "error_kind": summary.error_kind, "blocks_before": summary.blocks_before,
+            "blocks": summary.blocks_after, "blocks_used": summary.blocks_used,
+            "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
+        }  # fmt: skip
+
+    def _finish(self, shown: Grouped, order: Ints, beside_it: Mapping[str, Any]) -> None:
+        """Show everything under its name, the release last: it never stands beside another one's certificate."""
+        if self.trace is not None:
+            self.trace.write(trace_table(shown, order, self.summary.records))
+            self.trace.commit()
+        self.rows.commit()
+        sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
+        _remove(self.policy.sink.path)
+        for sink in sinks:
+            sink.finish()
+        for outlet in (self.trace, self.letters, self.rows):
+            if outlet is not None:
+                outlet.finish()
+
+    def _written(self, place: Location, content: Mapping[str, Any]) -> FileSink:
+        """JSON on the disk, not yet under its name."""
+        sink = FileSink(place.path)
+        self.undo.callback(sink.discard)
+        sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sink.commit()
+        return sink
+
+
+def _remove(place: Location) -> None:
+    """An earlier release goes before its certificate does."""
+    with output_error(place.path):
+        place.path.unlink(missing_ok=True)
+        sync_folder(place.path.parent)

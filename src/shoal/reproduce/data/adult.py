@@ -1,0 +1,73 @@
+"""UCI Adult: people of the 1994 census, as both papers use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.errors import InputError
+from shoal.reproduce.data.published import find_files, read_records
+from shoal.reproduce.data.streams import Stream, numbered
+from shoal.reproduce.data.trees import ADULT_DOMAINS, ADULT_TREES
+
+FILE: Final = "adult.data"
+PUBLISHER: Final = "UCI Machine Learning Repository, Adult"
+COLUMNS: Final = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
+)  # fmt: skip
+FAST_QUASI: Final = (*ADULT_DOMAINS, "education", "marital-status", "workclass", "native-country")
+"""The ten quasi-identifiers of the FAST paper, section 5."""
+_MISSING: Final = "?"
+
+
+def read_adult(folder: Path) -> Stream:
+    """All rows without a missing value, in the order of the file, each another person."""
+    (path,) = find_files(folder, [FILE], publisher=PUBLISHER)
+    rows = []
+    for line, fields in read_records(path):
+        if len(fields) != len(COLUMNS):
+            raise InputError(
+                f"{path.name}, line {line}: has {len(fields)} fields, not {len(COLUMNS)}; download it again"
+            )
+        if _MISSING not in fields:
+            rows.append((line, fields))
+    if not rows:
+        raise InputError(f"{path.name}: holds no row without a missing value; download it again")
+    columns = {name: _column(path, name, at, rows) for at, name in enumerate(COLUMNS[:-1])}
+    return adult_stream(columns, origin=f"{path.name} of the {PUBLISHER}")
+
+
+def _column(path: Path, name: str, at: int, rows: list[tuple[int, list[str]]]) -> pa.Array:
+    if name not in ADULT_DOMAINS:
+        return pa.array([fields[at] for _, fields in rows], pa.string())
+    numbers = []
+    for line, fields in rows:
+        if not fields[at].isdecimal():
+            raise InputError(f"{path.name}, line {line}: column {name!r} is no whole number; download it again")
+        numbers.append(int(fields[at]))
+    return pa.array(numbers, pa.int64())
+
+
+def adult_stream(columns: dict[str, pa.Array], *, origin: str) -> Stream:
+    """Columns of Adult as a stream with all fourteen quasi-identifiers."""
+    table = numbered(columns, len(columns["age"]))
+    return Stream("Adult", origin, table, domains=ADULT_DOMAINS, trees=ADULT_TREES)
+
+
+def repeat_people(stream: Stream, *, share: float, seed: int) -> Stream:
+    """Insert a share of the rows a second time at random places; a repeated row is of the same person."""
+    random = np.random.default_rng(seed)
+    rows = len(stream)
+    again = np.sort(random.choice(rows, size=int(rows * share), replace=False))
+    places = np.concatenate((np.arange(rows), random.uniform(0, rows, size=len(again))))
+    order = np.concatenate((np.arange(rows), again))[np.argsort(places, kind="stable")]
+    return stream.with_table(stream.table.take(pa.array(order)))
+
+
+def fast_stream(stream: Stream, *, seed: int) -> Stream:
+    """The FAST paper's data: ten quasi-identifiers, a sensitive occupation, one row in ten a second time."""
+    return repeat_people(stream.narrowed(FAST_QUASI, ["occupation"]), share=0.1, seed=seed)

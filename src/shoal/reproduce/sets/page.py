@@ -1,0 +1,133 @@
+"""The page of the k^m study: maps, pictures, tables, and where our numbers differ from the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from shoal.hierarchies.places import Places
+from shoal.reproduce.claims import claims_table
+from shoal.reproduce.data.city import PEOPLE, POPULARITY_VARIATION, City
+from shoal.reproduce.page import Section, write_page
+from shoal.reproduce.sets.claims import PAPER_AREAS, PAPER_BLOCKS, PAPER_ERRORS, PAPER_UNIQUE, KmClaims
+from shoal.reproduce.sets.figures import draw_by_m, draw_maps, draw_uniqueness
+from shoal.reproduce.sets.study import MAP_K, MAPS, Blocks, KmFindings, KmPlan
+from shoal.reproduce.tables import Table
+
+_PICTURES: Final = (
+    ("km_figure_4.png", "blocks", "blocks", "Figure 4: number of blocks (more is better)", PAPER_BLOCKS),
+    ("km_figure_5.png", "error_m", "metres", "Figure 5: average error (less is better)", PAPER_ERRORS),
+    (
+        "km_figure_6.png",
+        "block_km2",
+        "km²",
+        "Figure 6: area of blocks, weighted by people (less is better)",
+        PAPER_AREAS,
+    ),
+)
+
+
+def write_km_page(folder: Path, city: City, plan: KmPlan, findings: KmFindings) -> Path:
+    """Draw the pictures, write the tables and the page."""
+    runs, shares = (findings.tables[name].records for name in ("km_runs", "km_uniqueness"))
+    draw_maps(
+        folder / "km_figure_2_map.png", city.places, {"": _singles(city.places)}, title="Figure 2: cells of towers"
+    )
+    draw_uniqueness(folder / "km_figure_2.png", shares, PAPER_UNIQUE)
+    draw_maps(folder / "km_figure_3.png", city.places, _named(city, findings), title=f"Figure 3: blocks, k = {MAP_K}")
+    for file, measure, says, title, paper in _PICTURES:
+        draw_by_m(folder / file, runs, paper, measure=measure, says=says, title=title)
+    claims = claims_table("km_claims", KmClaims(findings, len(city)).all())
+    statistics = _statistics(city)
+    for table in (*findings.tables.values(), statistics, claims):
+        table.write(folder)
+    return write_page(
+        folder,
+        title="Probabilistic k^m-anonymity: figures 2 to 6 of Acs, Achara, Castelluccia (2015), run again",
+        sections=[
+            _lead(city, plan),
+            Section("Claim by claim", tables=[claims]),
+            Section("The city (Table II)", tables=[statistics]),
+            *_sections(findings.tables),
+            _readings(),
+        ],
+    )
+
+
+def _lead(city: City, plan: KmPlan) -> Section:
+    return Section(
+        "What was run",
+        [
+            "The paper's data are not public. In their place stands an invented city with the statistics of its Table "
+            f"II and {len(city):,} people, where the paper has {PEOPLE:,}. The numbers differ therefore: what can be "
+            "compared is how they change with m, σ and k.",
+            f"k = {', '.join(map(str, plan.crowds))}; σ = {', '.join(map(str, plan.sigmas))}; sizes up to 4 counted, "
+            f"larger ones sampled; least error of {plan.trials} trial{'s' if plan.trials > 1 else ''} (the paper: 10); "
+            f"seed {plan.seed}.",
+            "Fewer people make more itemsets unique, and more must be joined until k people have each. With "
+            f"--people {PEOPLE} as many people are made as the paper has; that takes hours.",
+        ],
+    )
+
+
+def _statistics(city: City) -> Table:
+    sizes, people = city.sizes, city.people_a_tower
+    rows = (
+        ("people", PEOPLE, len(city)),
+        ("towers", 1303, len(city.places)),
+        ("longest record", 422, int(sizes.max())),
+        ("shortest record", 1, int(sizes.min())),
+        ("average record", 11.42, float(sizes.mean())),
+        ("deviation of records", 17.23, float(sizes.std())),
+        ("area in km²", 128.1, float(city.places.areas.sum())),
+        ("deviation of people a tower, over their average", POPULARITY_VARIATION, float(people.std() / people.mean())),
+    )
+    records = [{"what": what, "the_paper": paper, "here": here} for what, paper, here in rows]
+    return Table("km_city", "Table II of the paper, and the invented city", records)
+
+
+def _singles(places: Places) -> Blocks:
+    return {name: (name,) for name in places.names}
+
+
+def _named(city: City, findings: KmFindings) -> dict[str, Blocks]:
+    """Blocks by the title of their map, as the paper orders them."""
+    rows = {(one["m"], one["sigma"]): one for one in findings.tables["km_runs"].records if one["k"] == MAP_K}
+    named = {f"original, {len(city.places)} cells": _singles(city.places)}
+    for m, sigma in MAPS:
+        row = rows[m, sigma]
+        named[f"m = {m}, σ = {sigma:g}: {row['error_m']:.0f} m, {row['blocks']} blocks"] = findings.maps[m, sigma]
+    return named
+
+
+def _sections(tables: Mapping[str, Table]) -> list[Section]:
+    return [
+        Section(
+            "Figure 2: the city, and uniqueness",
+            [],
+            ["km_figure_2_map.png", "km_figure_2.png"],
+            [tables["km_uniqueness"]],
+        ),
+        Section("Figure 3: maps of blocks", [], ["km_figure_3.png"]),
+        *(Section(title, [], [file]) for file, _, _, title, _ in _PICTURES),
+        Section("All numbers", tables=[tables["km_runs"]]),
+    ]
+
+
+def _readings() -> Section:
+    return Section(
+        "How we read the paper",
+        [
+            "How many samples must pass: the paper's 45,845 (σ = 0.99) and 5,866,617 (0.999) come from Hoeffding's "
+            "two-sided bound. All samples must pass, so the exact bound gives the same promise from 760 and 10,228.",
+            "Samples are drawn uniformly and independently by rejection; the paper's Markov chain comes near to that.",
+            "A release counts only when fresh samples, drawn after the last blocks were joined, have all passed.",
+            "Its text and the captions of its Figure 3 give different numbers for m = 5 (350 and 296 blocks at σ = "
+            "0.99): the text does not say for which k. Lines of the paper are the captions, for k = 20.",
+            "Cells are neighbours when they share an edge, in the paper also when they share a point.",
+            "The area of a block is weighted by the people who have it in their published set.",
+            "Uniform itemsets are mostly those of the longest records. Who first picks a person finds fewer unique "
+            "ones: both are shown.",
+        ],
+    )

@@ -1,0 +1,120 @@
+"""The experiments of the K-VARP paper (section 5): ever more missing values, on Adult and on PM2.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import Stream
+from shoal.reproduce.tables import Record, Table
+from shoal.reproduce.tuples.running import judge, run_method, warm_up
+
+Tell = Callable[[int, int, str], None]
+"""Is told how many steps of how many are done, and what comes next."""
+Unit = Literal["arrivals", "milliseconds"]
+
+FADS: Final = "FADS for varied streams"
+IOT: Final = "IoT Anonymization"
+K_VARP: Final = "K-VARP, as published"
+K_VARP_STRICT: Final = "K-VARP, strict"
+LEAST_LOSS: Final = "least-loss, strict (ours)"
+_METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    FADS: ("fads-varied", {"nulls": "paper", "late_penalty": 0.001}),
+    IOT: ("iot-anonymization", {"nulls": "paper"}),
+    K_VARP: ("k-varp", {"nulls": "paper", "likeness": 0.2}),
+    K_VARP_STRICT: ("k-varp", {"nulls": "strict", "likeness": 0.2}),
+    LEAST_LOSS: ("least-loss", {"nulls": "strict"}),
+}
+METHODS: Final = tuple(_METHODS)
+ARRIVALS_A_UNIT: Final[dict[Unit, int]] = {"arrivals": 1, "milliseconds": 2}
+"""A row comes every half millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class KVarpPlan:
+    """What to run; the defaults are the paper's Table 8."""
+
+    k: int = 50
+    deadline: int = 2000
+    reuse: int = 200
+    at_most: tuple[int, ...] = tuple(range(10))
+    unit: Unit = "arrivals"
+    seed: int = 1
+
+    def settings(self, unit: Unit) -> dict[str, int]:
+        """k, deadline and reuse, the last two in arrivals."""
+        each = ARRIVALS_A_UNIT[unit]
+        return {"k": self.k, "deadline": self.deadline * each, "reuse": self.reuse * each}
+
+
+QUICK: Final = KVarpPlan(k=10, deadline=200, reuse=20, at_most=(0, 1, 3))
+
+
+def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> dict[str, Table]:
+    """All tables of the study by the name of their file."""
+    runs = [(stream, at_most) for stream in streams for at_most in plan.at_most]
+    steps = len(runs) * (len(METHODS) + 1)
+    done = 0
+    records: list[Record] = []
+    by_unit: list[Record] = []
+    for stream, at_most in runs:
+        varied = remove_values(stream, at_most=at_most, seed=plan.seed)
+        _warm_up(varied, plan, partial(tell, done, steps))
+        place = {"data": stream.name, "at_most": at_most}
+        for method in METHODS:
+            tell(done, steps, f"{stream.name}, at most {at_most} missing: {method}")
+            records.append({**place, "method": method, **_measure(method, varied, plan)})
+            done += 1
+        tell(done, steps, f"{stream.name}, at most {at_most} missing: {K_VARP}, times in another unit")
+        by_unit += [{**place, **_measure_unit(varied, plan, unit)} for unit in ARRIVALS_A_UNIT]
+        done += 1
+    caption = f"{K_VARP}: the paper's times as arrivals, and as milliseconds in which two rows arrive"
+    tables = (
+        Table("kvarp_runs", "Figures 5 to 10: every method with ever more missing values", records),
+        Table("kvarp_units", caption, by_unit),
+    )
+    return {table.name: table for table in tables}
+
+
+def _warm_up(stream: Stream, plan: KVarpPlan, tell: Callable[[str], None]) -> None:
+    """Before every stream: what is missing in it decides which kernels are called, and with what."""
+    for method, (kind, own) in _METHODS.items():
+        tell(f"warming up {method}")
+        warm_up(kind, stream, {**plan.settings(plan.unit), **own})
+
+
+def _measure(method: str, stream: Stream, plan: KVarpPlan) -> Record:
+    kind, own = _METHODS[method]
+    outcome = run_method(kind, stream, {**plan.settings(plan.unit), **own})
+    found, crowds = outcome.metrics, judge(outcome)
+    return {
+        "loss": found["loss"],
+        "loss_all": found["loss_all"],
+        "formed": found["formed"],
+        "self_clustered": found["formed"] - found["merged"],
+        "reused": found["reused"],
+        "suppressed": found["suppressed"],
+        "longest_delay": int(found["max_delay"]),
+        "seconds": outcome.seconds,
+        "smallest_class": crowds.smallest,
+        "rows_below_k": crowds.below_k_share,
+        "rows_alone": crowds.alone_share,
+        "promise_kept": crowds.is_kept,
+    }
+
+
+def _measure_unit(stream: Stream, plan: KVarpPlan, unit: Unit) -> Record:
+    kind, own = _METHODS[K_VARP]
+    settings = plan.settings(unit)
+    found = run_method(kind, stream, {**settings, **own}).metrics
+    return {
+        "unit": unit,
+        "deadline_arrivals": settings["deadline"],
+        "reuse_arrivals": settings["reuse"],
+        "loss": found["loss"],
+        "formed": found["formed"],
+        "reused": found["reused"],
+    }

@@ -1,0 +1,154 @@
+"""One method over one stream: what it lost, how long it took, what its trace and the auditor say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shoal.auditor import audit
+from shoal.reproduce.data.streams import Stream
+
+Ints = NDArray[np.int64]
+
+# Looked up when run, so that a study compiles only the methods it compares.
+_METHODS: Final = {
+    "fads": ("fads", "Fads"),
+    "fads-varied": ("fads_varied", "FadsVaried"),
+    "fast": ("fast", "Fast"),
+    "k-varp": ("k_varp", "KVarp"),
+    "iot-anonymization": ("iot_anonymization", "IotAnonymization"),
+    "castle": ("castle", "Castle"),
+    "least-loss": ("least_loss", "LeastLoss"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run."""
+
+    method: str
+    settings: Mapping[str, Any]
+    stream: Stream
+    seconds: float
+    """For deciding; making the published rows is not counted."""
+    metrics: Mapping[str, float]
+    rows: pa.Table
+    trace: pa.Table
+
+
+def run_method(method: str, stream: Stream, settings: Mapping[str, Any]) -> Outcome:
+    """Push the whole stream through a method, then flush it."""
+    module, name = _METHODS[method]
+    anonymizer = getattr(import_module(f"shoal.methods.tuples.{module}"), name)(stream.schema, **settings)
+    begun = time.perf_counter()
+    releases = (anonymizer.push_batch(stream.table), anonymizer.flush())
+    seconds = time.perf_counter() - begun
+    return Outcome(
+        method,
+        settings,
+        stream,
+        seconds,
+        anonymizer.metrics,
+        pa.Table.from_batches([release.rows for release in releases]),
+        pa.Table.from_batches([release.trace for release in releases]),
+    )
+
+
+def warm_up(method: str, stream: Stream, settings: Mapping[str, Any]) -> None:
+    """Run a little of the stream, so that no later time holds the compiling of kernels."""
+    enough = settings["deadline"] + 2 * settings["k"]  # rows leave by their deadline, and at the end
+    run_method(method, stream.head(min(len(stream), enough)), settings)
+
+
+def time_method(method: str, stream: Stream, settings: Mapping[str, Any], *, times: int) -> float:
+    """The shortest of several runs in seconds."""
+    warm_up(method, stream, settings)
+    return min(run_method(method, stream, settings).seconds for _ in range(times))
+
+
+@dataclass(frozen=True, slots=True)
+class Crowds:
+    """How large the crowds of a release are, counted by the auditor."""
+
+    smallest: int | None
+    """People in the smallest class; None when nothing was released."""
+    below_k_share: float
+    alone_share: float
+    """Share of released rows that no other row equals."""
+    is_kept: bool
+    """Whether the auditor found nothing broken at all."""
+
+
+def judge(outcome: Outcome) -> Crowds:
+    """Let the independent auditor count."""
+    report = audit(
+        outcome.rows,
+        truth=outcome.stream.table,
+        trace=outcome.trace,
+        policy=outcome.stream.policy(outcome.method, outcome.settings),
+    )
+    found = report.metrics
+    rows = max(1, found["released_rows"])
+    return Crowds(found["smallest_k"], found["rows_below_k_share"] or 0.0, found["unique_rows"] / rows, report.ok)
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """A trace read as a sequence of rounds: one expiring tuple decided, alone or with a new cluster."""
+
+    round_of_row: Ints
+    """The round each decided row left in, in the order they were decided."""
+    arrived: Ints
+    left: Ints
+    """Number of the arrival after which each row left."""
+    is_first: NDArray[np.bool_]
+    """Whether a row is the first of a newly formed cluster."""
+
+    @property
+    def formed(self) -> Ints:
+        """When each cluster was formed."""
+        return self.left[self.is_first]
+
+
+def read_decisions(trace: pa.Table) -> Decisions:
+    """Rounds of a run whose deadline counts arrivals. A new cluster is one round, as is a row that left otherwise."""
+    arrived = trace.column("row").to_numpy()
+    left = arrived + trace.column("delay").to_numpy()
+    group = trace.column("group").fill_null(-1).to_numpy()
+    is_reused = trace.column("reused").fill_null(False).to_numpy()  # noqa: FBT003 - Arrow takes it by place
+    in_new = (group >= 0) & ~is_reused
+    order = _decided_order(arrived, left, group, in_new)
+    arrived, left, group, in_new = arrived[order], left[order], group[order], in_new[order]
+    is_next_of_same = np.zeros(len(group), dtype=np.bool_)
+    is_next_of_same[1:] = in_new[1:] & in_new[:-1] & (group[1:] == group[:-1])
+    rounds = np.cumsum(~is_next_of_same) - 1
+    return Decisions(rounds, arrived, left, in_new & ~is_next_of_same)
+
+
+def _decided_order(arrived: Ints, left: Ints, group: Ints, in_new: NDArray[np.bool_]) -> Ints:
+    """The order of decisions. Rows of one event are published in a secret order, but the oldest is decided first."""
+    expiring = arrived.copy()
+    oldest = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(oldest, group[in_new], arrived[in_new])
+    expiring[in_new] = oldest[group[in_new]]
+    return np.lexsort((arrived, expiring, left))
+
+
+def pool_sizes(decisions: Decisions, at: Ints, *, reuse: int) -> Ints:
+    """How many published clusters stood ready for reuse just before something happened after these arrivals."""
+    formed = np.sort(decisions.formed)
+    return np.searchsorted(formed, at, side="left") - np.searchsorted(formed, at - reuse, side="left")
+
+
+def rounds_taken(decisions: Decisions) -> Ints:
+    """In how many rounds each row took part, its own included."""
+    starts = np.flatnonzero(np.diff(decisions.round_of_row, prepend=-1))
+    begun = decisions.left[starts]  # never goes back: decisions are made in the order of time
+    return decisions.round_of_row - np.searchsorted(begun, decisions.arrived, side="left") + 1

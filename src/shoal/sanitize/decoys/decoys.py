@@ -1,0 +1,359 @@
+"""Decoys: people who are not there, made so that the store does not tell them from those who are.
+
+Every real person has k - 1 shadows, whose ids only the key derives from the person's. A shadow comes along where its
+person goes (the normal quasi-identifiers are those of the group it fills, numbers moved within their cell), and
+everything else it has from one real record that is like its donor's, another real person met when the shadow was first
+made: all columns of that record together, numbers that change from record to record blurred a little. Like means the
+same in all columns that stay with a person, such as the device. So a shadow comes as often and with the same gaps as a
+real person, keeps its device, and no column is drawn by itself.
+
+`blend` lets shadows come along everywhere, also where the crowd is large enough already: otherwise a record in a large
+group would be known to be real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.sanitize.decoys.cells import (
+    Groups,
+    Normal,
+    as_column,
+    cells_of,
+    column_of,
+    group,
+    is_number,
+    like,
+    numbers,
+    offsets,
+    shifted,
+    width_of,
+)  # fmt: skip
+from shoal.sanitize.decoys.pool import Pool, code_of, turns_of
+from shoal.sanitize.decoys.rounding import as_precise, jittered, spikes
+from shoal.sanitize.pii import Names, as_names
+from shoal.sanitize.tags import Blocks, as_blocks, one_way
+
+CANDIDATES: Final = 6
+BLUR: Final = 0.05
+"""How far a number of a twin is blurred, as a share of the spread of its column."""
+MOVED: Final = 0.6
+"""How much of the spread of a number comes from others than the record it is taken from."""
+_FEW: Final = 12
+"""A number with no more values than this is a code, and is not blurred."""
+_TRIES: Final = 4
+_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of people: their donors, and records of those who are not in the batch."""
+
+    donors: Mapping[bytes, tuple[bytes, ...]]
+    owners: tuple[bytes, ...]
+    records: pa.Table
+
+
+class Memory(Protocol):
+    """What outlives a batch, sealed."""
+
+    def recall(self, people: Sequence[bytes]) -> Known:
+        """Donors of these people, and records of those donors who are not among them."""
+
+    def remember(self, donors: Mapping[bytes, tuple[bytes, ...]], who: Names, records: pa.Table) -> None:
+        """Keep donors, and some records of everybody met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoys:
+    """Made for one batch of real records."""
+
+    persons: Blocks
+    pii: Blocks
+    data: pa.Table
+    groups: Ints
+    """Groups that are large enough from now on."""
+    twins: int
+    """Decoys that equal a real record in every column but the ids, after all tries to change them."""
+
+
+class DecoyMaker:
+    """Makes the decoys of batch after batch.
+
+    Parameters
+    ----------
+    normals
+        Columns that tell groups apart.
+    k
+        People every group must have.
+    key
+        Derives keys for one purpose each.
+    draw
+        Chance; seeded by the operating system unless in tests.
+    """
+
+    def __init__(
+        self, normals: Sequence[Normal], *, k: int, key: Callable[[str], bytes], draw: np.random.Generator, blend: bool
+    ) -> None:
+        self._normals = tuple(normals)
+        self._shadows = k - 1
+        self._k = k
+        self._key = key
+        self._draw = draw
+        self._blend = blend
+
+    def make(
+        self,
+        persons: Blocks,
+        pii: Blocks,
+        data: pa.Table,
+        memory: Memory,
+        is_large: Callable[[Ints], npt.NDArray[np.bool_]],
+    ) -> Decoys:
+        """Decoys for a batch of real records, at least one."""
+        people, who = np.unique(as_names(persons), return_inverse=True)
+        groups = group(self._key("groups"), data, self._normals)
+        rows, shadow = self._places(who, groups, is_large(groups.names))
+        pool = self._pool(people, who, data, memory)
+        sources = self._sources(rows, who[rows] * self._shadows + shadow, pool.donors[who[rows], shadow], pool)
+        ids = self.ids("person", persons[rows], shadow)
+        made, twins = self._records(data, rows, shadow, who, sources, pool)
+        return Decoys(ids, self.ids("pii", pii[rows], shadow), made, groups.names, twins)
+
+    # ---- who goes where
+
+    def _places(self, who: Ints, groups: Groups, is_large: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """For each decoy the real record it goes along with, and which shadow of its person it is."""
+        if self._blend:
+            counts = np.full(len(who), self._shadows)
+        else:
+            pairs, of = np.unique(groups.of * (who.max(initial=0) + 1) + who, return_inverse=True)
+            counts = self._shadows_needed(pairs // (who.max(initial=0) + 1), is_large)[of]
+        rows = np.repeat(np.arange(len(who)), counts)
+        shadow = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, shadow
+
+    def _shadows_needed(self, group_of: Ints, is_large: npt.NDArray[np.bool_]) -> Ints:
+        """How many shadows each person brings along to each group; pairs are sorted by group."""
+        crowd = np.bincount(group_of, minlength=len(is_large))
+        rank = np.arange(len(group_of)) - np.repeat(np.cumsum(crowd) - crowd, crowd)
+        missing = np.where(is_large, 0, np.maximum(self._k - crowd, 0))[group_of]
+        return np.asarray(np.maximum(0, -(-(missing - rank) // crowd[group_of])))
+
+    def ids(self, what: str, real: Blocks, shadow: Ints) -> Blocks:
+        """Ids of shadows, by their number, of those who have these."""
+        made = np.empty((len(real), 16), dtype=np.uint8)
+        for number in range(self._shadows):
+            chosen = shadow == number
+            made[chosen] = one_way(self._key(f"shadow {what} {number}"), real[chosen])
+        return made
+
+    # ---- whom they are like
+
+    def _pool(self, people: Names, who: Ints, data: pa.Table, memory: Memory) -> Pool:
+        known = memory.recall(_listed(people))
+        number = {name: at for at, name in enumerate(_listed(people))}
+        for owner in known.owners:
+            number.setdefault(owner, len(number))
+        records = pa.concat_tables([data, known.records]) if known.records.num_rows else data
+        owners = np.concatenate([who, np.array([number[owner] for owner in known.owners], dtype=np.int64)])
+        others = [name for name in data.schema.names if name not in {own.name for own in self._normals}]
+        pool = Pool(records, owners, len(number), self._codes(records), others, self._draw)
+        pool.donors = self._donors(people, known, number, pool)
+        found = list(number)
+        fresh = {
+            person: tuple(found[donor] for donor in pool.donors[at])
+            for at, person in enumerate(_listed(people))
+            if person not in known.donors
+        }
+        memory.remember(fresh, people[who], data)
+        return pool
+
+    def _codes(self, records: pa.Table) -> npt.NDArray[np.int64]:
+        """Values of the categorical normal columns as numbers, a row a column."""
+        names = [
+            own.name for own in self._normals if own.is_grouped and not is_number(records.schema.field(own.name).type)
+        ]
+        listed = [code_of(records, name) for name in names]
+        return np.array(listed, dtype=np.int64).reshape(len(names), records.num_rows)
+
+    def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: Pool) -> Ints:
+        """Donors as numbers: the remembered ones, and for new people others who were seen in like places."""
+        donors = np.full((len(people), self._shadows), -1, dtype=np.int64)
+        for at, person in enumerate(_listed(people)):
+            if person in known.donors:
+                found = [number.get(donor, -1) for donor in known.donors[person][: self._shadows]]
+                donors[at, : len(found)] = found
+        lacking, slots = np.nonzero(donors < 0)
+        if len(lacking):
+            donors[lacking, slots] = self._new_donors(lacking, pool)
+        return donors
+
+    def _new_donors(self, lacking: Ints, pool: Pool) -> Ints:
+        own = pool.one_of(lacking, self._draw)
+        tried = self._draw.integers(0, len(pool.owners), (len(lacking), CANDIDATES * 2))
+        score = pool.likeness(own, tried) + pool.plenty(lacking, tried) + self._draw.random(tried.shape)
+        score -= 100.0 * (pool.owners[tried] == lacking[:, None])
+        return np.asarray(pool.owners[tried[np.arange(len(lacking)), score.argmax(axis=1)]])
+
+    def _sources(self, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> Ints:
+        """For each decoy a record of its donor, or one like it; of some that of the likest place.
+
+        The records of one shadow take turns, so that none is taken twice before all were.
+        """
+        turn = turns_of(shadows) * CANDIDATES + self._draw.integers(0, 2**31, int(shadows.max(initial=0)) + 1)[shadows]
+        tried = np.stack([pool.one_like(donors, rows, turn + at) for at in range(CANDIDATES)], axis=1)
+        score = pool.likeness(rows, tried) + 0.02 * self._draw.random(tried.shape)
+        return np.asarray(tried[np.arange(len(rows)), score.argmax(axis=1)])
+
+    # ---- what they say
+
+    def _records(
+        self, data: pa.Table, rows: Ints, shadow: Ints, who: Ints, sources: Ints, pool: Pool
+    ) -> tuple[pa.Table, int]:
+        by_name = {normal.name: normal for normal in self._normals}
+        shadows = who[rows] * self._shadows + shadow
+        pair = pool.one_there(sources, self._draw), pool.one_there(sources, self._draw)
+        columns: dict[str, pa.Array] = {}
+        for field in data.schema:
+            normal = by_name.get(field.name)
+            if normal is None:
+                columns[field.name] = self._borrowed(field.name, sources, pair, pool)
+            elif normal.grid is None or not is_number(field.type):
+                columns[field.name] = column_of(data, field.name).take(pa.array(rows))
+            else:
+                donors = pool.donors[who[rows], shadow]
+                columns[field.name] = self._moved(column_of(data, field.name), normal, rows, shadows, donors, pool)
+        made = pa.table(columns, schema=data.schema)
+        return self._without_twins(data, made, rows)
+
+    def _borrowed(self, name: str, sources: Ints, pair: tuple[Ints, Ints], pool: Pool) -> pa.Array:
+        """Values of other records; numbers that change are moved, or decoys would lie around what they are made of.
+
+        They go a part of the way to the mean of their like, and on by the difference of two other records of the same
+        place, the same two in all columns: spread and what hangs together stay as they are.
+        """
+        column = column_of(pool.records, name)
+        kind = column.type
+        is_kept = name in pool.staying or len(column.unique()) <= _FEW
+        if is_kept or not is_number(kind) or pa.types.is_timestamp(kind):
+            return column.take(pa.array(sources))
+        real, is_there = numbers(column)
+        is_moved = is_there & ~spikes(real)
+        is_log = bool(real[is_moved].min(initial=1) > 0)
+        values = np.log(np.where(is_moved, real, 1)) if is_log else real.astype(np.float64)
+        means = pool.means(values, is_moved)
+        values = np.where(is_moved, values, means)
+        first, second = pair
+        step = (values[first] - values[second]) / np.sqrt(2.0)
+        made = means[sources] + np.sqrt(1 - MOVED**2) * (values - means)[sources] + MOVED * step
+        made = _within(np.exp(made) if is_log else made, real[is_moved])
+        made = as_precise(made, real[sources], real[is_moved], self._draw)
+        kept = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[sources]  # not finite, or the same for many
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return as_column(np.where(is_moved[sources], made, kept), is_valid[sources], kind)
+
+    def _blurred(self, values: Any, real: Any) -> Any:
+        if not len(real):
+            return values
+        noise = self._draw.standard_normal(len(values)) * BLUR
+        if real.min() > 0:
+            made = values * np.exp(noise * (np.log(real).std() or 1.0))
+        else:
+            made = values + noise * (real.std() or 1.0)
+        return like(_within(made, real), real)
+
+    def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> pa.Array:
+        """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last.
+
+        It begins where some real record lies in its cell: one of the donor's, where the donor comes at the same minute
+        of every hour, for then the shadow must do so, too; anybody's otherwise.
+        """
+        values, is_there = numbers(column)
+        known, is_known = numbers(column_of(pool.records, normal.name))
+        within = offsets(known[is_known], column.type, normal)
+        if not len(within):
+            return column.take(pa.array(rows))
+        cells = np.unique(cells_of(values, column.type, normal), return_inverse=True)[1][rows]
+        _, first, stays = np.unique(
+            shadows * (cells.max(initial=0) + 1) + cells, return_index=True, return_inverse=True
+        )
+        width = width_of(column.type, normal)
+        known = offsets(known, column.type, normal)
+        mixed = self._draw.permutation(len(first))
+        turns = np.empty(len(first), dtype=np.int64)
+        turns[mixed] = turns_of(shadows[first][mixed])
+        chosen = pool.turn_of(donors[first], turns)
+        is_steady = is_known[chosen] & pool.are_steady(known / width, is_known)[donors[first]]
+        begins = np.where(is_steady, known[chosen], self._draw.choice(within, len(first)))
+        begins = jittered(begins, within, width, self._draw)
+        shifts = (begins - offsets(values[rows[first]], column.type, normal))[stays]
+        return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
+
+    def _without_twins(self, data: pa.Table, made: pa.Table, rows: Ints) -> tuple[pa.Table, int]:
+        """No decoy says the same as a real record, as far as there is something in it that can be changed."""
+        for _ in range(_TRIES):
+            twins = np.flatnonzero(_same(made, data))
+            if not len(twins):
+                return made, 0
+            made = self._changed(made, data, rows, twins)
+        return made, int(_same(made, data).sum())
+
+    def _changed(self, made: pa.Table, data: pa.Table, rows: Ints, twins: Ints) -> pa.Table:
+        by_name = {normal.name: normal for normal in self._normals}
+        for at, field in enumerate(made.schema):
+            normal = by_name.get(field.name)
+            column = column_of(made, field.name)
+            if not is_number(field.type) or (normal is not None and normal.grid is None):
+                continue
+            values, is_there = numbers(column)
+            real, is_real = numbers(column_of(data, field.name))
+            if normal is not None:
+                within = offsets(real[is_real], field.type, normal)
+                if len(within):
+                    shifts = self._draw.choice(within, len(twins)) - offsets(values[twins], field.type, normal)
+                    values[twins] = shifted(values[twins], field.type, normal, shifts)
+            elif not pa.types.is_timestamp(field.type):
+                values[twins] = self._blurred(values[twins], real[is_real])
+            whole = as_column(values, is_there, field.type)
+            made = made.set_column(at, field, pc.if_else(pa.array(is_there), whole, column))
+        return made
+
+
+def _listed(names: Names) -> list[bytes]:
+    """Names as they are: NumPy drops zero bytes at the end."""
+    data = names.tobytes()
+    return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+
+def _within(made: Any, real: Any) -> Any:
+    """Numbers brought back between the least and the greatest, as in a mirror."""
+    if not len(real):
+        return made
+    low, high = float(real.min()), float(real.max())
+    back = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
+    return np.clip(back, low, high)
+
+
+def _same(made: pa.Table, data: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows of a table stand in the other, too, by a hash of all their values."""
+    size = made.num_rows
+    marks = np.zeros(size + data.num_rows, dtype=np.uint64)
+    for name in made.schema.names:
+        both = pa.chunked_array([*made.column(name).chunks, *data.column(name).chunks]).combine_chunks()
+        both = both.chunk(0) if isinstance(both, pa.ChunkedArray) else both
+        codes = both.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        marks = (marks ^ codes.astype(np.uint64)) * _PRIME
+        marks ^= marks >> np.uint64(29)
+    return np.isin(marks[:size], marks[size:])
+
+
+__all__ = ["DecoyMaker", "Decoys", "Known", "Memory", "as_blocks"]

@@ -1,0 +1,271 @@
+"""Steps 9 to 13: real records are filtered out, kept for a while under a key of the run, anonymized and published.
+
+A batch is published in one transaction with the anonymizer's snapshot and the number of the batch, so that a crash
+leaves both or neither. Before that, the verifier proves of every record that it is real.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.crypto.keys import Secret
+from shoal.crypto.sealing import seal, unseal
+from shoal.errors import VaultError
+from shoal.methods.base import DEAD, Anonymizer, Release
+from shoal.pipeline.dead_letters import DeadLetters
+from shoal.sanitize.intake import Intake, make_tags
+from shoal.sanitize.keyring import make_run_key, read_run_key, run_key_path
+from shoal.sanitize.pii import Hasher, as_names
+from shoal.sanitize.stores.columns import blocks_column, column_blocks, from_plain, hex_column, to_plain
+from shoal.sanitize.tags import SIZE, Blocks
+from shoal.sanitize.workspace import BATCH, ID, PERSON, PII, RUNS, TAG, TEMPORARY, TRACES, House
+
+ARRIVAL: Final = "shoal_arrival"
+_PURPOSE: Final = "temporary rows"
+
+
+@dataclass
+class Outgoing:
+    """How far the external store is; sealed, beside the rows it tells of."""
+
+    consumed: int = 0
+    """Number of the last batch that was anonymized."""
+    moved: int = 0
+    """Real records given to the anonymizer."""
+    flushed: int = 0
+    """Number of the batch after which the last flush was."""
+    releases: int = 0
+    published: int = 0
+    pending: int = 0
+    suppressed: int = 0
+    dead: int = 0
+    letters: int | None = None
+    audit: str = "never"
+
+
+class Verifier:
+    """Says which records are real, and raises where tags and hashes contradict each other."""
+
+    def __init__(self, house: House, hashes: Blocks) -> None:
+        self._tags = make_tags(house)
+        self._true = np.sort(as_names(Hasher(house.ring, "pii").references(hashes)))
+
+    def real(self, ids: Blocks, tags: Blocks, pii: Blocks) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+        """Which records are real, and their arrival numbers."""
+        is_real, arrivals = self._tags.read_real(ids, tags)
+        is_decoy = self._tags.are_decoys(ids, tags)
+        is_true = np.isin(as_names(pii), self._true)
+        if not (np.array_equal(is_real, ~is_decoy) and np.array_equal(is_real, is_true)):
+            raise VaultError(
+                "internal store: tags and hashes of a record contradict each other, so it was altered; "
+                "nothing was published. Restore the store"
+            )
+        return is_real, arrivals
+
+    def require_real(self, ids: Blocks, tags: Blocks, pii: Blocks) -> None:
+        """The last look before records can be published."""
+        is_real, _ = self.real(ids, tags, pii)
+        if not is_real.all():
+            raise VaultError("a decoy was about to be published; nothing was. Please report this")
+
+    def require_counts(self, counts: dict[str, int], moved: int, rows: int) -> None:
+        """Whatever left went in before: real records are all there is."""
+        decided = counts["released"] + counts["suppressed"] + counts["dead"] + counts["held"]
+        if counts["pushed"] != moved or decided != moved or rows > counts["released"] + counts["suppressed"]:
+            raise VaultError(
+                "more rows would leave than real records came in; nothing was published. Please report this"
+            )
+
+
+class Publisher:
+    """Brings batches of the internal store through the anonymizer into the external store."""
+
+    def __init__(self, house: House, anonymizer: Anonymizer, letters: DeadLetters, intake: Intake) -> None:
+        self._house = house
+        self._anonymizer = anonymizer
+        self._letters = letters
+        self._intake = intake
+        self.state = Outgoing(**house.note(house.external, "state"))
+        self._run: tuple[str, Secret] | None = None
+        self._run_keys: dict[str, Secret] = {}
+
+    def restore(self) -> None:
+        """Take the anonymizer back to where the last transaction left it."""
+        schema = self._house.schema_of(self._house.internal)
+        if schema is not None:
+            self._anonymizer.bind(_with_person(schema, self._house.policy.stream.person))
+        snapshot = self._house.external.get("snapshot")
+        if snapshot is not None:
+            self._anonymizer.restore(snapshot)
+
+    def publish_all(self, now_ns: int) -> Iterator[int]:
+        """Publish every batch that was not; yields after each the number of rows published so far."""
+        schema = self._house.schema_of(self._house.internal)
+        if schema is None:
+            return
+        self._verifier = Verifier(self._house, self._intake.hashes.hashes)
+        for batch in range(self.state.consumed + 1, self._intake.progress.batch + 1):
+            self._move(batch, schema, now_ns)
+            self._publish_batch(batch)
+            yield self.state.published
+        if self.state.flushed < self.state.consumed:
+            self._publish(self._anonymizer.flush(), flushed=True)
+            yield self.state.published
+
+    # ---- into the temporary store
+
+    def _move(self, batch: int, schema: pa.Schema, now_ns: int) -> None:
+        """Filter the real records of a batch and keep them, encrypted."""
+        house = self._house
+        if house.temporary.count(TEMPORARY, "batch = ?", (batch,)):
+            return  # a run that was stopped has done it
+        rows = self._real_rows(batch, schema)
+        run, secret = self._own_run(now_ns)
+        content = seal(secret, _as_bytes(rows), purpose=_PURPOSE)
+        with house.temporary.transaction():
+            house.temporary.upsert(TEMPORARY, [(batch, run, content)])
+            house.reach("temporary-written")
+        house.reach("temporary")
+
+    def _real_rows(self, batch: int, schema: pa.Schema) -> pa.Table:
+        rows, arrivals = real_records(self._house, self._verifier, schema, batch)
+        marks = {ARRIVAL: pa.array(arrivals), **{name: rows.column(name) for name in (ID, TAG, PII)}}
+        data = from_plain(rows, schema)
+        person = hex_column(column_blocks(rows.column(PERSON)))
+        columns = dict(zip(data.schema.names, data.columns, strict=True))
+        return pa.table({**marks, str(self._house.policy.stream.person): person, **columns})
+
+    def _own_run(self, now_ns: int) -> tuple[str, Secret]:
+        """The key of this run, made with its first batch; it is on the disk before anything needs it."""
+        if self._run is None:
+            run = secrets.token_hex(8)
+            secret = make_run_key(self._key_path(run), self._house.ring)
+            self._house.reach("run-key")
+            with self._house.temporary.transaction():
+                self._house.temporary.upsert(RUNS, [(run, now_ns)])
+            self._run = run, secret
+        return self._run
+
+    def _key_path(self, run: str) -> Any:
+        return run_key_path(self._house.sealed.parent, self._house.sealed.name, run)
+
+    # ---- through the anonymizer into the external store
+
+    def _publish_batch(self, batch: int) -> None:
+        rows = self._temporary_rows(batch)
+        self._verifier.require_real(*_marks(rows))
+        arrivals = rows.column(ARRIVAL).to_numpy()
+        first = self._anonymizer.counts["pushed"]
+        data = rows.select(list(self._anonymizer.columns)).combine_chunks()
+        release = self._anonymizer.push_batch(data.to_batches()[0] if len(data) else _empty(data))
+        self._house.reach("pushed")
+        self.state.consumed = batch
+        self.state.moved += len(rows)
+        self._write_letters(release, arrivals, first)
+        self._publish(release)
+
+    def _temporary_rows(self, batch: int) -> pa.Table:
+        (_, run, content) = next(iter(self._house.temporary.lookup(TEMPORARY, [batch])))
+        if run not in self._run_keys:
+            own = self._run
+            is_own = own is not None and own[0] == run
+            self._run_keys[run] = own[1] if own and is_own else read_run_key(self._key_path(run), self._house.ring)
+        data = unseal(self._run_keys[run], bytes(content), purpose=_PURPOSE)
+        return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+    def _publish(self, release: Release, *, flushed: bool = False) -> None:
+        house, state, counts = self._house, self.state, self._anonymizer.counts
+        rows = pa.Table.from_batches([release.rows])
+        state.published += len(rows)
+        state.pending, state.suppressed, state.dead = self._anonymizer.held, counts["suppressed"], counts["dead"]
+        state.flushed = state.consumed if flushed else state.flushed
+        state.letters = self._letters.commit()
+        self._verifier.require_counts(counts, state.moved, state.published)
+        ids = np.frombuffer(os.urandom(16 * len(rows)), dtype=np.uint8).reshape(-1, 16)
+        layout = house.published(rows.schema)
+        with house.external.transaction():
+            if house.schema_of(house.external) is None:
+                house.external.create([layout])
+                house.external.put("schema", rows.schema.serialize().to_pybytes())
+            self._insert(layout, rows, ids)
+            self._keep_trace(release, ids)
+            house.external.put("snapshot", self._anonymizer.snapshot())
+            house.reach("published-written")
+            house.write_note(house.external, "state", vars(state))
+        house.reach("published")
+
+    def _insert(self, layout: Any, rows: pa.Table, ids: Blocks) -> None:
+        """Rows in the order of their random ids, so that none tells when it was decided."""
+        if not len(rows):
+            return
+        plain = to_plain(rows)
+        table = pa.table({ID: blocks_column(ids), **dict(zip(plain.schema.names, plain.columns, strict=True))})
+        self._house.external.insert(layout, table.take(pa.array(np.argsort(as_names(ids)))))
+
+    def _keep_trace(self, release: Release, ids: Blocks) -> None:
+        trace = pa.Table.from_batches([release.trace])
+        if not len(trace):
+            return
+        self.state.releases += 1
+        ring, number = self._house.ring, self.state.releases
+        sealed = [ring.seal(data, "trace") for data in (ids.tobytes(), _as_bytes(trace))]
+        self._house.external.upsert(TRACES, [(number, *sealed)])
+
+    def _write_letters(self, release: Release, arrivals: npt.NDArray[np.int64], first: int) -> None:
+        """Letters for what the anonymizer refused: where and why, never what."""
+        if self._anonymizer.counts["dead"] == self.state.dead:
+            return
+        trace = release.trace
+        dead = trace.filter(pc.equal(trace.column("verdict").cast(pa.string()), DEAD))
+        for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
+            refusal = self._anonymizer.explain(reason)
+            at = row - first
+            place = self._intake.progress.place(int(arrivals[at])) if at >= 0 else {"record": row + 1}
+            self._letters.write({**place, "column": refusal.column, "reason": refusal.sentence})
+
+
+def real_records(
+    house: House, verifier: Verifier, schema: pa.Schema, batch: int
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The real records of a batch of the internal store in the order they arrived in, and their numbers.
+
+    Decoys are many, so marks are looked at first and only real records read whole.
+    """
+    layout = house.records(schema)
+    joined = house.internal.read_joined(layout, (ID, TAG, PII), f"{BATCH} = ?", (batch,))
+    marks = np.frombuffer(joined, dtype=np.uint8).reshape(-1, 3, SIZE)
+    is_real, _ = verifier.real(marks[:, 0], marks[:, 1], marks[:, 2])
+    chosen = [row.tobytes() for row in marks[is_real, 0]]
+    rows = house.internal.read_some(layout, layout.names, batch, chosen)
+    _, arrivals = verifier.real(*_marks(rows))
+    order = np.argsort(arrivals)
+    return rows.take(pa.array(order)), arrivals[order]
+
+
+def _marks(rows: pa.Table) -> tuple[Blocks, Blocks, Blocks]:
+    ids, tags, pii = (column_blocks(rows.column(name)) for name in (ID, TAG, PII))
+    return ids, tags, pii
+
+
+def _with_person(schema: pa.Schema, person: str | None) -> pa.Schema:
+    return pa.schema([pa.field(str(person), pa.string()), *schema])
+
+
+def _as_bytes(rows: pa.Table) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(out.getvalue())
+
+
+def _empty(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], type=field.type) for field in table.schema], schema=table.schema)

@@ -1,0 +1,102 @@
+"""Arrow columns as stores take them, and back: text, whole numbers, numbers, truth values, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.sanitize.stores.base import Kind
+
+_PARTS = ("lo", "hi")
+
+
+def kinds_of(schema: pa.Schema) -> tuple[tuple[str, Kind], ...]:
+    """Columns a table needs to hold these; a range takes two."""
+    found: list[tuple[str, Kind]] = []
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            found += [(f"{field.name}_{part.name}", _kind(part.type)) for part in _parts(field.type)]
+        else:
+            found.append((field.name, _kind(field.type)))
+    return tuple(found)
+
+
+def to_plain(rows: pa.Table) -> pa.Table:
+    """Rows as a store takes them: moments become text, ranges two columns, numbers that are none go missing."""
+    columns: dict[str, pa.ChunkedArray] = {}
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if pa.types.is_struct(field.type):
+            for at, part in enumerate(_parts(field.type)):
+                columns[f"{field.name}_{part.name}"] = _plain(pc.struct_field(column, [at]))
+        else:
+            columns[field.name] = _plain(column)
+    return pa.table(columns)
+
+
+def from_plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows as they were."""
+    columns = []
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            parts = [_back(rows.column(f"{field.name}_{part.name}"), part.type) for part in _parts(field.type)]
+            arrays = [part.combine_chunks() for part in parts]
+            missing = pc.is_null(arrays[0])
+            columns.append(pa.StructArray.from_arrays(arrays, fields=_parts(field.type), mask=missing))
+        else:
+            columns.append(_back(rows.column(field.name), field.type))
+    return pa.table(columns, schema=schema)
+
+
+def blocks_column(blocks: npt.NDArray[np.uint8]) -> pa.Array:
+    """Rows of bytes of one length as a column."""
+    count, size = blocks.shape
+    ends = np.arange(count + 1, dtype=np.int32) * size
+    data = pa.py_buffer(np.ascontiguousarray(blocks).tobytes())
+    return pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends.tobytes()), data])
+
+
+def column_blocks(column: pa.ChunkedArray, size: int = 16) -> npt.NDArray[np.uint8]:
+    """Bytes of one length as rows of an array."""
+    return np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8).reshape(-1, size)
+
+
+def hex_column(blocks: npt.NDArray[np.uint8]) -> pa.Array:
+    """Rows of bytes as text of hexadecimal digits."""
+    count, size = blocks.shape
+    ends = np.arange(count + 1, dtype=np.int32) * (2 * size)
+    data = pa.py_buffer(np.ascontiguousarray(blocks).tobytes().hex().encode())
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends.tobytes()), data)
+
+
+def _parts(kind: pa.DataType) -> Sequence[pa.Field]:
+    return [kind.field(at) for at in range(kind.num_fields)]
+
+
+def _kind(kind: pa.DataType) -> Kind:
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind):
+        return "real"
+    return "bytes" if pa.types.is_binary(kind) else "text"
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    if pa.types.is_floating(kind):
+        wide = column.cast(pa.float64())
+        return pc.if_else(pc.is_nan(wide), None, wide)
+    if pa.types.is_boolean(kind) or pa.types.is_binary(kind):
+        return column
+    return column.cast(pa.string())
+
+
+def _back(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == kind else column.cast(kind)

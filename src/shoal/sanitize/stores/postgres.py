@@ -1,0 +1,162 @@
+"""PostgreSQL: rows go in and out by COPY, as CSV that Arrow writes and reads."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from shoal.errors import StoreError
+from shoal.sanitize.stores.base import ARROW, Layout, Store, quoted
+
+_MISSING: Final = "PostgreSQL needs the package psycopg: pip install 'shoal[postgres]'"
+_COPIED: Final = 100_000
+
+
+class PostgresStore(Store):
+    """Tables in one schema of a database; `shown` names it to people, since the URL may hold a password."""
+
+    TYPES = {  # noqa: RUF012
+        "bytes": "BYTEA", "text": "TEXT", "integer": "BIGINT", "real": "DOUBLE PRECISION", "boolean": "BOOLEAN",
+    }  # fmt: skip
+
+    def __init__(self, role: str, url: str, *, shown: str, schema: str = "public") -> None:
+        super().__init__(role, f"{shown} (PostgreSQL, schema {schema})")
+        try:
+            import psycopg
+        except ImportError:
+            raise StoreError(f"{self.name}: {_MISSING}") from None
+        self._error = psycopg.Error
+        self._schema = schema
+        with self._errors():
+            self._base = psycopg.connect(url, autocommit=True)
+            self._lock()
+            if schema != "public":
+                self.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+            self.execute(f"SET search_path TO {quoted(schema)}")
+            self.execute("SET client_min_messages TO warning")
+
+    def _lock(self) -> None:
+        """One process at a time, wherever it runs; the lock goes with the connection."""
+        text = f"shoal {self.role} {self._schema}"
+        number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
+        if not self.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
+            self._base.close()
+            raise StoreError(f"{self.name}: another process is using this store; wait for it")
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._errors(), self._base.cursor() as cursor:
+            cursor.execute(_own(sql), tuple(values) or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._errors(), self._base.cursor() as cursor:
+            cursor.executemany(_own(sql), rows)
+
+    def insert(self, table: Layout, rows: pa.Table) -> None:
+        names = ", ".join(map(quoted, table.names))
+        sql = f"COPY {quoted(table.name)} ({names}) FROM STDIN (FORMAT csv)"
+        with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
+            for batch in rows.select(table.names).to_batches(max_chunksize=_COPIED):
+                copy.write(_written(batch))
+
+    def read(self, table: Layout, names: Sequence[str], where: str = "", values: Sequence[int] = ()) -> pa.Table:
+        # COPY takes no parameters; the values are whole numbers.
+        condition = f" WHERE {where.replace('?', '{}').format(*map(int, values))}" if where else ""
+        query = f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{condition}"
+        sql = f"COPY ({query}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)"
+        with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
+            data = b"".join(bytes(part) for part in copy)
+        return _parsed(data, table, names)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._errors():
+            self.execute("BEGIN")
+            try:
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                if not self._base.closed:
+                    self.execute("ROLLBACK")
+                raise
+
+    def compact(self, table: Layout) -> None:
+        self.execute(f"VACUUM FULL {quoted(table.name)}")
+
+    def has(self, table: Layout) -> bool:
+        return self.execute("SELECT to_regclass(?)", (quoted(table.name),))[0][0] is not None
+
+    def holds(self, pieces: Sequence[bytes]) -> bool:
+        """A client sees rows, not files: what is deleted cannot be asked for."""
+        return False
+
+    def close(self) -> None:
+        # The server takes a moment to see that a connection is gone; the next pass must not find it locked.
+        with contextlib.suppress(self._error):
+            self._base.execute("SELECT pg_advisory_unlock_all()")
+        self._base.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            state = getattr(error, "sqlstate", None)
+            what = f"the database says {type(error).__name__}" + (f" ({state})" if state else "")
+            raise StoreError(f"{self.name}: {what}; check that it runs and may be used") from None
+
+
+def _own(sql: str) -> str:
+    """Values are marked in a way of its own; statements come from this package alone."""
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _written(batch: pa.RecordBatch) -> bytes:
+    """CSV in which every value is quoted, and a missing one is not."""
+    columns = [_hex(column) if pa.types.is_binary(column.type) else column for column in batch.columns]
+    out = io.BytesIO()
+    options = arrow_csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    arrow_csv.write_csv(pa.RecordBatch.from_arrays(columns, names=batch.schema.names), out, options)
+    return out.getvalue()
+
+
+def _hex(column: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else "\\x" + value.hex() for value in column.to_pylist()], pa.string())
+
+
+def _parsed(data: bytes, table: Layout, names: Sequence[str]) -> pa.Table:
+    kinds = {name: table.kind(name) for name in names}
+    types = {name: pa.string() if kind in ("bytes", "boolean") else ARROW[kind] for name, kind in kinds.items()}
+    if not data:
+        return pa.schema([(name, ARROW[kind]) for name, kind in kinds.items()]).empty_table()
+    read = arrow_csv.read_csv(
+        io.BytesIO(data),
+        read_options=arrow_csv.ReadOptions(column_names=list(names)),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    columns = [_back(column.combine_chunks(), kinds[name]) for name, column in zip(names, read.columns, strict=True)]
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _back(column: pa.Array, kind: str) -> pa.Array:
+    if kind == "boolean":
+        return pa.array([None if value is None else value == "t" for value in column.to_pylist()], pa.bool_())
+    if kind != "bytes":
+        return column
+    texts = column.to_pylist()
+    data = b"".join(bytes.fromhex(text[2:]) for text in texts if text is not None)
+    lengths = np.array([0 if text is None else len(text) // 2 - 1 for text in texts], dtype=np.int32)
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32), mask=None)
+    if column.null_count:
+        return pa.array([None if text is None else bytes.fromhex(text[2:]) for text in texts], pa.binary())
+    return pa.BinaryArray.from_buffers(pa.binary(), len(texts), [None, offsets.buffers()[1], pa.py_buffer(data)])

@@ -1,0 +1,216 @@
+"""What the sanitization process works with: the keys, the three stores and what they say about themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from shoal.crypto.keys import KEY_FILE_VARIABLE, Secret, secret_from_environment
+from shoal.crypto.private_files import only_one
+from shoal.errors import PolicyError, StoreError, VaultError
+from shoal.policy import Policy
+from shoal.policy.sanitize import SanitizeSection, StoreSection
+from shoal.sanitize.keyring import Keyring, new_keyring, read_keyring, write_keyring
+from shoal.sanitize.stores.base import RESERVED, Layout, Store
+from shoal.sanitize.stores.columns import kinds_of
+from shoal.sanitize.stores.sqlite import SqliteStore
+
+ID, BATCH, TAG, PERSON, PII = (RESERVED + name for name in ("id", "batch", "tag", "person", "pii"))
+GROUPS: Final = Layout("shoal_internal_groups", (("name", "integer"),), ("name",))
+MEMORY: Final = Layout("shoal_internal_memory", (("key", "bytes"), ("value", "bytes")), ("key",))
+TEMPORARY: Final = Layout(
+    "shoal_temporary_rows", (("batch", "integer"), ("run", "text"), ("content", "bytes")), ("batch",)
+)
+RUNS: Final = Layout("shoal_temporary_runs", (("run", "text"), ("made", "integer")), ("run",))
+TRACES: Final = Layout(
+    "shoal_external_traces", (("number", "integer"), ("ids", "bytes"), ("trace", "bytes")), ("number",)
+)
+_MADE_UNDER: Final = ("stream", "anonymize", "sanitize")
+_FILLED: Final = ("schema", "progress", "state", "snapshot")
+"""What a store says of itself as soon as it holds something."""
+
+
+def master_key() -> Secret:
+    """The key of SHOAL_KEY_FILE, without which nothing is begun."""
+    found = secret_from_environment()
+    if found is None:
+        raise VaultError(
+            f"shoal sanitize needs a key: make one with openssl rand -hex 32 > key.txt, and set {KEY_FILE_VARIABLE} "
+            "to the file"
+        )
+    return found
+
+
+class House:
+    """Keys and stores, open; `with House(policy) as house`. Only one process at a time may have them.
+
+    Parameters
+    ----------
+    create
+        False: only look; StoreError where nothing was made yet.
+    """
+
+    def __init__(self, policy: Policy, *, create: bool = True) -> None:
+        if policy.sanitize is None:
+            raise PolicyError("[sanitize]: is missing; add this section, or use: shoal run")
+        self.policy = policy
+        self.section: SanitizeSection = policy.sanitize
+        self.sealed = self.section.sealed.path
+        self.keys = self.sealed.with_name(self.sealed.name + ".keys")
+        self._stack = ExitStack()
+        self._create = create
+        self.reach: Callable[[str], None] = lambda _: None
+        """Called at every step; tests stop the process there."""
+
+    def __enter__(self) -> Self:
+        master = master_key()
+        if self.keys.exists():
+            read_keyring(self.keys, master)  # a wrong key must be found before anything is touched
+        elif not self._create:
+            raise StoreError(f"{self.keys}: nothing is here yet; run shoal sanitize first")
+        with ExitStack() as stack:
+            stack.enter_context(only_one(self.sealed.with_name(self.sealed.name + ".lock")))
+            self.internal = _opened(stack, "internal", self.section.internal)
+            self.temporary = _opened(stack, "temporary", self.section.internal)
+            self.external = _opened(stack, "external", self.section.external)
+            self.ring = self._ring(master)
+            self._make_tables()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _ring(self, master: Secret) -> Keyring:
+        made = [store for store in self._stores if store.check_version()]
+        if self.keys.exists():
+            ring = read_keyring(self.keys, master)
+            is_empty = not any(store.get(name) for store in made for name in _FILLED)
+            for store in made:
+                self._check_owner(store, ring, is_empty=is_empty)
+            self._check_together(made)
+            return ring
+        if made:
+            raise VaultError(f"{self.keys}: the working keys of these stores are gone; put the file back")
+        ring = new_keyring()
+        write_keyring(self.keys, ring, master)
+        return ring
+
+    def _check_together(self, made: list[Store]) -> None:
+        """Either store alone would begin anew: records would be published again, or new ones never."""
+        for store, other, mark in (
+            (self.internal, self.external, "state"),
+            (self.external, self.internal, "progress"),
+        ):
+            if store not in made and other in made and other.get(mark) is not None:
+                raise StoreError(
+                    f"{store.name}: is empty or new, but {other.name} belongs to one that was filled; "
+                    "put the old one back, or begin anew with new stores and a new [sanitize] sealed"
+                )
+
+    @property
+    def _stores(self) -> tuple[Store, ...]:
+        return self.internal, self.temporary, self.external
+
+    def _check_owner(self, store: Store, ring: Keyring, *, is_empty: bool) -> None:
+        if store.get("keys") != ring.name.encode():
+            raise StoreError(
+                f"{store.name}: belongs to other keys than {self.keys}; name another store, or its own keys"
+            )
+        if store.get("policy") == self._policy_mark:
+            return
+        if not is_empty:
+            raise StoreError(
+                f"{store.name}: was filled under another policy ([stream], [anonymize] or [sanitize] have changed); "
+                "use that policy, or new stores"
+            )
+        if self._create:  # the first run failed before it took anything in, and the policy was mended
+            with store.transaction():
+                store.put("policy", self._policy_mark)
+
+    @property
+    def _policy_mark(self) -> bytes:
+        return self.policy.fingerprint(*_MADE_UNDER).encode()
+
+    def _make_tables(self) -> None:
+        tables = ((GROUPS, MEMORY), (TEMPORARY, RUNS), (TRACES,))
+        for store, own in zip(self._stores, tables, strict=True):
+            if not store.check_version():
+                with store.transaction():
+                    store.create(own)
+                    store.put("keys", self.ring.name.encode())
+                    store.put("policy", self._policy_mark)
+
+    # ---- what stores say of themselves, sealed
+
+    def note(self, store: Store, name: str) -> dict[str, Any]:
+        """A sealed note; empty where there is none yet."""
+        data = store.get(name)
+        found: dict[str, Any] = json.loads(self.ring.unseal(data, name, name=store.name)) if data else {}
+        return found
+
+    def write_note(self, store: Store, name: str, content: dict[str, Any]) -> None:
+        """Seal a note; call it in a transaction."""
+        store.put(name, self.ring.seal(json.dumps(content, sort_keys=True).encode(), name))
+
+    # ---- tables whose columns the data decide
+
+    def records(self, schema: pa.Schema) -> Layout:
+        """The internal store's real records and decoys."""
+        own = ((BATCH, "integer"), (ID, "bytes"), (TAG, "bytes"), (PERSON, "bytes"), (PII, "bytes"))
+        return Layout("shoal_internal_records", (*own, *_free(schema)), (BATCH, ID))  # type: ignore[arg-type]
+
+    def published(self, schema: pa.Schema) -> Layout:
+        """The external store's rows; without a key, so that new rows go to the end and cost the same for ever."""
+        return Layout("shoal_published", ((ID, "bytes"), *_free(schema)))
+
+    def schema_of(self, store: Store) -> pa.Schema | None:
+        """Columns of the data, once there are some."""
+        data = store.get("schema")
+        return pa.ipc.read_schema(pa.py_buffer(data)) if data else None
+
+
+def _free(schema: pa.Schema) -> tuple[Any, ...]:
+    taken = [name for name in schema.names if name.lower().startswith(RESERVED)]
+    if taken:
+        raise PolicyError(f"column {taken[0]!r}: names that begin with {RESERVED} are used by the stores; rename it")
+    return kinds_of(schema)
+
+
+def _opened(stack: ExitStack, role: str, section: StoreSection) -> Store:
+    store = _open_store(role, section)
+    stack.callback(store.close)
+    return store
+
+
+def _open_store(role: str, section: StoreSection) -> Store:
+    if section.store == "sqlite":
+        assert section.path is not None, "the policy was checked"
+        path = section.path.path
+        own = path.with_name(path.name + ".temporary") if role == "temporary" else path
+        return SqliteStore(role, own, private=role != "external")
+    from shoal.sanitize.stores.postgres import PostgresStore  # an extra that not everybody has
+
+    url, shown = _url(section)
+    return PostgresStore(role, url, shown=shown, schema=section.schema_name)
+
+
+def _url(section: StoreSection) -> tuple[str, str]:
+    """The URL of a database and what people are shown in its place."""
+    if section.url_env is not None:
+        url = os.environ.get(section.url_env)
+        if not url:
+            raise StoreError(f"{section.url_env}: this environment variable holds no URL; set it")
+        return url, section.url_env
+    assert section.url_file is not None, "the policy was checked"
+    path: Path = section.url_file.path
+    try:
+        return path.read_text().strip(), section.url_file.text
+    except OSError as error:
+        raise StoreError(f"{path}: the URL cannot be read ({error.strerror})") from None

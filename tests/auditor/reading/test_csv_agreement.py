@@ -1,0 +1,102 @@
+"""Publisher and auditor read the same text in a CSV file, each with its own code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.auditor.promise import read_policy
+from shoal.auditor.reading.tables import Format, read
+from shoal.auditor.sets.promise import read_set_promise
+from shoal.auditor.sets.reading import read_truth
+from shoal.decode.columns import trimmed
+from shoal.errors import InputError, PolicyError
+from shoal.pipeline.sets.run import set_reader
+from shoal.pipeline.wiring import make_decoder, make_files
+from shoal.policy import parse_policy
+from tests.auditor.csv_cases import CSV_CASES, Case
+
+REST = {
+    "stream": {"person": "p", "time": "t"},
+    "anonymize": {"method": "z-anonymity", "attribute": "a", "z": 2, "window": "1h"},
+    "sink": {"kind": "csv", "path": "out.csv"},
+}
+
+
+def written(case: Case, folder: Path) -> Path:
+    path = folder / "in.csv"
+    path.write_text(case.data, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.mark.parametrize("case", CSV_CASES.values(), ids=CSV_CASES)
+def test_the_publisher(case: Case, tmp_path: Path) -> None:
+    written(case, tmp_path)
+    keys = {key: value for key, value in case.source.items() if key != "header"}
+    policy = parse_policy({**REST, "source": {"kind": "csv", "path": "in.csv", **keys}}, folder=tmp_path)
+    policy = replace(policy, source=policy.source.model_copy(update={"header": case.source.get("header")}))
+    with make_decoder(policy, make_files(policy)[0], tuple(case.columns)) as decoder:
+        batches = [decoded.batch for decoded in decoder.batches()]
+    found = {name: [value for batch in batches for value in batch.column(name).to_pylist()] for name in case.columns}
+    assert found == case.columns
+
+
+@pytest.mark.parametrize("case", CSV_CASES.values(), ids=CSV_CASES)
+def test_the_auditor(case: Case, tmp_path: Path) -> None:
+    path = written(case, tmp_path)
+    rows = read(path, name="truth", expected=Format.of_source({"kind": "csv", **case.source}))
+    assert {name: rows.text(name).to_pylist() for name in rows.columns} == case.columns
+
+
+@pytest.mark.parametrize(("trim", "expected"), [(True, [["a", "b"], ["a", "b"]]), (False, [["a ", " b"], ["b", " a"]])])
+def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[list[str]]) -> None:
+    written(Case("items\na | b\nb| a\n", {}), tmp_path)
+    policy = {
+        "source": {"kind": "csv", "path": "in.csv", "separator": "|", "trim": trim},
+        "anonymize": {"method": "k^m", "item": "items", "k": 2, "m": 1, "generalize": {"balanced": 2}},
+        "sink": {"kind": "jsonl", "path": "out.jsonl"},
+    }
+    known = read_policy(policy)
+    truth = read_truth(tmp_path / "in.csv", known, read_set_promise(known))
+    labels = truth.sets.labels
+    found = [{labels[label] for label in truth.sets.items[start:end]} for start, end in pairwise(truth.sets.offsets)]
+    assert found == [set(record) for record in expected]
+    checked = parse_policy(policy, folder=tmp_path)
+    reader = set_reader(checked, lambda letter, record: None)
+    for batches in reader.files(make_files(checked)):
+        list(batches)
+    read_sets = reader.result()
+    owned = [{read_sets.names[item] for item in read_sets.items[read_sets.owners == row]} for row in range(2)]
+    assert owned == found
+
+
+@given(st.lists(st.none() | st.text(alphabet=st.sampled_from("ab \t\x1c\x85\u00a0\u2003\u200b\u3000é")), max_size=6))
+@example(["x", " "])
+@example(["\u3000é\u00a0"])
+@example([None])
+def test_blanks_are_what_python_strips(texts: list[str | None]) -> None:
+    """An empty field is null before it is trimmed, so empty texts need not become so."""
+    found = trimmed(pa.array(texts, pa.string())).to_pylist()
+    assert [text or None for text in found] == [(text or "").strip() or None for text in texts]
+
+
+def test_a_release_is_read_to_the_letter(tmp_path: Path) -> None:
+    path = written(Case("a\n x\n", {}), tmp_path)
+    assert read(path, name="release", expected=Format.of({"kind": "csv"})).text("a").to_pylist() == [" x"]
+
+
+def test_the_auditor_refuses_what_is_no_truth_value() -> None:
+    with pytest.raises(PolicyError, match=r"\[source\] trim: must be true or false"):
+        Format.of_source({"kind": "csv", "trim": "no"})
+
+
+def test_the_auditor_refuses_names_that_are_the_same_without_blanks(tmp_path: Path) -> None:
+    path = written(Case("a, a\n1,2\n", {}), tmp_path)
+    with pytest.raises(InputError, match="names a column twice"):
+        read(path, name="truth", expected=Format.of_source({"kind": "csv"}))

@@ -1,0 +1,62 @@
+"""Labels higher up: the residual rule."""
+
+from __future__ import annotations
+
+from shoal.auditor import Severity
+from tests.auditor.cases import decide
+from tests.auditor.z.naive import HOUR, policy
+
+TREE = {"*": {"news": ["a.example", "rare.example"], "shops": ["b.example"]}}
+
+
+def climbing(z):
+    return policy(z=z, on_private="generalize", hierarchy={"kind": "nested", "tree": TREE})
+
+
+class TestGeneralize:
+    def two_children(self):
+        """20 people visit a.example, 19 of them again an hour later; then one visits its rare sibling."""
+        rows = [(0, f"person {n}", "a.example") for n in range(20)]
+        rows += [(HOUR, f"person {n}", "a.example") for n in range(19)]
+        return [*rows, (HOUR + 1, "loner", "rare.example")], dict.fromkeys(range(19, 39), "a.example")
+
+    def test_people_released_below_a_label_do_not_count_for_it(self):
+        """20 people in the window under news, but the one row called news would be the rare one."""
+        rows, shown = self.two_children()
+        exact, bound = decide(rows, shown | {39: "news"}, promised=climbing(20))
+        assert [(found.code, found.rows) for found in exact.findings] == [("below-z", (20,))]
+        assert any("residual" in sentence for sentence in bound.not_checked)
+
+    def test_keeping_the_rare_row_back_is_right(self):
+        rows, shown = self.two_children()
+        exact, bound = decide(rows, shown, promised=climbing(20))
+        assert exact.findings == bound.findings == ()
+
+    def test_suppressed_people_count_for_the_label(self):
+        rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
+        exact, bound = decide(rows, {19: "news"}, promised=climbing(20))
+        assert exact.findings == bound.findings == ()
+
+    def test_a_label_too_high_is_a_warning(self):
+        rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
+        exact, _ = decide(rows, {19: "*"}, promised=climbing(20))
+        assert [(found.code, found.severity) for found in exact.findings] == [("too-general", Severity.WARNING)]
+
+    def test_a_label_that_is_no_ancestor(self):
+        exact, bound = decide([(0, "u", "a.example")], {0: "shops"}, promised=climbing(20))
+        assert {found.code for found in exact.violations} == {"wrong-label"}
+        assert {found.code for found in bound.violations} == {"not-in-truth"}
+
+    def test_a_label_nobody_knows(self):
+        for report in decide([(0, "u", "a.example")], {0: "elsewhere"}, promised=climbing(20)):
+            assert {found.code for found in report.violations} <= {"wrong-label", "not-in-truth"}
+            assert not report.ok
+
+    def test_more_rows_than_records_below_a_label(self):
+        rows = [(0, "u", "a.example"), (0, "v", "b.example")]
+        _, bound = decide(rows, {0: "a.example", 1: "news"}, promised=climbing(1))
+        assert "more-often-than-truth" in {found.code for found in bound.violations}
+
+    def test_too_few_people_in_all(self):
+        for report in decide([(0, "u", "a.example")], {0: "news"}, promised=climbing(20)):
+            assert {found.code for found in report.violations} == {"below-z"}

@@ -1,0 +1,156 @@
+"""A trace that is wrong in itself, and what the order of decisions means."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from shoal.auditor import audit
+from shoal.errors import PolicyError
+from tests.auditor.cases import NAMES, Case, decide
+from tests.auditor.z.naive import HOUR, policy, records, table, trace_table
+
+
+@pytest.fixture
+def case():
+    return Case()
+
+
+class TestTrace:
+    def test_a_row_decided_twice(self, case):
+        case.trace.append({"row": 0, "verdict": "suppressed"})
+        assert set(case.codes()) == {"decided-twice"}
+
+    def test_a_row_that_does_not_exist(self, case):
+        case.trace.append({"row": len(case.truth), "verdict": "dead", "reason": "late"})
+        assert set(case.codes()) == {"trace-row"}
+
+    def test_an_unknown_verdict(self, case):
+        case.trace[0]["verdict"] = "maybe"
+        assert "trace-verdict" in case.codes()
+
+    def test_a_lost_row(self, case):
+        del case.trace[0]
+        assert "lost" in case.codes()
+
+    def test_a_lost_row_that_could_not_be_used(self, case):
+        case.truth.insert(0, {"ts": None, "user": "person 1", "site": "a.example", "country": "land 0"})
+        for entry in case.trace:
+            entry["row"] += 1
+        assert set(case.codes()) == {"lost"}
+
+    def test_rows_still_held_are_no_violation(self, case):
+        del case.trace[-2:], case.release[-2:]
+        report = case.audit()
+        assert report.ok
+        # with lateness 0 nothing can be held: the trace is of a part of the input, which is worth a look
+        assert [(found.code, found.count) for found in report.findings] == [("trace-ends-early", 2), ("held", 2)]
+        assert report.metrics["verdicts"]["undecided"] == 2
+
+    def test_a_late_record_counted_under_a_sorted_trace(self):
+        truth = table(records([(0, "u", "s"), (10, "v", "s"), (5, "w", "s")]))
+        trace = trace_table([{"row": row, "verdict": "suppressed"} for row in (0, 2, 1)])
+        nothing = table([{"ts": 0, "user": "0" * 32, "site": "s"}]).slice(0, 0)
+        for lateness, codes in (("0s", ["late-accepted"]), ("4s", ["late-accepted"]), ("5s", [])):
+            report = audit(nothing, truth, trace, policy(z=4, lateness=lateness))
+            assert [found.code for found in report.violations] == codes
+
+    def test_a_wrong_order(self, case):
+        case.trace[0], case.trace[1] = case.trace[1], case.trace[0]
+        assert "decision-order" in case.codes()
+
+    def test_in_a_wrong_order_people_are_counted_by_time(self):
+        truth = table(records([(0, "u", "s"), (10, "v", "s"), (5, "w", "s")]))
+        release = table([{"ts": 10, "user": "0" * 32, "site": "s"}])
+        trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 1, "verdict": "released"}])
+        late = trace_table([{"row": 2, "verdict": "suppressed"}])
+        for z, codes in ((3, ["decision-order"]), (4, ["decision-order", "below-z"])):
+            report = audit(release, truth, [trace, late], policy(z=z))
+            assert [found.code for found in report.violations] == codes
+
+    def test_a_lower_z(self, case):
+        case.trace[0]["z"] = 4
+        assert set(case.codes()) == {"z-lowered"}
+
+    def test_a_higher_z_is_judged_as_such(self, case):
+        for entry in case.trace:
+            entry["z"] = 6
+        assert "below-z" in case.codes()
+
+    def test_an_accepted_row_without_a_person(self, case):
+        case.truth[0]["user"] = None
+        assert "unusable-accepted" in case.codes()
+
+    @pytest.mark.parametrize("reason", ["late", "null-person"])
+    def test_a_death_without_cause_is_a_warning(self, case, reason):
+        case.trace[0] |= {"verdict": "dead", "reason": reason}
+        assert [found.code for found in case.audit().warnings] == ["dead-without-cause"]
+
+    @pytest.mark.parametrize(("time", "codes"), [(300, ["dead-without-cause"]), (299, [])])
+    def test_a_record_is_late_when_older_than_the_newest_by_more_than_lateness(self, time, codes):
+        truth = table(records([(900, "v", "s"), (time, "w", "s")]))
+        entries = [{"row": 0, "verdict": "suppressed"}, {"row": 1, "verdict": "dead", "reason": "late"}]
+        report = audit(table([]), truth, trace_table(entries), policy(z=5, lateness=600))
+        assert [found.code for found in report.findings] == codes
+
+    def test_a_record_late_after_one_still_held_died_rightly(self):
+        rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
+        trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}])
+        report = audit(table([]), table(records(rows)), trace, policy(z=5, lateness=600))
+        assert [(found.code, found.count) for found in report.findings] == [("held", 1)]
+
+    def test_a_trace_without_columns_proves_nothing(self, case):
+        given = table(case.release, case.columns), table(case.truth, NAMES)
+        report = audit(*given, pa.table({"a": [1]}), case.promised)
+        assert [found.code for found in report.violations] == ["unchecked-promise"]
+        assert "no column row, verdict" in report.violations[0].sentence
+
+    def test_a_trace_without_truth_is_said_not_to_be_used(self, case):
+        report = audit(table(case.release, case.columns), None, trace_table(case.trace), case.promised)
+        assert report.ok
+        assert any("trace was not checked" in sentence for sentence in report.not_checked)
+
+
+class TestFreshStart:
+    """A first record with a clock far ahead: the second person starts the stream anew."""
+
+    FAR = 100 * HOUR
+
+    def test_it_is_no_wrong_order(self):
+        exact, _ = decide([(self.FAR, "u", "s"), (self.FAR, "u", "s"), (0, "v", "s")], {})
+        assert exact.findings == ()
+
+    def test_nothing_before_it_counts(self):
+        exact, bound = decide([(self.FAR, "u", "s"), (0, "v", "t"), (self.FAR, "w", "s")], {2: "s"})
+        assert [(found.code, found.rows) for found in exact.findings] == [("below-z", (0,))]
+        assert bound.ok
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            [(FAR, "u", "s"), (0, "u", "s")],  # the same person
+            [(FAR, "u", "s"), (FAR, "w", "s"), (0, "v", "s")],  # two persons agreed
+            [(24 * HOUR, "u", "s"), (0, "v", "s")],  # no further ahead than max_gap
+            [(FAR, "u", "s"), (0, "v", "s"), (0, "w", "s"), (-FAR, "u", "s")],
+        ],
+    )
+    def test_otherwise_it_is(self, rows):
+        exact, _ = decide(rows, {}, z=9)
+        assert [found.code for found in exact.findings] == ["decision-order"]
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "words"),
+    [
+        (3, {}, "must be a table with k and p"),
+        ({"k": 2, "p": 0.9}, {"z": 4}, "goes without z and combine"),
+        ({"k": 1, "p": 0.9}, {}, "k must be a whole number from 2"),
+        ({"k": 2, "p": 0.9, "floor": 0}, {}, "floor must be"),
+        ({"k": 2, "p": 2}, {}, "p must be a share"),
+    ],
+)
+def test_a_target_that_says_nothing(case, target, more, words):
+    rules = {name: value for name, value in policy(z=2)["anonymize"].items() if name != "z"}
+    written = {**policy(z=2), "anonymize": {**rules, "target": target, **more}}
+    with pytest.raises(PolicyError, match=words):
+        audit(table(case.release), policy=written)

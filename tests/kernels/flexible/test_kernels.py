@@ -1,0 +1,131 @@
+"""The parts of the flexible kernels that stand by themselves. The others are held against the naive twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from shoal.kernels.flexible.groups import (
+    ENTRIES,
+    NO_ENTRY,
+    NONE,
+    find_group,
+    join_groups,
+    keep_group,
+    place_groups,
+)
+from shoal.kernels.flexible.labels import Desk, people_in
+from shoal.kernels.sorting import copy_run, sort_rows
+from shoal.methods.flexible.tables import GroupTable
+
+SEED = np.array([3, 5], dtype=np.uint64)
+WIDE = 2**62
+
+
+@njit
+def sort_all(keys, rows, count):
+    sort_rows(keys, rows, count)
+
+
+@njit
+def copy_all(source, begin, end, target, at):
+    copy_run(source, begin, end, target, at)
+
+
+@njit
+def keep(groups, key, people):
+    return keep_group(groups, key, people)
+
+
+@njit
+def find(groups, key):
+    return find_group(groups, key)
+
+
+@njit
+def count_people(desk, persons, rows, begin, end):
+    return people_in(desk, persons, rows, begin, end)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33, 100, 1000])
+def test_sorting_is_numpys_stable_sort(count):
+    random = np.random.default_rng(count)
+    given = random.choice([-1, 0, 5, WIDE, -WIDE, 7], size=count)
+    keys, rows = np.zeros((2, count + 3), np.int64), np.full((2, count + 3), -9, np.int64)
+    keys[0, :count], rows[0, :count] = given, np.arange(count)
+    sort_all(keys, rows, count)
+    order = np.argsort(given, kind="stable")
+    assert keys[0, :count].tolist() == given[order].tolist()
+    assert rows[0, :count].tolist() == order.tolist()
+    assert rows[0, count:].tolist() == [-9] * 3
+
+
+def test_copying_a_run():
+    target = np.zeros(6, np.int64)
+    copy_all(np.arange(10), 3, 6, target, 2)
+    assert target.tolist() == [0, 0, 3, 4, 5, 0]
+
+
+def test_groups_are_found_by_their_whole_key_near_capacity():
+    table, random = GroupTable(3, SEED, remember=10**6), np.random.default_rng(1)
+    known = {}
+    for _ in range(3000):
+        key = tuple(random.choice([0, 1, 2, WIDE, -WIDE, NONE, 17], size=3).tolist())
+        people = int(random.integers(1, 50))
+        table.reserve(1)
+        entry = keep(table.groups, np.array(key), people)
+        known[key] = (entry, max(people, known.get(key, (0, 0))[1]))
+    assert len(table) == len(known) == table.groups.meta[ENTRIES]
+    for key, (entry, people) in known.items():
+        assert find(table.groups, np.array(key)) == entry
+        assert table.groups.counts[entry] == people
+    assert find(table.groups, np.array([99, 99, 99])) == NO_ENTRY
+    place_groups(table.groups)
+    assert all(find(table.groups, np.array(key)) == entry for key, (entry, _) in known.items())
+
+
+def test_what_is_used_least_recently_is_forgotten_first():
+    table = GroupTable(1, SEED, remember=6)
+    table.reserve(10)
+    for number in range(10):
+        table.groups.meta[1] = number
+        keep(table.groups, np.array([number]), 3)
+    table.forget()
+    assert [number for number in range(10) if find(table.groups, np.array([number])) != NO_ENTRY] == [7, 8, 9]
+    assert [table.groups.numbers[find(table.groups, np.array([number]))] for number in (7, 8, 9)] == [7, 8, 9]
+
+
+def test_a_table_comes_back_from_its_arrays():
+    table = GroupTable(2, SEED, remember=100)
+    table.reserve(70)
+    for number in range(70):
+        keep(table.groups, np.array([number, -number]), number)
+    other = GroupTable(2, SEED, remember=100)
+    other.load(table.dump())
+    assert [find(other.groups, np.array([number, -number])) for number in range(70)] == list(range(70))
+    assert all((other.dump()[name] == array).all() for name, array in table.dump().items())
+
+
+@pytest.mark.parametrize(
+    ("crowd", "in_block", "in_label", "joins"),
+    [(3, 3, 2, True), (3, 2, 2, False), (3, 3, 1, False), (4, 3, 3, False), (4, 4, 2, False), (4, 4, 3, True)],
+)
+def test_a_row_joins_only_what_has_enough_people_for_it(crowd, in_block, in_label, joins):
+    table = GroupTable(3, SEED, remember=100)
+    table.reserve(2)
+    keep(table.groups, np.array([5, 6, NONE]), in_block)
+    keep(table.groups, np.array([5, 6, 9]), in_label)
+    k_s, joined = np.array([0, 0, 0, 2, 3]), np.zeros(1, np.int64)
+    join_groups(
+        table.groups, np.array([[5], [6]]), np.array([[9]]), np.array([crowd]), k_s, np.zeros(3, np.int64), joined
+    )
+    assert (joined[0] != NO_ENTRY) == joins
+
+
+def test_people_are_counted_once():
+    desk = Desk(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 11)
+    persons = np.array([3, 3, 1, 0, 3])
+    assert count_people(desk, persons, np.array([0, 1, 4]), 0, 3) == 1
+    assert count_people(desk, persons, np.array([0, 2, 3, 1]), 0, 4) == 3
+    assert count_people(desk, persons, np.array([0, 2, 3, 1]), 1, 3) == 2

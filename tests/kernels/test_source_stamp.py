@@ -1,0 +1,105 @@
+"""Compiled code is used only as long as every file it was compiled from is unchanged."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+from benchmarks.z_peers import look_up
+
+from shoal.kernels.clock import admit
+from shoal.kernels.siphash import siphash128
+from shoal.kernels.source_stamp import FOLDER, source_stamp
+from shoal.kernels.z.crowd import decide_values, fold
+from shoal.kernels.z.events import decide_text
+
+TOOLS = {"compiling.py", "prefetching.py"}
+KERNELS = sorted(FOLDER.rglob("*.py"))
+
+
+def changed_by(folder, file):
+    """Names of the files of a package whose change changes the stamp of a file."""
+    stamp, found = source_stamp(file, folder), set()
+    for path in sorted({*folder.rglob("*.py"), file}):
+        before = path.read_bytes()
+        path.write_bytes(before + b"# changed")
+        if source_stamp(file, folder) != stamp:
+            found.add(path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name)
+        path.write_bytes(before)
+    assert source_stamp(file, folder) == stamp
+    return found
+
+
+def closure(file):
+    """The same, read off by the parser of Python: all files that importing a kernel file runs."""
+    found, waiting = set(), {file, *(FOLDER / name for name in TOOLS)}
+    while waiting:
+        found.add(path := waiting.pop())
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for name in names:
+                parts = name.split(".")
+                for depth in range(2, len(parts) + 1):
+                    place = FOLDER.parents[1].joinpath(*parts[:depth])
+                    if place.is_relative_to(FOLDER):
+                        waiting |= {p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()} - found
+    return {path.relative_to(FOLDER).as_posix() for path in found}
+
+
+@pytest.mark.parametrize("name", [path.relative_to(FOLDER).as_posix() for path in KERNELS])
+def test_every_kernel_file_is_stamped_with_all_it_imports(name, tmp_path):
+    folder = tmp_path / "kernels"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    assert source_stamp(folder / name, folder) == source_stamp(FOLDER / name)
+    assert changed_by(folder, folder / name) == closure(FOLDER / name)
+
+
+def write(folder, files):
+    for name, text in {**dict.fromkeys(TOOLS, ""), "__init__.py": "", **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+IMPORTS = {
+    "from shoal.kernels.sets.lists import join": {"sets/__init__.py", "sets/lists.py"},
+    "from shoal.kernels.sets import lists": {"sets/__init__.py", "sets/lists.py"},
+    "from shoal.kernels.sets import lists as l, bits": {"sets/__init__.py", "sets/lists.py", "sets/bits.py"},
+    "from shoal.kernels import flat, sets": {"flat.py", "sets/__init__.py"},
+    "from shoal.kernels.flat import *": {"flat.py"},
+    "from shoal.kernels.sets import (\n    lists,  # (most)\n    bits as b,\n)": {
+        "sets/__init__.py",
+        "sets/lists.py",
+        "sets/bits.py",
+    },
+    "from shoal.kernels.sets import \\\n    bits": {"sets/__init__.py", "sets/bits.py"},
+    "import shoal.kernels.sets.bits as b, shoal.kernels.flat": {"sets/__init__.py", "sets/bits.py", "flat.py"},
+    "def late():\n    from shoal.kernels.flat import x": {"flat.py"},
+    "from shoal.kernels.sets.far import x": {"sets/__init__.py", "sets/far.py", "flat.py"},
+    "from shoal.kernels_of_others import flat": set(),
+    "from numpy import flat": set(),
+    "# from shoal.kernels import flat": set(),
+}
+
+
+@pytest.mark.parametrize("place", ["kernels/own.py", "kernels/sub/own.py", "benchmarks/own.py"])
+@pytest.mark.parametrize(("text", "used"), IMPORTS.items(), ids=range(len(IMPORTS)))
+def test_all_ways_to_import_count_inside_nested_and_outside_of_the_package(text, used, place, tmp_path):
+    folder, own = tmp_path / "kernels", tmp_path / place
+    files = {"flat.py": "", "sets/__init__.py": "", "sets/lists.py": "", "sets/bits.py": ""}
+    write(folder, {**files, "sets/far.py": "from shoal.kernels.flat import x\n"})
+    own.parent.mkdir(exist_ok=True)
+    own.write_text(text)
+    named = own.relative_to(folder).as_posix() if own.is_relative_to(folder) else own.name
+    root = {"__init__.py"} if used else set()
+    assert changed_by(folder, own) == used | root | TOOLS | {named}
+
+
+@pytest.mark.compiled
+def test_every_cache_carries_the_stamp_of_its_own_file():
+    for made in (decide_text, decide_values, admit, siphash128, fold, look_up):
+        assert made._cache._cache_file._source_stamp == source_stamp(Path(made.py_func.__code__.co_filename))

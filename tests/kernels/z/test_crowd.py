@@ -1,0 +1,453 @@
+"""The crowd table against Algorithm 1 and the residual rule, near capacity and with keys that collide."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.kernels.z import crowd as kernel
+from shoal.kernels.z import events as event_kernel
+from shoal.methods.z import crowd as tables
+from shoal.methods.z.crowd import CrowdTable
+from tests.reference.algorithm1 import algorithm1
+from tests.reference.effort import tries
+from tests.reference.keys import FIRST_SLOT, LAST_SLOT, attribute_with_tag, person_with_tag, signed
+from tests.reference.residual import residual
+from tests.reference.siphash import siphash128
+
+WINDOW = 10
+A, B, C = (1, 1), (2, 2), (3, 3)
+
+steps = st.sampled_from([0, 0, 1, 1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW])
+words = st.integers(-(2**63), 2**63 - 1)
+narrow = st.tuples(st.integers(0, 5), st.just(0))
+wide = st.tuples(words, words)
+tags = st.sampled_from([LAST_SLOT, LAST_SLOT, LAST_SLOT - 1, FIRST_SLOT])
+colliding_attributes = st.builds(attribute_with_tag, tags, st.integers(0, 3))
+colliding_people = st.builds(person_with_tag, tags, st.integers(0, 6), colliding_attributes)
+
+
+def streams(people, attributes, *, most=60):
+    events = st.lists(st.tuples(steps, people, attributes), max_size=most)
+    return events.map(lambda rows: timed(rows))
+
+
+def timed(rows):
+    time, events = 0, []
+    for step, *rest in rows:
+        time += step
+        events.append((time, *rest))
+    return events
+
+
+same_low = st.tuples(st.sampled_from([0, -1]), st.integers(0, 4))
+"""Keys that only their second word tells apart: every one of their tags is the same."""
+any_stream = st.one_of(
+    streams(same_low, same_low),
+    streams(narrow, narrow),
+    streams(wide, wide),
+    streams(wide, narrow, most=200),
+    streams(colliding_people, colliding_attributes),
+)
+
+
+@contextmanager
+def tiny(smallest):
+    """Tables that start with hardly any room, so that they grow, shrink and wrap round all the time."""
+    with mock.patch.object(tables, "_SMALLEST", smallest):
+        yield CrowdTable()
+
+
+def check_table(table):
+    """Everything the kernels rely on, looked at slot by slot."""
+    pool, pairs, attrs, names, marks = table.arrays
+    head, used = int(marks[kernel.HEAD]), int(marks[kernel.USED])
+    places = [(head + step) % len(pool) for step in range(used)]
+    live = [at for at in places if pool[at, kernel.ATTRIBUTE] >= 0]
+    assert len(live) == marks[kernel.LIVE] <= marks[kernel.FILLED]
+    assert marks[kernel.FILLED] == np.count_nonzero(pairs) <= marks[kernel.PAIR_LIMIT]  # stale entries count
+    assert marks[kernel.ATTRS] == np.count_nonzero(names) <= marks[kernel.ATTR_LIMIT] == len(attrs)
+    assert np.count_nonzero(pairs) < len(pairs)  # a search for what is not there ends
+    assert np.count_nonzero(names) < len(names)
+    times = pool[live, kernel.TIME].tolist()
+    assert times == sorted(times)
+    for at in live:
+        low, high, _, attribute = pool[at].tolist()
+        tag = kernel.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
+        assert kernel.position_of(pairs[kernel.find_pair(pairs, pool, marks, tag, low, high, attribute)]) == at
+    in_window = {int(pool[at, kernel.ATTRIBUTE]) for at in live}
+    for row in in_window:
+        low, high, people, _ = attrs[row].tolist()
+        assert kernel.position_of(names[kernel.find_name(names, attrs, kernel.fold(np.int64(low)), low, high)]) == row
+        assert people == len({tuple(pool[at, :2]) for at in live if pool[at, 3] == row}) > 0
+    assert len(in_window) == marks[kernel.ATTRS]
+    check_free_rows(attrs, marks, in_window)
+
+
+def see(table, low, high, time, row):
+    return kernel.see(table.pool, table.pairs, table.attrs, table.marks, low, high, time, row)
+
+
+def check_free_rows(attrs, marks, in_window):
+    free, row = [], int(marks[kernel.FREE])
+    while row >= 0:
+        free.append(row)
+        row = int(attrs[row, kernel.NEXT_FREE])
+        assert len(free) <= len(attrs)
+    assert sorted([*free, *in_window]) == list(range(int(marks[kernel.TOP])))
+
+
+def columns(events):
+    times = np.array([event[0] for event in events], dtype=np.int64)
+    persons = np.array([event[1] for event in events], dtype=np.int64).reshape(-1, 2)
+    return times, persons
+
+
+def decide(table, events, z, *, cut=7, check=True):
+    """Levels of all events, in pieces of `cut` rows as the anonymizer does it."""
+    levels = []
+    for start in range(0, len(events), cut):
+        piece = events[start : start + cut]
+        times, persons = columns(piece)
+        values = np.array([event[2] for event in piece], dtype=np.int64).reshape(-1, 2)
+        out = np.empty(len(piece), dtype=np.int32)
+        usable = np.ones(len(piece), dtype=np.bool_)
+        at = 0
+        while at < len(piece):
+            table.make_room(1)
+            reached = kernel.decide_values(*table.arrays, persons, values, times, usable, z, WINDOW, at, out)
+            assert reached > at
+            at = reached
+        table.trim()
+        if check:
+            check_table(table)
+        levels += out.tolist()
+    return levels
+
+
+EDGE = [(0, A, A), (WINDOW, B, A)]
+BEYOND = [(0, A, A), (WINDOW + 1, B, A)]
+TWICE = [(0, A, A), (0, A, A), (0, B, A), (0, B, A), (0, C, A)]
+AGAIN = [(0, A, A), (5, A, A), (WINDOW + 5, B, A), (WINDOW + 6, B, A)]
+REUSED = [
+    (0, A, A),
+    (WINDOW + 1, A, B),
+    (2 * WINDOW + 2, A, A),
+    (2 * WINDOW + 2, B, A),
+    (2 * WINDOW + 2, C, B),
+]
+OTHERS_LATER = [(0, A, A), (1, B, A), (2, A, A), (3, C, A), (WINDOW + 2, B, B), (WINDOW + 3, C, A)]
+SECOND_WORDS = [(0, (5, 1), (7, 1)), (0, (5, 2), (7, 2)), (0, (5, 1), (7, 2)), (0, (5, 3), (7, 1)), (0, (5, 3), (7, 3))]
+STUCK = [(0, A, A), *((n, B, A) for n in range(1, WINDOW)), (WINDOW, C, A)]  # a ring full of what was seen again
+CLUSTER = timed([(1, person_with_tag(LAST_SLOT, n, A), A) for n in range(6)] * 4)
+CLUSTER_OF_TWO = timed(
+    [(2, person_with_tag(tag, n, A), A) for n in range(6) for tag in (LAST_SLOT, LAST_SLOT - 1, FIRST_SLOT)]
+)
+NAMES = timed([(2, A, attribute_with_tag(tag, n)) for n in range(8) for tag in (LAST_SLOT, FIRST_SLOT)])
+
+
+@given(any_stream, st.integers(1, 4), st.integers(1, 8), st.integers(1, 9))
+@example(EDGE, 2, 1, 1)
+@example(BEYOND, 2, 1, 1)
+@example(EDGE[:1], 1, 1, 1)
+@example(TWICE, 2, 1, 2)
+@example(TWICE, 3, 1, 9)
+@example(AGAIN, 2, 1, 9)
+@example(REUSED, 2, 1, 9)
+@example(OTHERS_LATER, 2, 2, 9)
+@example(OTHERS_LATER, 3, 2, 9)
+@example(SECOND_WORDS, 2, 8, 9)
+@example(STUCK, 3, 4, 1)
+@example(STUCK, 3, 5, 20)
+@example(CLUSTER, 3, 4, 5)
+@example(CLUSTER_OF_TWO, 2, 8, 9)
+@example(NAMES, 1, 8, 9)
+@tries(120)
+def test_decisions_are_those_of_algorithm_1(events, z, smallest, cut):
+    with tiny(smallest) as table:
+        levels = decide(table, events, z, cut=cut)
+    assert [level == 0 for level in levels] == algorithm1(events, z=z, window=WINDOW)
+    assert set(levels) <= {0, kernel.PRIVATE}
+
+
+@given(any_stream, st.integers(1, 3), st.integers(1, 64))
+@tries(40)
+def test_the_dump_depends_on_what_was_seen_alone(events, z, smallest):
+    with tiny(smallest) as table:
+        decide(table, events, z, cut=3)
+        dumped = table.dump()
+        loaded = CrowdTable()
+        loaded.load(*dumped)
+        check_table(loaded)
+    roomy = CrowdTable()
+    decide(roomy, events, z, cut=1000)
+    for other in (roomy.dump(), loaded.dump()):
+        assert all(np.array_equal(one, two) for one, two in zip(dumped, other, strict=True))
+
+
+def test_a_usable_row_only_is_counted():
+    table = CrowdTable()
+    times, persons = columns([(0, A, A), (1, B, A), (2, C, A)])
+    values, out = np.array([A, A, A]), np.empty(3, dtype=np.int32)
+    table.make_room(1)
+    usable = np.array([True, False, True])
+    kernel.decide_values(*table.arrays, persons, values, times, usable, 2, WINDOW, 0, out)
+    assert out.tolist() == [kernel.PRIVATE, kernel.PRIVATE, 0]
+
+
+def test_the_kernel_stops_where_there_is_no_room():
+    with tiny(2) as table:
+        times, persons = columns([(0, A, A), (0, B, A), (0, C, A)])
+        out = np.empty(3, dtype=np.int32)
+        rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), 3, WINDOW)
+        assert kernel.decide_values(*table.arrays, *rest, 0, out) == 2
+        assert kernel.decide_values(*table.arrays, *rest, 2, out) == 2
+        table.make_room(1)
+        assert kernel.decide_values(*table.arrays, *rest, 2, out) == 3
+    assert out.tolist() == [kernel.PRIVATE, kernel.PRIVATE, 0]
+
+
+def test_has_room_counts_what_was_seen_again():
+    with tiny(4) as table:
+        for time, person in ((0, A), (1, B), (2, B), (3, B)):
+            row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
+            assert kernel.has_room(table.pool, table.marks, 1)
+            see(table, *person, time, row)
+        assert table.live_pairs == 2
+        assert not kernel.has_room(table.pool, table.marks, 1)
+
+
+@pytest.mark.parametrize("live", range(5))
+def test_has_room_counts_to_the_last_place(live):
+    with tiny(4) as table:
+        decide(table, [(0, (n, 0), (n, 0)) for n in range(live)], 1)
+        room = 4 - live
+        assert kernel.has_room(table.pool, table.marks, room)
+        assert not kernel.has_room(table.pool, table.marks, room + 1)
+
+
+def test_a_table_shrinks_with_its_window():
+    table = CrowdTable()
+    decide(table, [(0, (1_000_003 * n, n), (7_919 * (n % 300), 0)) for n in range(600)], 1, cut=200, check=False)
+    full = table.nbytes
+    decide(table, [(WINDOW + 1, A, A)], 1)
+    assert table.live_pairs == 1
+    assert table.nbytes < full / 4
+
+
+def test_superseded_sightings_do_not_make_a_table_grow():
+    with tiny(8) as table:
+        decide(table, [(n, (n % 3, 0), A) for n in range(400)], 2)
+        assert len(table.pool) == 8
+
+
+def test_stale_entries_go_when_the_index_is_made_anew_in_place():
+    with tiny(8) as table:
+        decide(table, [(n * 4, (n, n), A) for n in range(60)], 2)  # three live at a time, all others expired
+        pool, pairs = table.pool, table.pairs
+        decide(table, [(240 + n * 4, (n, n), A) for n in range(60)], 2)
+        assert len(table.pool) == 8
+        assert table.pool is pool
+        assert table.pairs is pairs
+
+
+def test_is_pair_at_looks_at_the_pair_and_at_the_ring():
+    with tiny(4) as table:
+        decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row is still in memory
+        pool, marks = table.pool, table.marks
+        row = int(pool[1, kernel.ATTRIBUTE])
+        assert kernel.is_pair_at(pool, marks, 1, *B, row)
+        assert not kernel.is_pair_at(pool, marks, 1, *A, row)
+        assert not kernel.is_pair_at(pool, marks, 1, *B, row + 1)
+        assert pool[0, :2].tolist() == list(A)
+        assert not kernel.is_pair_at(pool, marks, 0, *A, int(pool[0, kernel.ATTRIBUTE]))
+
+
+def test_expire_keeps_what_is_exactly_at_the_edge():
+    table = CrowdTable()
+    decide(table, [(5, A, A), (6, B, A), (7, C, B)], 1)
+    table.expire(6)
+    assert table.live_pairs == 2
+    table.expire(7)
+    assert table.live_pairs == 1
+    check_table(table)
+    table.expire(8)
+    assert table.live_pairs == 0
+    check_table(table)
+    table.clear()
+    check_table(table)
+
+
+# ---- along paths
+
+ROOT = (99, 99)
+
+
+def tree_path(leaf, middle):
+    return ((leaf, 1), (middle, 2), ROOT)
+
+
+tree_paths = st.builds(tree_path, st.integers(0, 5), st.integers(0, 1)).map(
+    lambda path: ((path[0][0] * 2 + path[1][0], 1), path[1], path[2])
+)
+deep_paths = st.integers(1, 9).map(lambda depth: tuple((level, 3) for level in range(depth, 0, -1)))
+unusable = st.just(())
+path_streams = st.one_of(
+    streams(narrow, tree_paths), streams(wide, tree_paths), streams(narrow, st.one_of(deep_paths, unusable))
+)
+
+
+def decide_along_paths(table, events, z, *, cut=7):
+    levels = []
+    for start in range(0, len(events), cut):
+        piece = events[start : start + cut]
+        times, persons = columns(piece)
+        lengths = [len(event[2]) for event in piece]
+        starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        nodes = np.array([node for event in piece for node in event[2]], dtype=np.int64).reshape(-1, 2)
+        out = np.empty(len(piece), dtype=np.int32)
+        at = 0
+        while at < len(piece):
+            table.make_room(lengths[at])
+            at = kernel.decide_paths(*table.arrays, persons, nodes, starts, times, z, WINDOW, at, out)
+        table.trim()
+        check_table(table)
+        levels += out.tolist()
+    return levels
+
+
+NEWS_A, NEWS_B = tree_path(10, 1), tree_path(11, 1)
+SUBTRACTION = [(0, A, NEWS_A), (1, B, NEWS_A), (2, C, NEWS_B)]
+NOT_RELEASED_BELOW = [(0, A, NEWS_A), (1, B, NEWS_B), (2, C, NEWS_B)]
+
+
+@given(path_streams, st.integers(1, 4), st.integers(1, 8), st.integers(1, 9))
+@example(SUBTRACTION, 2, 1, 9)
+@example(NOT_RELEASED_BELOW, 2, 1, 9)
+@example([(0, A, NEWS_A), (WINDOW, B, NEWS_B)], 2, 1, 9)
+@example([(0, A, NEWS_A), (WINDOW + 1, B, NEWS_B)], 2, 1, 9)
+@tries(100)
+def test_levels_are_those_of_the_residual_rule(events, z, smallest, cut):
+    with tiny(smallest) as table:
+        levels = decide_along_paths(table, events, z, cut=cut)
+    assert levels == residual(events, z=z, window=WINDOW)
+
+
+# ---- one event at a time
+
+
+@given(st.lists(st.tuples(steps, st.sampled_from("abcdef"), st.sampled_from(["", "x", "y", "é"])), max_size=60))
+@tries(50)
+def test_decide_text_decides_as_the_batch_does(rows):
+    key = bytes(range(16))
+    words_of_key = np.frombuffer(key, dtype="<u8").astype(np.uint64)
+    events = timed(rows)
+    with tiny(1) as table:
+        levels = []
+        for time, person, value in events:
+            low, high = np.frombuffer(siphash128(key, person.encode()), dtype="<i8")
+            data = np.frombuffer(value.encode() or b"\x00", dtype=np.uint8)[: len(value.encode())]
+            given_event = (np.array([[low, high]]), data, time, 2, WINDOW)
+            level = event_kernel.decide_text(words_of_key, *table.arrays, *given_event)
+            if level == event_kernel.NO_ROOM:
+                table.make_room(1)
+                level = event_kernel.decide_text(words_of_key, *table.arrays, *given_event)
+            levels.append(level)
+            check_table(table)
+    assert [level == 0 for level in levels] == algorithm1(events, z=2, window=WINDOW)
+
+
+# ---- the open-addressed index by itself
+
+
+@given(
+    st.integers(2, 12),
+    st.lists(st.tuples(st.booleans(), st.sampled_from([LAST_SLOT, LAST_SLOT - 1, 0, 2**31, 2**30])), max_size=40),
+)
+@example(4, [(True, LAST_SLOT)] * 3 + [(False, 0)] * 3)
+@example(5, [(True, LAST_SLOT), (True, 0), (True, LAST_SLOT), (False, LAST_SLOT), (False, LAST_SLOT)])
+@tries(100)
+def test_put_find_position_and_erase_keep_every_entry_findable(size, actions):
+    index, there = np.zeros(size, dtype=np.int64), {}
+    for number, (adds, tag) in enumerate(actions):
+        if adds and len(there) < size - 1:
+            kernel.put(index, np.int64(tag), number)
+            there[number] = tag
+        elif not adds and there:
+            first = next(iter(there))
+            kernel.erase(index, kernel.find_position(index, np.int64(there.pop(first)), first))
+        assert np.count_nonzero(index) == len(there)
+        for position, its_tag in there.items():
+            slot = kernel.home_of(size, np.int64(its_tag))
+            while kernel.position_of(index[slot]) != position:
+                assert index[slot] != 0
+                slot = kernel.after(size, slot)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**31 - 2))
+@tries(30)
+def test_entry_gives_back_tag_of_and_position_of(tag, position):
+    held = kernel.entry(np.int64(tag), position)
+    assert held != 0
+    assert (kernel.tag_of(held), kernel.position_of(held)) == (tag, position)
+
+
+@given(words)
+@tries(30)
+def test_fold_mixes_both_halves(word):
+    assert kernel.fold(np.int64(word)) == ((word & 0xFFFFFFFF) ^ ((word >> 32) & 0xFFFFFFFF))
+
+
+def test_steps_between_goes_round_the_end():
+    assert [kernel.steps_between(5, 3, stop) for stop in (3, 4, 0, 2)] == [0, 1, 2, 4]
+
+
+@given(words, words)
+@tries(30)
+def test_pair_tag_folds_both_keys(person, value):
+    assert kernel.pair_tag(np.int64(person), np.int64(value)) == kernel.fold(np.int64(signed(person + value)))
+
+
+def test_see_attribute_row_and_forget_attribute():
+    with tiny(4) as table:
+        row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
+        assert kernel.attribute_row(table.attrs, table.names, table.marks, *A) == row == 0
+        assert see(table, 7, 7, 1, row) == 1
+        assert see(table, 7, 7, 1, row) == 1
+        assert see(table, 7, 8, 2, row) == 2
+        other = kernel.attribute_row(table.attrs, table.names, table.marks, *B)
+        kernel.forget_attribute(table.attrs, table.names, table.marks, other)
+        assert kernel.attribute_row(table.attrs, table.names, table.marks, *C) == other
+
+
+def test_pack_index_pairs_and_index_names_start_afresh():
+    with tiny(4) as table:
+        decide(table, [(0, A, C), (5, A, A), (12, B, B), (12, A, A)], 1)
+        pool, attrs = table.dump()
+        assert pool.tolist() == [[2, 2, 12, 0], [1, 1, 12, 1]]
+        assert attrs[:, :3].tolist() == [[2, 2, 1], [1, 1, 1]]
+        pairs, names = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
+        marks = np.zeros(kernel.MARKS, dtype=np.int64)
+        marks[[kernel.USED, kernel.LIVE]] = 2
+        kernel.index_pairs(pool, attrs, marks, pairs)
+        kernel.index_names(attrs, 2, names)
+        assert np.count_nonzero(pairs) == np.count_nonzero(names) == marks[kernel.FILLED] == 2
+        renumbered = np.full(int(table.marks[kernel.TOP]), -1, dtype=np.int32)
+        assert kernel.pack(table.pool, table.attrs, table.marks, pool, attrs, renumbered) == (2, 2)
+
+
+@pytest.mark.parametrize("count", [1, 11, 12, 13, 14, 40])
+def test_foresee_value_and_foresee_entry_change_nothing(count):
+    """Memory is asked for ahead of need, up to the last row of a batch and of a ring that is almost empty."""
+    with tiny(16) as table:
+        decide(table, [(number, (number, 0), (number % 5, 0)) for number in range(count)], 1, cut=count)
+        before = [array.copy() for array in table.arrays]
+        kernel.foresee_value(table.pairs, 3, 4)
+        for nth in (0, count - 1, count, count + 12):
+            kernel.foresee_entry(table.pool, table.attrs, table.marks, table.pairs, nth)
+        assert all(np.array_equal(one, two) for one, two in zip(before, table.arrays, strict=True))

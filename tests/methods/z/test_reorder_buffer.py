@@ -1,0 +1,94 @@
+"""Rows that wait: whatever is added in whatever form leaves by (time, arrival)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.methods.z.reorder_buffer import HeldRows, OneWaiting, Waiting
+from tests.reference.effort import tries
+
+SCHEMA = pa.schema([("n", pa.int64())])
+
+adding = st.tuples(st.sampled_from(["batch", "single"]), st.lists(st.integers(0, 12), min_size=1, max_size=8))
+taking = st.tuples(st.sampled_from(["take", "pop", "dump"]), st.integers(0, 12))
+scripts = st.lists(st.one_of(adding, taking), max_size=14)
+
+
+def batch_of(seqs, times):
+    return Waiting(
+        np.array(seqs, dtype=np.int64),
+        np.array(times, dtype=np.int64),
+        np.array([[seq, -seq] for seq in seqs], dtype=np.int64).reshape(-1, 2),
+        pa.RecordBatch.from_pylist([{"n": 100 + seq} for seq in seqs], schema=SCHEMA),
+    )
+
+
+def content(rows):
+    assert rows.persons.tolist() == [[seq, -seq] for seq in rows.seqs.tolist()]
+    assert rows.batch.column("n").to_pylist() == [100 + seq for seq in rows.seqs.tolist()]
+    return list(zip(rows.times.tolist(), rows.seqs.tolist(), strict=True))
+
+
+class Model:
+    def __init__(self):
+        self.rows, self.seen = [], 0
+
+    def add(self, times):
+        seqs = list(range(self.seen, self.seen + len(times)))
+        self.seen += len(times)
+        self.rows = sorted([*self.rows, *zip(times, seqs, strict=True)])
+        return seqs
+
+    def take(self, limit, most=None):
+        ready = [row for row in self.rows if row[0] <= limit][:most]
+        self.rows = [row for row in self.rows if row not in ready]
+        return ready
+
+
+@given(scripts)
+@example([("single", [5]), ("batch", [5, 3]), ("single", [3]), ("pop", 5), ("pop", 5), ("pop", 5), ("pop", 5)])
+@example([("batch", [5, 3]), ("single", [4]), ("take", 4), ("dump", 0), ("pop", 9)])
+@example([("batch", list(range(8))), ("take", 6), ("batch", [7, 7]), ("single", [7]), ("take", 7)])
+@tries(150)
+def test_everything_leaves_by_time_and_arrival(script):
+    held, model = HeldRows(), Model()
+    for what, arg in script:
+        if what == "batch":
+            held.add(batch_of(model.add(arg), arg)) if not held._heap else add_after_gathering(held, model, arg)
+        elif what == "single":
+            for time in arg:
+                (seq,) = model.add([time])
+                held.add_one(OneWaiting(time, seq, (seq, -seq), {"n": 100 + seq}))
+        elif what == "take":
+            held.gather_singles(SCHEMA)
+            assert content(held.take_until(arg, SCHEMA)) == model.take(arg)
+        elif what == "pop":
+            one = held.pop_one(arg, SCHEMA)
+            found = [] if one is None else [(one.time, one.seq)]
+            assert found == model.take(arg, 1)
+            assert one is None or (one.key, one.record) == ((one.seq, -one.seq), {"n": 100 + one.seq})
+        else:
+            assert content(held.dump(SCHEMA)) == sorted(model.rows, key=lambda row: row[1])
+        assert len(held) == len(model.rows)
+
+
+def add_after_gathering(held, model, times):
+    held.gather_singles(SCHEMA)
+    held.add(batch_of(model.add(times), times))
+
+
+def test_a_batch_is_cut_down_when_little_of_it_waits():
+    held = HeldRows()
+    held.add(batch_of(range(100), range(100)))
+    held.take_until(70, SCHEMA)
+    assert [len(chunk) for chunk in held._chunks] == [100]
+    held.take_until(90, SCHEMA)
+    assert [len(chunk) for chunk in held._chunks] == [9]
+    held.take_until(100, SCHEMA)
+    assert held._chunks == []
+    assert len(held) == 0
+    held.add(batch_of([], []))
+    assert held._chunks == []

@@ -1,0 +1,136 @@
+"""Rules for kernels and tests that no single test can check: what kernels may do, and that each has a test."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+
+import shoal.kernels
+
+FOLDER = Path(shoal.kernels.__file__).parent
+KERNELS = sorted(FOLDER.rglob("*.py"))
+TESTS = Path(__file__).resolve().parent
+ALLOWED = {"__future__", "typing", "numpy", "numba"}
+DECORATORS = {"kernel", "inlined", "piece"}
+FORBIDDEN_SETTINGS = {"fastmath", "parallel", "forceobj", "object_mode"}
+FORBIDDEN_CALLS = {"print", "open", "empty", "zeros", "ones", "full", "array", "append", "random"}
+FORBIDDEN_STATEMENTS = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Assert)
+
+COMPILING = FOLDER / "compiling.py"
+TOOLS = (COMPILING, FOLDER / "source_stamp.py", FOLDER / "siphash_lanes.py", FOLDER / "prefetching.py")
+"""What kernels are built with; not kernels themselves."""
+SOURCES = {path: ast.parse(path.read_text()) for path in KERNELS if path not in TOOLS}
+FUNCTIONS = {
+    f"{path.relative_to(FOLDER)}: {node.name}": node
+    for path, tree in SOURCES.items()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.FunctionDef)
+}
+NAMES = {node.name for node in FUNCTIONS.values()}
+
+
+@cache
+def words_in_tests():
+    return set(re.findall(r"\w+", "\n".join(path.read_text() for path in TESTS.rglob("*.py"))))
+
+
+def njit_settings(tree):
+    """Keywords of every call of njit in a piece of code."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "njit"]
+    return [{word.arg: getattr(word.value, "value", None) for word in call.keywords} for call in calls]
+
+
+def are_sound(settings):
+    """Whether a kernel with a Python entry is cached, and a piece without one is not."""
+    is_cached_once = settings.get("no_cpython_wrapper", False) != settings.get("cache", False)
+    return is_cached_once and not FORBIDDEN_SETTINGS & set(settings)
+
+
+def is_compiled(node):
+    if len(node.decorator_list) != 1:
+        return False
+    if getattr(node.decorator_list[0], "id", "") in DECORATORS:
+        return True
+    found = njit_settings(node.decorator_list[0])
+    return len(found) == 1 and are_sound(found[0])
+
+
+def is_forbidden(node):
+    if isinstance(node, FORBIDDEN_STATEMENTS):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name) and node.func.id in NAMES:
+        return False  # another kernel
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in FORBIDDEN_CALLS
+
+
+def test_there_are_kernels():
+    assert len(FUNCTIONS) > 300
+
+
+def test_every_kernel_is_compiled_and_cached():
+    assert [name for name, node in FUNCTIONS.items() if not is_compiled(node)] == []
+
+
+def test_the_decorators_compile_and_cache():
+    tree = ast.parse(COMPILING.read_text())
+    assert {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} > DECORATORS
+    found = njit_settings(tree)
+    assert len(found) == len(DECORATORS)
+    assert all(are_sound(settings) for settings in found)
+
+
+def test_every_kernel_has_a_docstring():
+    assert [name for name, node in FUNCTIONS.items() if not ast.get_docstring(node)] == []
+
+
+def test_no_kernel_raises_prints_or_allocates():
+    assert [name for name, node in FUNCTIONS.items() if any(map(is_forbidden, ast.walk(node)))] == []
+
+
+def test_every_kernel_is_named_in_a_test():
+    words = words_in_tests()
+    assert [name for name, node in FUNCTIONS.items() if not {node.name, node.name.lstrip("_")} & words] == []
+
+
+def test_kernels_import_arrays_and_kernels_alone():
+    imported = {
+        (path.name, name)
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        for name in imports_of(node)
+        if name.split(".")[0] not in ALLOWED and not name.startswith("shoal.kernels.")
+    }
+    assert imported == set()
+
+
+def imports_of(node):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+
+
+def test_kernel_modules_can_be_imported():
+    for path in KERNELS:
+        importlib.import_module(".".join(("shoal.kernels", *path.relative_to(FOLDER).with_suffix("").parts)))
+
+
+def test_no_test_sleeps():
+    pattern = re.compile(r"\b(?:time\.)?sleep\(")
+    here = Path(__file__).resolve()
+    assert [path.name for path in TESTS.rglob("*.py") if path != here and pattern.search(path.read_text())] == []
+
+
+def test_names_of_tests_do_not_depend_on_the_clock():
+    """A gzip header holds the time: as a parameter it would give one test two names in two workers."""
+    for path in TESTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for decorator in getattr(node, "decorator_list", ()):
+                for call in ast.walk(decorator):
+                    if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "compress":
+                        assert any(word.arg == "mtime" for word in call.keywords), f"{path.name}: {node.name}"
