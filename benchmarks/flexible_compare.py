@@ -68,7 +68,7 @@ def compare(table: pa.Table, ontology: Ontology, k: int, window: int) -> Iterato
     people = len(table["maid"].unique())
     begin = [f"{len(table):,}", f"{people:,}", str(k)]
     metrics: dict[str, Any] = flexible.metrics
-    pending = f"{flexible.held / len(table):.1%} pending"
+    pending = f"{flexible.pending / len(table):.1%} pending"
     yield [*begin, "flexible-k", str(int(metrics.get("k_s", k))), f"{metrics['loss']:.3f}", pending, f"{nothing:.1%}"]
     found = least_loss_baseline(flexible.settings, table)
     lost = f"{found.suppressed / len(table):.1%} suppressed"

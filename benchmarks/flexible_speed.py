@@ -81,7 +81,7 @@ def measure(records: int, people: int, k: int, window: int, columns: int, values
         "criteria": criteria,
         **vars(meter.cost), "megabytes": peak_megabytes(),
         "tables": flexible.state_bytes / 2**20, "k_s": flexible.frozen.k_s[k], "loss": metrics["loss"],
-        "pending": counts["held"],
+        "pending": counts["pending"],
     }  # fmt: skip
 
 

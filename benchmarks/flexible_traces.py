@@ -152,7 +152,7 @@ def published(table: pa.Table, truth: Truth, k: int) -> tuple[Shown, dict[str, f
         device[order], devices, begin[order], end[order], rows["mbps_down"].to_numpy()[order],
         promised=(k, frozen.k_s[k]),
     )  # fmt: skip
-    return shown, {"pending": float(made.held), "loss": made.metrics["loss"], "k_s": float(frozen.k_s[k])}
+    return shown, {"pending": float(made.pending), "loss": made.metrics["loss"], "k_s": float(frozen.k_s[k])}
 
 
 # ---- the attack

@@ -143,7 +143,7 @@ def test_the_nearest_leave_together_and_one_stays():
     made, shown, _ = publish(Fads, PEOPLE, rows, k=2, deadline=2, reuse=20)
     assert shown == [((22, 24), "Student")] * 2
     assert made.metrics["loss"] == pytest.approx((2 / 80 + 2 / 4) / 2)
-    assert made.held == 1
+    assert made.pending == 1
     assert [row["verdict"] for row in made.flush().trace.to_pylist()] == ["suppressed"]
 
 
@@ -154,7 +154,7 @@ def test_an_older_cluster_is_better_than_a_new_one():
     assert shown == [((44, 46), "Staff")] * 3
     found = sorted((row["row"], row["group"], row["reused"]) for row in trace)
     assert found == [(0, 0, False), (1, 0, False), (2, 0, True)]
-    assert made.held == 1
+    assert made.pending == 1
     release = made.push_batch(table_of(PEOPLE, [(39, "PhD")], first=4))
     assert [vector_of(row) for row in release.rows.to_pylist()] == [((26, 39), "University-Person")] * 2
 

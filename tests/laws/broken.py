@@ -150,7 +150,7 @@ class IgnoresTime(ZAnonymity):
 class PromisesTooMuch(ZAnonymity):
     @property
     def guarantee(self):
-        return replace(super().guarantee, max_delay_ns=1_000_000_000, max_held=1)
+        return replace(super().guarantee, max_delay_ns=1_000_000_000, max_pending=1)
 
 
 class NeverForgets(ZAnonymity):
@@ -297,7 +297,7 @@ class HoldsTuplesTooLong(Fads):
 class PromisesFewerTuples(Fads):
     @property
     def guarantee(self):
-        return replace(super().guarantee, max_held=3)
+        return replace(super().guarantee, max_pending=3)
 
 
 class HidesSuppressedRows(Fads):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.z.z_anonymity import ZAnonymity
 from shoal.models.z.target import KTarget
 
@@ -131,7 +131,7 @@ class Case:
     """A method with parameters, a stream for it, and the policy an auditor would read."""
 
     name: str
-    make: Callable[[], Anonymizer]
+    make: Callable[[], StreamMethod]
     stream: pa.Table
     policy: dict[str, Any]
     steady: Callable[[int], pa.Table] | None = field(default=steady)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Ontology
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.flexible.flexible_k import FlexibleK
 from shoal.schema import Categorical, Numeric, Schema
 from tests.laws.cases import KEY, Case, Odd, recast
@@ -89,7 +89,7 @@ def odd_records() -> list[dict[str, Any]]:
     ]
 
 
-def make_flexible(settings: Mapping[str, Any]) -> Anonymizer:
+def make_flexible(settings: Mapping[str, Any]) -> StreamMethod:
     """An anonymizer that another process can make too."""
     roles = [
         Categorical("device"),

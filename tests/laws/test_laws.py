@@ -95,7 +95,7 @@ def test_only_one_method_has_no_deadline(case):
     promised = case.make().guarantee
     bounds = (promised.max_delay_ns, promised.max_delay_arrivals)
     assert (bounds == (None, None)) == (case.method == "fads-varied")
-    assert promised.max_held == promised.max_delay_arrivals
+    assert promised.max_pending == promised.max_delay_arrivals
 
 
 @every(CASES)

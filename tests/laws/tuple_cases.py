@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
 from shoal.schema import Categorical, Numeric, Schema
 from tests.laws.cases import KEY, Case, Odd, recast
@@ -119,7 +119,7 @@ def odd_people() -> list[dict[str, Any]]:
     ]
 
 
-def make_tuples(method: str, settings: Mapping[str, Any], *, timed: bool) -> Anonymizer:
+def make_tuples(method: str, settings: Mapping[str, Any], *, timed: bool) -> StreamMethod:
     """An anonymizer that another process can make too."""
     roles = []
     for name, given in QUASI.items():
@@ -129,7 +129,7 @@ def make_tuples(method: str, settings: Mapping[str, Any], *, timed: bool) -> Ano
         else:
             roles.append(Categorical(name, Hierarchy.from_nested(TREE), **kept))
     schema = Schema(person="id", time="ts" if timed else None, quasi=roles, sensitive=SENSITIVE, carry=CARRY)
-    made: Anonymizer = METHODS[method](schema, **settings, key=KEY)
+    made: StreamMethod = METHODS[method](schema, **settings, key=KEY)
     return made
 
 

@@ -1,13 +1,26 @@
-"""The contract every stream anonymizer keeps; its laws are functions in shoal.testing.laws."""
+"""The contracts every method keeps; the laws of streams are functions in shoal.testing.laws."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from shoal.crypto.keys import Secret
+from shoal.crypto.snapshots import State, open_state, seal_state
+from shoal.errors import CheckpointError
+from shoal.methods.arrow_input import fitted, plain_type, record_batches, require_record, require_same, select
+from shoal.times import now_ns
+
+if TYPE_CHECKING:
+    from shoal.methods.counts import Counts
 
 RELEASED: Final = "released"
 SUPPRESSED: Final = "suppressed"
@@ -65,11 +78,11 @@ class Guarantee:
     statement: str
     parameters: Mapping[str, object]
     max_delay_ns: int | None
-    """Longest event time a record may be held; None where the method declares none."""
-    max_held: int | None
-    """Most records held at once; None where time alone bounds them."""
+    """Longest event time a record may be pending; None where the method declares none."""
+    max_pending: int | None
+    """Most records pending at once; None where time alone bounds them."""
     max_delay_arrivals: int | None = None
-    """Most arrivals a record may be held for; None where arrivals do not bound it."""
+    """Most arrivals a record may be pending for; None where arrivals do not bound it."""
     keeps_pending: bool = False
     """Whether a flush may leave records pending, because they may neither leave nor be suppressed."""
 
@@ -82,11 +95,75 @@ class Refusal:
     sentence: str
 
 
-class Anonymizer(ABC):
-    """A stream anonymizer: records in arrival order go in, publishable rows come out.
+class Engine(Protocol):
+    """The part of a stream method that its family provides: it reads, decides and publishes.
+
+    An engine is composed of a reader (Arrow to arrays), a decider (state and kernels, the only place where state
+    changes) and a publisher (decisions to Arrow). It never checks batches against the bound schema, joins releases of
+    several batches or builds the snapshot envelope: :class:`StreamMethod` does that once for all families.
+    """
+
+    counts: Counts
+    columns: tuple[str, ...]
+    """Names of the input columns that are read."""
+    trace_schema: pa.Schema
+    guarantee: Guarantee
+
+    @property
+    def pending(self) -> int:
+        """Records accepted and not decided yet."""
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """How the stream went so far, as numbers; empty where there is nothing to report."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the tables."""
+
+    def assumed_schema(self) -> pa.Schema:
+        """The input types assumed before anything was seen."""
+
+    def check_types(self, fields: pa.Schema) -> None:
+        """Raise InputError where a column has a type that cannot be used."""
+
+    def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
+        """Prepare for input of these types; return the output schema."""
+
+    def record_types(self, record: Record, known: pa.Schema | None) -> pa.Schema | None:
+        """Check one record (raise InputError); return the types to bind to, None where nothing needs them yet."""
+
+    def push(self, record: Record) -> list[dict[str, Any]]:
+        """Decide about one record; return the rows that may be published now."""
+
+    def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
+        """Decide about batches of the bound types, in arrival order; one release for each part decided together."""
+
+    def advance(self, now_ns: int) -> Release:
+        """Let time pass without a record."""
+
+    def flush(self) -> Release:
+        """Decide everything pending."""
+
+    def take_changes(self) -> list[Any]:
+        """Changes of the method's own parameters since the last call; empty for most methods."""
+
+    def explain(self, reason: str) -> Refusal:
+        """Why a record with this reason is refused, in words."""
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """The state as plain values and named arrays."""
+
+    def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over a state from dump(), after set_types() with the schema of then."""
+
+
+class StreamMethod:
+    """A stream method: records in arrival order go in, publishable rows come out.
 
     Nothing depends on where a batch ends. There is no clock, file, environment or logger inside: time is the
-    records' own, moved on by :meth:`advance` where no record comes.
+    records' own, moved on by :meth:`advance` where no record comes. A method is a subclass that names its settings
+    and builds its engine; everything else is shared.
     """
 
     method: ClassVar[str]
@@ -94,69 +171,177 @@ class Anonymizer(ABC):
     kernel: ClassVar[Any] = None
     """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
 
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Names of the input columns this anonymizer reads."""
+    _engine: Engine
+
+    def _start(self, settings: Any, secret: Secret) -> None:
+        """Begin an empty stream with checked settings."""
+        self._settings = settings
+        self._secret = secret
+        self._engine = self._make_engine(settings, secret)
+        self._input_schema: pa.Schema | None = None
+        self._output_schema = self._engine.set_types(self._engine.assumed_schema(), is_bound=False)
+
+    def _make_engine(self, settings: Any, secret: Secret) -> Engine:
+        """Build the engine of this method."""
+        raise NotImplementedError
+
+    # ---- what it is
 
     @property
-    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Names of the input columns this method reads."""
+        return self._engine.columns
+
+    @property
     def input_schema(self) -> pa.Schema:
         """Columns read, with the types seen (or assumed, before anything was seen)."""
+        return self._input_schema or self._engine.assumed_schema()
 
     @property
-    @abstractmethod
     def output_schema(self) -> pa.Schema:
         """Columns of every Release.rows."""
+        return self._output_schema
 
     @property
-    @abstractmethod
     def trace_schema(self) -> pa.Schema:
         """Columns of every Release.trace."""
+        return self._engine.trace_schema
 
     @property
-    @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What is promised of every row that leaves."""
+        """What is promised of every published row."""
+        return self._engine.guarantee
 
     @property
-    @abstractmethod
-    def held(self) -> int:
-        """Records taken in and not decided yet."""
+    def pending(self) -> int:
+        """Records accepted and not decided yet."""
+        return self._engine.pending
 
     @property
-    @abstractmethod
     def counts(self) -> dict[str, int]:
-        """Records so far by what became of them: pushed, released, suppressed, dead, held, and dead by reason."""
+        """Records so far: pushed, released, suppressed, dead, pending, and dead by reason."""
+        return self._engine.counts.shown(self.pending)
 
-    @abstractmethod
-    def bind(self, schema: pa.Schema) -> None:
-        """Fix the input types; raise InputError when a column is missing or of a type that cannot be used."""
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """How the stream went so far, as numbers; empty where there is nothing to report."""
+        return self._engine.metrics
 
-    @abstractmethod
-    def push(self, record: Record) -> list[dict[str, Any]]:
-        """Take one record; return the rows that may be published now."""
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the tables."""
+        return self._engine.state_bytes
 
-    @abstractmethod
-    def push_batch(self, batch: Any) -> Release:
-        """Take a batch (or anything with the Arrow interface) in arrival order."""
-
-    @abstractmethod
-    def advance(self, now: object) -> Release:
-        """Let time pass without a record."""
-
-    @abstractmethod
-    def flush(self) -> Release:
-        """Decide everything held: release or suppress, never weaken."""
-
-    @abstractmethod
-    def snapshot(self) -> bytes:
-        """All of the state, sealed: a versioned header and named arrays."""
-
-    @abstractmethod
-    def restore(self, state: bytes) -> Self:
-        """Take over the state of a snapshot of the same method and parameters; return self."""
-
-    @abstractmethod
     def explain(self, reason: str) -> Refusal:
         """Say in words why a record with this reason in the trace is dead."""
+        return self._engine.explain(reason)
+
+    def take_changes(self) -> list[Any]:
+        """Changes of the method's own parameters since the last call; empty for most methods."""
+        return self._engine.take_changes()
+
+    # ---- records in, rows out
+
+    def bind(self, schema: pa.Schema) -> None:
+        """Fix the input types; raise InputError when a column is missing or of a type that cannot be used."""
+        fields = select(schema, self.columns)
+        if self._input_schema is not None:
+            require_same(self._input_schema, fields)
+        self._engine.check_types(fields)
+        if self._input_schema is None:
+            self._input_schema = pa.schema([(field.name, plain_type(field.type)) for field in fields])
+            self._output_schema = self._engine.set_types(self._input_schema, is_bound=True)
+
+    def push(self, record: Record) -> list[dict[str, Any]]:
+        """Accept one record; return the rows that may be published now."""
+        require_record(record)
+        types = self._engine.record_types(record, self._input_schema)
+        if types is not None and self._input_schema is None:
+            self.bind(types)
+        return self._engine.push(record)
+
+    def push_batch(self, batch: Any) -> Release:
+        """Accept a batch (or anything with the Arrow interface) in arrival order."""
+        schema, pieces = record_batches(batch)
+        fields = select(schema, self.columns)
+        batches = [piece.select(fields.names) for piece in pieces]
+        has_rows = any(piece.num_rows for piece in batches)
+        if has_rows or not any(pa.types.is_null(kind) for kind in fields.types):
+            self.bind(fields)  # an empty table has types too, unless all of a column is null
+            batches = [fitted(piece, self._input_schema) for piece in batches]
+        return self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
+
+    def advance(self, now: object) -> Release:
+        """Let time pass without a record."""
+        return self._engine.advance(now_ns(now, name="now"))
+
+    def flush(self) -> Release:
+        """Decide everything pending: release or suppress, never weaken."""
+        return self._engine.flush()
+
+    def _joined(self, parts: list[Release]) -> Release:
+        if len(parts) == 1:
+            return parts[0].made()
+        rows = [pa.RecordBatch.from_pylist([], schema=self.output_schema), *(part.rows for part in parts)]
+        return Release(pa.concat_batches(rows), partial(self._joined_trace, parts))
+
+    def _joined_trace(self, parts: list[Release]) -> pa.RecordBatch:
+        nothing = pa.RecordBatch.from_pylist([], schema=self.trace_schema)
+        return pa.concat_batches([nothing, *(part.trace for part in parts)])
+
+    # ---- state
+
+    def snapshot(self) -> bytes:
+        """All of the state, sealed: a versioned header and named arrays."""
+        header, arrays = self._engine.dump()
+        envelope = {
+            "method": self.method, "settings": self._described(), "counts": self._engine.counts.dump(),
+            "is_bound": self._input_schema is not None, "engine": header,
+        }  # fmt: skip
+        schema = np.frombuffer(self.input_schema.serialize(), dtype=np.uint8)
+        return seal_state(self._secret, envelope, {"schema": schema, **arrays})
+
+    def restore(self, state: bytes) -> Self:
+        """Take over the state of a snapshot of the same method and parameters; return self."""
+        opened = open_state(self._secret, state)
+        if opened.header["method"] != self.method or opened.header["settings"] != self._described():
+            raise CheckpointError("the snapshot is of another method or of other parameters")
+        self._load(opened)
+        return self
+
+    @classmethod
+    def from_state(cls, state: State, secret: Secret) -> Self:
+        """The method whose opened snapshot this is."""
+        made = cls.__new__(cls)
+        made._start(cls._settings_from(state.header["settings"]), secret)  # noqa: SLF001 - the same class
+        made._load(state)  # noqa: SLF001
+        return made
+
+    @classmethod
+    def _settings_from(cls, described: Mapping[str, Any]) -> Any:
+        """The settings that a snapshot header describes."""
+        raise NotImplementedError
+
+    def _described(self) -> Any:
+        """The settings as they come back from a snapshot header."""
+        return json.loads(json.dumps(self._settings.describe()))
+
+    def _load(self, state: State) -> None:
+        header = state.header
+        schema = pa.ipc.read_schema(pa.py_buffer(state.arrays["schema"]))
+        self._engine = self._make_engine(self._settings, self._secret)
+        self._input_schema = schema if header["is_bound"] else None
+        self._output_schema = self._engine.set_types(schema, is_bound=header["is_bound"])
+        self._engine.counts.load(header["counts"])
+        self._engine.load(header["engine"], state.arrays)
+
+
+class BatchMethod(ABC):
+    """A batch method: all records go in at once, one result comes out."""
+
+    method: ClassVar[str]
+    """The name a policy uses."""
+
+    @abstractmethod
+    def anonymize(self, records: Any) -> Any:
+        """Decide about all records; the result has records, blocks, error and certificate."""

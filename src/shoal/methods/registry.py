@@ -7,7 +7,7 @@ from typing import Any, Final
 from shoal.crypto.keys import Secret, as_secret
 from shoal.crypto.snapshots import open_state
 from shoal.errors import CheckpointError
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.flexible.flexible_k import FlexibleK
 from shoal.methods.tuples.castle import Castle
 from shoal.methods.tuples.fads import Fads
@@ -24,7 +24,7 @@ METHODS: Final[dict[str, Any]] = {
 }
 
 
-def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
+def restore(state: bytes, key: Secret | bytes | None = None) -> StreamMethod:
     """Open a snapshot with the key it was sealed under and go on from there.
 
     Parameters
@@ -41,5 +41,5 @@ def restore(state: bytes, key: Secret | bytes | None = None) -> Anonymizer:
         raise CheckpointError(
             f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have"
         )
-    anonymizer: Anonymizer = method.from_state(opened, secret)
+    anonymizer: StreamMethod = method.from_state(opened, secret)
     return anonymizer

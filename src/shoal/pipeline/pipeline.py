@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from shoal.crypto.keys import as_secret, key_warning, secret_from_environment
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import CheckpointError, InputError
-from shoal.methods.base import DEAD, Anonymizer, Release
+from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
@@ -94,7 +94,7 @@ class _Run:
                 self.folder = CheckpointFolder(checkpoint.path.path, warn=self._warn)
                 stack.callback(self.folder.release)
             secret = self.folder.secret if self.folder else as_secret(None)
-            self.anonymizer: Anonymizer = make_anonymizer(self.policy, secret)
+            self.anonymizer: StreamMethod = make_anonymizer(self.policy, secret)
             stack.callback(self._close)
             self._start_clock(stack)
             return self._execute()
@@ -353,7 +353,7 @@ class _Run:
             released=counts["released"],
             suppressed=counts["suppressed"],
             suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
-            pending=counts["held"] if self.anonymizer.guarantee.keeps_pending else 0,
+            pending=counts["pending"] if self.anonymizer.guarantee.keeps_pending else 0,
             dead=counts["dead"],
             dead_by_reason=self._dead_by_reason(),
             seconds=seconds,
@@ -394,7 +394,7 @@ class _Run:
 
     def _dead_by_reason(self) -> dict[str, int]:
         """Dead letters by reason; a record that could not be decoded reached the anonymizer without a person."""
-        known = ("pushed", "released", "suppressed", "dead", "held")
+        known = ("pushed", "released", "suppressed", "dead", "pending")
         reasons = {name: count for name, count in self.anonymizer.counts.items() if name not in known}
         unreadable = self.progress.unreadable
         if unreadable:

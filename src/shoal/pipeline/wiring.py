@@ -13,7 +13,7 @@ from shoal.decode import decoder_for
 from shoal.decode.base import Decoder
 from shoal.encode import encoder_for
 from shoal.encode.base import Encoder
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
 from shoal.pipeline.outlets import AssembledOutlet, FileOutlet, FolderOutlet, Outlet, SealedEncoder
 from shoal.pipeline.preparing import PreparedDecoder
@@ -37,9 +37,9 @@ def make_files(policy: Policy) -> list[InputFile]:
     return FileSource(places, compression=policy.source.compression).files()
 
 
-def make_anonymizer(policy: Policy, secret: Secret) -> Anonymizer:
+def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:
     """The anonymizer with the policy's parameters."""
-    made: Anonymizer = METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
+    made: StreamMethod = METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
     return made
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import InputError, VaultError
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.sanitize.decoys.decoys import DecoyMaker, Decoys
@@ -63,7 +63,7 @@ class Progress:
 class Intake:
     """Reads what is new into the internal store."""
 
-    def __init__(self, house: House, anonymizer: Anonymizer, letters: DeadLetters) -> None:
+    def __init__(self, house: House, anonymizer: StreamMethod, letters: DeadLetters) -> None:
         self._house = house
         self._policy = house.policy
         self._letters = letters

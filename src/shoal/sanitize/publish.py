@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal, unseal
 from shoal.errors import VaultError
-from shoal.methods.base import DEAD, Anonymizer, Release
+from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.sanitize.intake import Intake, make_tags
 from shoal.sanitize.keyring import make_run_key, read_run_key, run_key_path
@@ -79,7 +79,7 @@ class Verifier:
 
     def require_counts(self, counts: dict[str, int], moved: int, rows: int) -> None:
         """Whatever left went in before: real records are all there is."""
-        decided = counts["released"] + counts["suppressed"] + counts["dead"] + counts["held"]
+        decided = counts["released"] + counts["suppressed"] + counts["dead"] + counts["pending"]
         if counts["pushed"] != moved or decided != moved or rows > counts["released"] + counts["suppressed"]:
             raise VaultError(
                 "more rows would leave than real records came in; nothing was published. Please report this"
@@ -89,7 +89,7 @@ class Verifier:
 class Publisher:
     """Brings batches of the internal store through the anonymizer into the external store."""
 
-    def __init__(self, house: House, anonymizer: Anonymizer, letters: DeadLetters, intake: Intake) -> None:
+    def __init__(self, house: House, anonymizer: StreamMethod, letters: DeadLetters, intake: Intake) -> None:
         self._house = house
         self._anonymizer = anonymizer
         self._letters = letters
@@ -186,7 +186,7 @@ class Publisher:
         house, state, counts = self._house, self.state, self._anonymizer.counts
         rows = pa.Table.from_batches([release.rows])
         state.published += len(rows)
-        state.pending, state.suppressed, state.dead = self._anonymizer.held, counts["suppressed"], counts["dead"]
+        state.pending, state.suppressed, state.dead = self._anonymizer.pending, counts["suppressed"], counts["dead"]
         state.flushed = state.consumed if flushed else state.flushed
         state.letters = self._letters.commit()
         self._verifier.require_counts(counts, state.moved, state.published)

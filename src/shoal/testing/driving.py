@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.methods.base import Anonymizer, Release
+from shoal.methods.base import Release, StreamMethod
 
-Make = Callable[[], Anonymizer]
+Make = Callable[[], StreamMethod]
 OTHER_SEED: Final = "271828"
 """The hash seed of the other process: what depends on the order of a set differs there."""
 
@@ -29,7 +29,7 @@ class Output:
     state: bytes
 
     @classmethod
-    def of(cls, releases: Iterable[Release], anonymizer: Anonymizer) -> Output:
+    def of(cls, releases: Iterable[Release], anonymizer: StreamMethod) -> Output:
         """Join what a run gave."""
         kept = list(releases)
         rows = [row for release in kept for row in release.rows.to_pylist()]
@@ -50,7 +50,7 @@ def one_batch(stream: pa.Table) -> pa.RecordBatch:
     return whole.to_batches()[0] if whole.num_rows else empty
 
 
-def run(anonymizer: Anonymizer, batches: Iterable[pa.RecordBatch]) -> Output:
+def run(anonymizer: StreamMethod, batches: Iterable[pa.RecordBatch]) -> Output:
     """Push batches, then flush."""
     releases = [anonymizer.push_batch(batch) for batch in batches]
     return Output.of([*releases, anonymizer.flush()], anonymizer)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from shoal.auditor import audit
 from shoal.errors import ShoalError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Release
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release, StreamMethod
 from shoal.testing.driving import (
     Make,
     Output,
@@ -88,17 +88,17 @@ def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) 
         left += release.rows.num_rows
         counts = anonymizer.counts
         require(counts["pushed"] == pushed, "counts do not say how many were pushed")
-        total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.held
+        total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.pending
         require(total == pushed, "pushed is not released + suppressed + dead + held")
         require(sum(map(counts.__getitem__, leaving)) == left, "counts and rows do not agree on how many were released")
-        require(len(decided) == pushed - anonymizer.held, "a record has no verdict in the trace and is not held")
+        require(len(decided) == pushed - anonymizer.pending, "a record has no verdict in the trace and is not held")
         for verdict in (RELEASED, SUPPRESSED, DEAD):
             found = sum(row["verdict"] == verdict for row in decided)
             require(found == counts[verdict], f"counts and trace do not agree on how many are {verdict}")
     numbers = {row["row"] for row in decided}
     require(len(numbers) == len(decided), "a record was decided twice")
     require(numbers <= set(range(stream.num_rows)), "a record was decided that was never pushed")
-    pending = anonymizer.held if anonymizer.guarantee.keeps_pending else 0
+    pending = anonymizer.pending if anonymizer.guarantee.keeps_pending else 0
     require(len(numbers) == stream.num_rows - pending, "a record was lost")
     reasons = all((row["reason"] is not None) == (row["verdict"] == DEAD) for row in decided)
     require(reasons, "a dead record has no reason, or a living one has")
@@ -175,7 +175,7 @@ def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
     anonymizer.push_batch(stream)
     anonymizer.flush()
     is_pending = anonymizer.guarantee.keeps_pending
-    require(anonymizer.held == 0 or is_pending, "something is held after a flush")
+    require(anonymizer.pending == 0 or is_pending, "something is held after a flush")
     require(anonymizer.counts[SUPPRESSED] == 0 or not is_pending, "a row is suppressed where rows may stay pending")
     state = anonymizer.snapshot()
     again = anonymizer.flush()
@@ -209,7 +209,7 @@ def delay_is_bounded(make: Make, stream: pa.Table, *, time: str, by_clock: bool 
         waiting[row] = max(clock, int(times[row])) if by_clock else int(times[row])
         dead = _note(anonymizer.push_batch(batch), waiting, bound)
         clock = clock if row in dead else max(clock, int(times[row]))
-        require(len(waiting) == anonymizer.held, "held does not say how many records have no verdict")
+        require(len(waiting) == anonymizer.pending, "held does not say how many records have no verdict")
 
 
 def _note(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
@@ -237,7 +237,7 @@ def arrivals_bound_the_delay(make: Make, stream: pa.Table) -> None:
         _count_arrivals(trace, waiting, came - 1, bound)
         late = any(came - 1 - number >= bound for number in waiting.values())
         require(not late, "a record that is due is still held")
-        require(len(waiting) == anonymizer.held, "held does not say how many records have no verdict")
+        require(len(waiting) == anonymizer.pending, "held does not say how many records have no verdict")
     _count_arrivals(anonymizer.flush().trace.to_pylist(), waiting, came - 1, bound)
 
 
@@ -253,10 +253,10 @@ def _count_arrivals(trace: list[dict[str, Any]], waiting: dict[int, int], now: i
 def held_is_bounded(make: Make, stream: pa.Table) -> None:
     """Never are more records held than the guarantee says."""
     anonymizer = make()
-    bound = anonymizer.guarantee.max_held
+    bound = anonymizer.guarantee.max_pending
     for batch in batches_of(stream, 1):
         anonymizer.push_batch(batch)
-        require(bound is None or anonymizer.held <= bound, "more records are held than the guarantee says")
+        require(bound is None or anonymizer.pending <= bound, "more records are held than the guarantee says")
 
 
 def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2) -> None:
@@ -268,19 +268,19 @@ def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2)
         require(later <= _FLAT * once, "memory grows with the length of the stream")
 
 
-def _push_whole(anonymizer: Anonymizer, stream: pa.Table) -> int:
+def _push_whole(anonymizer: StreamMethod, stream: pa.Table) -> int:
     anonymizer.push_batch(stream)
     return _size(anonymizer)
 
 
-def _push_singly(anonymizer: Anonymizer, stream: pa.Table) -> int:
+def _push_singly(anonymizer: StreamMethod, stream: pa.Table) -> int:
     for record in records_of(stream):
         anonymizer.push(record)
     return _size(anonymizer)
 
 
-def _size(anonymizer: Anonymizer) -> int:
-    tables: int = anonymizer.state_bytes  # type: ignore[attr-defined]
+def _size(anonymizer: StreamMethod) -> int:
+    tables: int = anonymizer.state_bytes
     return tables + len(anonymizer.snapshot())
 
 

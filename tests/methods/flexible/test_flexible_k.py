@@ -61,11 +61,11 @@ def test_k_s_is_a_part_of_k(share, k, expected):
 def test_rows_of_too_few_people_wait_and_are_never_suppressed():
     rows, made = run([("u1", "c1", "LG G2")] * 20, k=2)
     assert rows == []
-    assert made.counts == {"pushed": 20, "released": 0, "suppressed": 0, "dead": 0, "held": 20}
+    assert made.counts == {"pushed": 20, "released": 0, "suppressed": 0, "dead": 0, "pending": 20}
     more = made.push_batch(pa.table({"maid": ["u2"], "place": ["c1"], "device": ["LG G2"]}))
     assert more.rows.num_rows == 0
     assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "LG G2"}] * 21
-    assert made.held == 0
+    assert made.pending == 0
 
 
 def test_what_holds_already_leaves_at_once():
@@ -79,7 +79,7 @@ def test_a_root_label_leaves_only_where_allowed():
     apart = [("u1", "c1", "LG G2"), ("u2", "v1", "LG G2"), ("u3", "c1", "Lumia")]
     rows, made = run(apart, k=3, k_s=2)
     assert rows == []
-    assert made.held == 3
+    assert made.pending == 3
     rows, _ = run(apart, k=3, k_s=3, root=True)
     assert rows == [{"place": "land", "device": "any device"}] * 3
 
@@ -123,11 +123,11 @@ def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
     rows = [("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "v1", "LG G2")]
     left, made = run(rows, schema=schema, k=2, k_s=2, density={"place": {"v1": 9}})
     assert [row["place"] for row in left] == ["c1", "c1"]
-    assert made.held == 1
+    assert made.pending == 1
     only_above = [("u1", "c1", "LG G2"), ("u2", "c1", "Lumia"), ("u3", "v1", "Lumia"), ("u1", "c1", "Lumia")]
     left, made = run(only_above, schema=schema, k=2, k_s=2, density={"place": {"v1": 9}})
     assert [row["device"] for row in left] == ["Lumia", "Lumia"]
-    assert made.held == 2
+    assert made.pending == 2
 
 
 def test_a_block_keeps_the_criterion_it_has_shown():
@@ -137,7 +137,7 @@ def test_a_block_keeps_the_criterion_it_has_shown():
     later = [("u4", "c1", "Lumia"), ("u5", "c1", "iPhone 6"), ("u6", "c1", "Samsung S3")]
     made.push_batch(pa.Table.from_pylist([dict(zip(("maid", "place", "device"), row, strict=True)) for row in later]))
     assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "Android"}]
-    assert made.held == 2
+    assert made.pending == 2
 
 
 def test_missing_values_are_with_their_like_alone():
@@ -147,7 +147,7 @@ def test_missing_values_are_with_their_like_alone():
     )  # fmt: skip
     rows.sort(key=str)
     assert rows == [{"place": "c1", "device": None}] * 2 + [{"place": None, "device": "LG G2"}] * 2
-    assert made.held == 1
+    assert made.pending == 1
 
 
 def test_moments_leave_in_hours_and_days():
@@ -183,7 +183,7 @@ def test_values_at_rough_grid_ends_lie_within_what_is_published():
     for release in released:
         for row, one in zip(release.trace.to_pylist(), release.rows.to_pylist(), strict=True):
             assert one["speed"]["lo"] <= speeds[row["row"]] <= one["speed"]["hi"]
-    assert made.held == 0
+    assert made.pending == 0
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_unlisted_values_are_published_as_unknown():
     rows = [("u1", "c1", "typewriter"), ("u2", "c1", "Samsung"), ("u3", "c1", ""), ("u4", "c1", "LG G2")]
     left, made = run(rows, k=3, k_s=3)
     assert left == [{"place": "c1", "device": "unknown"}] * 3
-    assert made.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "held": 1}
+    assert made.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "pending": 1}
     assert made.metrics["unknown_device"] == 3
     assert made.metrics["loss"] == 0.5  # nothing is left of the device, all of the place
 
@@ -267,7 +267,7 @@ def test_too_few_people_with_unlisted_values_wait():
     rows = [("u1", "c1", "typewriter"), *((f"u{n}", "c1", "LG G2") for n in range(2, 6))]
     left, made = run(rows, k=3, k_s=2)
     assert [row["device"] for row in left] == ["LG G2"] * 4
-    assert made.held == 1
+    assert made.pending == 1
     more = made.push_batch(pa.table({"maid": ["u9"], "place": ["c1"], "device": ["telegraph"]}))
     assert more.rows.num_rows == 0
     assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "unknown"}] * 2
@@ -488,5 +488,5 @@ def test_a_block_asks_for_what_any_value_under_its_label_asks_for():
     options = {"schema": schema, "k": 2, "p_sparse": 0.5, "density": {"place": {"v1": 6}}}
     rows, made = run([("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")], **options)
     assert {row["place"] for row in rows} == {"c1"}
-    assert made.held == 1  # "all" covers v1, so it asks for six people
+    assert made.pending == 1  # "all" covers v1, so it asks for six people
     assert made.frozen.k_s == {2: 2, 6: 3}

@@ -122,7 +122,7 @@ def test_decides_as_the_naive_one(stream, columns, chosen):
     if twin.sparse is not None:
         assert list(flexible.frozen.sparse) == twin.sparse
         assert flexible.frozen.k_s[chosen["k"]] == twin.k_s(chosen["k"])
-    assert flexible.held == len(twin.waiting)
+    assert flexible.pending == len(twin.waiting)
 
 
 @tries(100)
@@ -185,7 +185,7 @@ def test_decides_as_the_naive_one_where_many_people_are(seed):
     expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)
     assert {row: plain(labels) for row, labels in got.items()} == expected
     assert len({str(labels) for labels in expected.values()}) > 1
-    assert flexible.held == len(twin.waiting)
+    assert flexible.pending == len(twin.waiting)
     known = sorted(count for count, _ in twin.groups.values())
     table = flexible._grouping.table
     assert sorted(table.groups.counts[: len(table)].tolist()) == known

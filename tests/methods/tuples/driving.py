@@ -239,7 +239,7 @@ class TwinRun:
         self.twin.clock = self.clock.newest
         self.twin.pool.clear()
         self.clock.owner = None
-        for one in self.twin.held.values():
+        for one in self.twin.pending.values():
             one.arrived, one.due = self.clock.newest, self.clock.newest + self.twin.deadline
 
     def advance(self, now: int) -> list[Decision]:
@@ -295,7 +295,7 @@ class Pair:
     def flush(self) -> None:
         self.run.clock.owner = None
         self.compare(self.made.flush(), [self.run.twin.flush()])
-        assert self.made.held == 0
+        assert self.made.pending == 0
 
     def restore(self, restore: Any) -> None:
         """Go on from a snapshot."""
@@ -328,7 +328,7 @@ class Pair:
         assert [row["event"] for row in trace] == numbers
         left = [one for one in expected if self._left(one)]
         assert [self._shown(row) for row in release.rows.to_pylist()] == [self._expected_row(one) for one in left]
-        assert self.made.held == len(self.run.twin.held)
+        assert self.made.pending == len(self.run.twin.pending)
         if "reference" in release.trace.schema.names:
             self._compare_references(trace)
         self.decided += [one for event in events for one in event]
@@ -380,12 +380,12 @@ class Pair:
     def compare_metrics(self) -> None:
         """Sums over all decisions in their order: equal to the last bit."""
         alive = [one for one in self.decided if one.verdict != "dead"]
-        assert {name: self.made.counts[name] for name in ("pushed", "released", "suppressed", "dead", "held")} == {
+        assert {name: self.made.counts[name] for name in ("pushed", "released", "suppressed", "dead", "pending")} == {
             "pushed": len(self.records),
             "released": sum(one.verdict == "released" for one in alive),
             "suppressed": sum(one.verdict == "suppressed" for one in alive),
             "dead": len(self.decided) - len(alive),
-            "held": len(self.run.twin.held),
+            "pending": len(self.run.twin.pending),
         }
         unit = SECOND if self.given.get("by") == "time" else 1
         own = every = costs = 0.0

@@ -276,7 +276,7 @@ def test_reasons_are_counted_and_explained():
     assert all(row["verdict"] == "dead" and row["delay"] == 0 for row in trace)
     assert all(row[name] is None for row in trace for name in ("group", "reused", "carriers"))
     assert made.counts == {
-        "pushed": 8, "released": 0, "suppressed": 0, "dead": 7, "held": 1, "null-person": 2, "null-time": 1,
+        "pushed": 8, "released": 0, "suppressed": 0, "dead": 7, "pending": 1, "null-person": 2, "null-time": 1,
         "bad-time": 1, "ahead": 1, "outside:age": 1, "unknown:town": 1,
     }  # fmt: skip
     single = make(time="ts", deadline="10s", reuse="5s", max_gap="1h")
@@ -396,7 +396,7 @@ def test_counts_do_not_care_for_time():
     made = make(quasi=[AGE], sensitive=[], carry=[])
     made.push_batch(pa.table({"id": ["u", "v"], "age": [1, 2]}))
     assert made.advance("2030-01-01").trace.num_rows == 0
-    assert made.held == 2
+    assert made.pending == 2
     with pytest.raises(InputError, match="now: not a time"):
         made.advance(None)
 
@@ -490,7 +490,7 @@ def test_promises():
     assert strict.method == "fads"
     assert "at least 5 different people" in strict.statement
     assert "at least 3 of them" in strict.statement
-    assert (strict.max_delay_ns, strict.max_held, strict.max_delay_arrivals) == (None, 2, 2)
+    assert (strict.max_delay_ns, strict.max_pending, strict.max_delay_arrivals) == (None, 2, 2)
     assert strict.parameters["k"] == 5
     assert "all of whom carried what is shown" in make(nulls="common").guarantee.statement
     assert "this is not k-anonymity" in make(nulls="paper").guarantee.statement
@@ -500,9 +500,9 @@ def test_promises():
     for part in ("at least 3 different sensitive values", "at least log 2.5", "within 0.25 of the reference"):
         assert part in diverse
     timed_ = make(time="ts", deadline="3s", reuse="1s").guarantee
-    assert (timed_.max_delay_ns, timed_.max_held, timed_.max_delay_arrivals) == (3 * 10**9, None, None)
+    assert (timed_.max_delay_ns, timed_.max_pending, timed_.max_delay_arrivals) == (3 * 10**9, None, None)
     late = make(FadsVaried).guarantee
-    assert (late.max_delay_ns, late.max_held, late.max_delay_arrivals) == (None, None, None)
+    assert (late.max_delay_ns, late.max_pending, late.max_delay_arrivals) == (None, None, None)
 
 
 def test_measures_of_nothing():
@@ -510,7 +510,7 @@ def test_measures_of_nothing():
     assert set(made.metrics.values()) == {0}
     assert made.flush().trace.num_rows == 0
     assert made.state_bytes > 0
-    assert made.held == 0
+    assert made.pending == 0
 
 
 def test_long_delays_do_not_make_numbers_of_nothing():

@@ -118,7 +118,7 @@ def test_batches_decide_as_the_twin(name, lateness, records, rotation, data):
     for start, stop in pairwise(data.draw(cuts(len(records)))):
         expected = [verdict for record in records[start:stop] for verdict in twin.push(for_twin(record))]
         assert list(found_in(method.push_batch(as_batch(records[start:stop])), columns)) == expected_in(expected)
-        assert method.held == twin.waits
+        assert method.pending == twin.waits
         method = shoal.restore(method.snapshot(), key=KEY)
     assert list(found_in(method.flush(), columns)) == expected_in(twin.flush())
 

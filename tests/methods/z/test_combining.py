@@ -36,9 +36,9 @@ def left(release):
 def test_rows_leave_at_the_end_of_their_epoch_in_order():
     method = make()
     assert push_all(method, (0, "ann", "x"), (3, "bob", "x"), (9.5, "ann", "x")) == []
-    assert method.held == 3
+    assert method.pending == 3
     assert push_all(method, (10, "cat", "x")) == [(0, "x"), (3, "x"), (9.5, "x")]
-    assert method.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "held": 1}
+    assert method.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "pending": 1}
 
 
 def test_what_makes_somebody_stand_out_goes():
@@ -61,12 +61,12 @@ def test_time_may_pass_without_events():
 def test_what_is_declared():
     promised = make(lateness=2, rotation=30, k=3).guarantee
     assert promised.max_delay_ns == 32 * SECOND
-    assert promised.max_held is None
+    assert promised.max_pending is None
     assert "in an epoch of 30s" in promised.statement
     assert "at least 3 different people" in promised.statement
     assert promised.parameters["k"] == 3
     plain = make(combine=None, k=None).guarantee
-    assert (plain.max_delay_ns, plain.max_held) == (0, 0)
+    assert (plain.max_delay_ns, plain.max_pending) == (0, 0)
     assert "k" not in plain.parameters
 
 
@@ -78,7 +78,7 @@ def test_what_comes_after_a_flush_counts_but_never_leaves(is_restored):
     if is_restored:
         method = shoal.restore(method.snapshot(), key=KEY)
     assert push_all(method, (3, "cat", "x"), (4, "cat", "y"), (5, "bob", "y"), (11, "cat", "y"), (12, "bob", "y")) == []
-    assert method.held == 2  # the last two, whose values passed by what was shown before and after the flush
+    assert method.pending == 2  # the last two, whose values passed by what was shown before and after the flush
     assert left(method.flush()) == [(11, "y"), (12, "y")]
     assert method.counts["released"] == 4
 
@@ -95,7 +95,7 @@ def test_an_epoch_longer_than_all_time():
     push_all(method, (start, "ann", "x"), (start + 1, "bob", "x"))
     assert left(method.flush()) == [(start, "x"), (start + 1, "x")]
     assert push_all(method, (start + 2, "ann", "x"), (start + 3, "bob", "x")) == []
-    assert method.held == 0
+    assert method.pending == 0
 
 
 def test_a_first_clock_that_was_wrong():
@@ -103,7 +103,7 @@ def test_a_first_clock_that_was_wrong():
     method = make()
     push_all(method, (5 * day, "odd", "x"), (5 * day + 1, "odd", "x"), (0, "ann", "x"), (1, "bob", "x"))
     assert method.counts["ahead"] == 2
-    assert method.held == 2
+    assert method.pending == 2
     assert push_all(method, (10, "ann", "x")) == [(0, "x"), (1, "x")]
 
 
@@ -183,4 +183,4 @@ def test_a_record_that_does_not_fit_is_refused_and_changes_nothing():
     method.push(event(0, "ann", "x", since=datetime(2026, 3, 2)))
     with pytest.raises(InputError, match="since"):
         method.push(event(1, "bob", "x", since=np.int64(1)))
-    assert method.counts["pushed"] == method.held == 1
+    assert method.counts["pushed"] == method.pending == 1

@@ -74,7 +74,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def flush(self):
         self.check(self.z.flush(), self.twin.flush())
-        assert self.z.held == 0
+        assert self.z.pending == 0
 
     @rule()
     def crash_and_restore(self):
@@ -93,8 +93,8 @@ class Life(RuleBasedStateMachine):
     def everything_is_accounted_for(self):
         counts = self.z.counts
         assert counts["pushed"] == self.twin.seen
-        assert counts["held"] == self.twin.waits
-        assert counts["pushed"] == counts["released"] + counts["suppressed"] + counts["dead"] + counts["held"]
+        assert counts["pending"] == self.twin.waits
+        assert counts["pushed"] == counts["released"] + counts["suppressed"] + counts["dead"] + counts["pending"]
 
 
 Life.TestCase.settings = settings(

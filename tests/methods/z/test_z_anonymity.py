@@ -94,11 +94,11 @@ def test_what_it_says_of_itself():
     z = make(lateness=5, carry="device", rotation="2h")
     assert z.columns == ("ts", "user", "site", "device")
     assert z.guarantee.max_delay_ns == 5 * 10**9
-    assert z.guarantee.max_held is None
-    assert make().guarantee.max_held == 0
+    assert z.guarantee.max_pending is None
+    assert make().guarantee.max_pending == 0
     assert "at least 2 different people within the 1h up to it" in z.guarantee.statement
     assert z.guarantee.parameters["rotation_ns"] == 2 * HOUR * 10**9
-    assert (z.live_pairs, z.held) == (0, 0)
+    assert (z.live_pairs, z.pending) == (0, 0)
     z.push(event(0, "ann", "a", device="x"))
     z.flush()
     assert z.live_pairs == 1
@@ -453,7 +453,7 @@ def test_advance_lets_what_waits_leave():
     z = make(lateness=10)
     push_all(z, [event(0, "ann", "a"), event(1, "bob", "a")])
     assert z.advance(10).trace.num_rows == 1
-    assert z.held == 1
+    assert z.pending == 1
     release = z.advance(dt.datetime(1970, 1, 1, 0, 0, 11))
     assert release.rows.column("ts").to_pylist() == [1]
     assert release.trace.to_pylist()[0]["delay"] == 10 * 10**9
@@ -558,7 +558,7 @@ def test_what_is_dead_fixes_no_type():
     z.push(event(2**60, "ann", 7))
     z.push(event(1, 7, 3))
     assert z.counts["dead"] == 2
-    assert z.held == 1
+    assert z.pending == 1
 
 
 def test_batches_and_single_records_wait_together():

@@ -16,7 +16,7 @@ from shoal.errors import CheckpointError, InputError
 from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.kernels.flexible.rounds import form_groups
 from shoal.methods.arrow_input import as_bytes, is_carriable, plain_type, require_same, select
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Guarantee, Refusal
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Guarantee, Refusal, StreamMethod
 from shoal.methods.carried_columns import KeptColumns
 from shoal.methods.flexible.axes import GridAxis, is_moment_type
 from shoal.methods.flexible.calibration import Frozen, freeze
@@ -41,10 +41,11 @@ _TRACE: Final = pa.schema(
 Ints = npt.NDArray[np.int64]
 
 
-class FlexibleStream(Anonymizer):
+class FlexibleStream(StreamMethod):
     """The state of a flexible anonymizer and the questions about it; deciding is added by the classes on top."""
 
     method: ClassVar[str] = "flexible-k"
+    _settings: FlexibleSettings
     kernel: ClassVar[Any] = staticmethod(form_groups)
 
     def _begin(self, settings: FlexibleSettings, secret: Secret) -> None:
@@ -130,7 +131,7 @@ class FlexibleStream(Anonymizer):
             statement=self._promise(),
             parameters={**self._settings.describe(), "frozen": frozen},
             max_delay_ns=None,
-            max_held=None,
+            max_pending=None,
             keeps_pending=True,
         )
 
@@ -146,7 +147,7 @@ class FlexibleStream(Anonymizer):
         return f"{whole}, and together with the label of the sparse ones by at least {fewer}; nothing is suppressed"
 
     @property
-    def held(self) -> int:
+    def pending(self) -> int:
         return len(self._waiting)
 
     @property
@@ -155,7 +156,7 @@ class FlexibleStream(Anonymizer):
         dead = {reason: self._counts[reason] for reason in self._reasons if self._counts[reason]}
         return {
             "pushed": self._seen, RELEASED: self._counts[RELEASED], SUPPRESSED: 0, DEAD: sum(dead.values()),
-            "held": self.held, **dead,
+            "pending": self.pending, **dead,
         }  # fmt: skip
 
     @property
@@ -166,7 +167,7 @@ class FlexibleStream(Anonymizer):
         besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` rows
         wait, ``unknown_<column>`` accepted records had a value that is not listed.
         """
-        found = {"loss": as_share(self._lost, self._counts[RELEASED]), "pending": float(self.held),
+        found = {"loss": as_share(self._lost, self._counts[RELEASED]), "pending": float(self.pending),
                  "clamped": float(self._counts["clamped"])}  # fmt: skip
         found |= {f"unknown_{name}": float(count) for name, count in self._unknown.items() if count}
         if self.frozen is not None:

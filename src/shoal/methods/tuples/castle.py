@@ -108,7 +108,7 @@ class Castle(TupleMethod):
     kernel: ClassVar[Any] = staticmethod(run_castle)
 
     def __init__(self, schema: Schema, *, beta: int = 50, mu: int = 100, **given: Unpack[Common]) -> None:
-        self._start(schema, given, beta=beta, mu=mu)
+        self._start_checked(schema, given, beta=beta, mu=mu)
 
     def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
         return {

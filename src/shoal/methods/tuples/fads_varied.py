@@ -40,7 +40,7 @@ class FadsVaried(TupleMethod):
     number: ClassVar[int] = t.VARIED
 
     def __init__(self, schema: Schema, *, late_penalty: float = 0.001, **given: Unpack[Common]) -> None:
-        self._start(schema, given, late_penalty=late_penalty)
+        self._start_checked(schema, given, late_penalty=late_penalty)
 
     def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
         return {"late_penalty": checker.ratio("late_penalty", own["late_penalty"], 0, math.inf)}
@@ -58,4 +58,4 @@ class FadsVaried(TupleMethod):
     @property
     def guarantee(self) -> Guarantee:
         base = super().guarantee
-        return Guarantee(base.method, base.statement, base.parameters, max_delay_ns=None, max_held=None)
+        return Guarantee(base.method, base.statement, base.parameters, max_delay_ns=None, max_pending=None)

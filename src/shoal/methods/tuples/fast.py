@@ -56,7 +56,7 @@ class Fast(TupleMethod):
         round: int | None = None,  # noqa: A002 - its name in the paper
         **given: Unpack[Common],
     ) -> None:
-        self._start(schema, given, threads=threads, round=round)
+        self._start_checked(schema, given, threads=threads, round=round)
 
     def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
         rows = own["round"]

@@ -42,7 +42,7 @@ class KVarp(TupleMethod):
     number: ClassVar[int] = t.K_VARP
 
     def __init__(self, schema: Schema, *, likeness: float = 0.2, **given: Unpack[Common]) -> None:
-        self._start(schema, given, likeness=likeness)
+        self._start_checked(schema, given, likeness=likeness)
 
     def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
         return {"likeness": checker.ratio("likeness", own["likeness"], 0, 1)}

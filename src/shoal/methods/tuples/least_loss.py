@@ -68,7 +68,7 @@ class LeastLoss(TupleMethod):
     number: ClassVar[int] = t.LEAST_LOSS
 
     def __init__(self, schema: Schema, *, candidates: int = 0, **given: Unpack[Common]) -> None:
-        self._start(schema, given, candidates=candidates)
+        self._start_checked(schema, given, candidates=candidates)
 
     def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
         return {"candidates": checker.whole("candidates", own["candidates"], 0)}

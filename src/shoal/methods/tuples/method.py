@@ -72,9 +72,9 @@ class TupleMethod(TupleSingles):
     """A tuple anonymizer with checked parameters."""
 
     def __init__(self, schema: Schema, **given: Unpack[Common]) -> None:
-        self._start(schema, given)
+        self._start_checked(schema, given)
 
-    def _start(self, schema: Schema, given: Mapping[str, Any], **own: Any) -> None:
+    def _start_checked(self, schema: Schema, given: Mapping[str, Any], **own: Any) -> None:
         unknown = sorted(set(given) - set(DEFAULTS))
         if unknown:
             raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")

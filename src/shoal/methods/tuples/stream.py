@@ -15,7 +15,7 @@ from shoal.kernels import clock as clock_kernel
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.run import run_tuples
 from shoal.methods.arrow_input import as_bytes, is_carriable, plain_type, require_same, select
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Guarantee, Refusal
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Guarantee, Refusal, StreamMethod
 from shoal.methods.carried_columns import KeptColumns
 from shoal.methods.quasi_readers import NumericReader, Reader, reader_of
 from shoal.methods.refusals import explain, tuple_reasons
@@ -31,10 +31,11 @@ _REASON: Final = pa.dictionary(pa.int16(), pa.string())
 _REFERENCE: Final = pa.list_(pa.struct([("column", pa.string()), ("value", pa.string()), ("count", pa.int64())]))
 
 
-class TupleStream(Anonymizer):
+class TupleStream(StreamMethod):
     """The state of a tuple anonymizer and the questions about it; deciding is added by the classes on top."""
 
     method: ClassVar[str]
+    _settings: TupleSettings
     number: ClassVar[int]
     """The method's number in the kernels."""
     run: ClassVar[Run] = staticmethod(run_tuples)
@@ -105,7 +106,7 @@ class TupleStream(Anonymizer):
             statement=self._promise(),
             parameters=settings.describe(),
             max_delay_ns=settings.deadline if settings.is_timed else None,
-            max_held=None if settings.is_timed else settings.deadline,
+            max_pending=None if settings.is_timed else settings.deadline,
             max_delay_arrivals=None if settings.is_timed else settings.deadline,
         )
 
@@ -124,7 +125,7 @@ class TupleStream(Anonymizer):
         return "; ".join(parts)
 
     @property
-    def held(self) -> int:
+    def pending(self) -> int:
         return self._state.held
 
     @property
@@ -137,7 +138,7 @@ class TupleStream(Anonymizer):
             RELEASED: int(tally[t.RELEASED]),
             SUPPRESSED: int(tally[t.SUPPRESSED]),
             DEAD: sum(dead.values()),
-            "held": self.held,
+            "pending": self.pending,
             **dead,
         }
 

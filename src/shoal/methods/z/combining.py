@@ -56,12 +56,12 @@ class ZCombining(ZFollowing):
             plain,
             statement=f"{plain.statement}; {combined}",
             max_delay_ns=settings.lateness_ns + settings.rotation_ns,
-            max_held=None,
+            max_pending=None,
         )
 
     @property
-    def held(self) -> int:
-        return super().held + len(self._epochs)
+    def pending(self) -> int:
+        return super().pending + len(self._epochs)
 
     # ---- batches
 

@@ -19,7 +19,7 @@ from shoal.methods.arrow_input import (
     require_same,
     select,
 )  # fmt: skip
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Anonymizer, Guarantee, Refusal
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Guarantee, Refusal, StreamMethod
 from shoal.methods.text_keys import is_text_like, key_words
 from shoal.methods.trace import Tracer
 from shoal.methods.z.reasons import (
@@ -32,10 +32,11 @@ from shoal.schema import format_duration
 from shoal.times import EARLIEST, is_time_type
 
 
-class ZStream(Anonymizer):
+class ZStream(StreamMethod):
     """The state of a z-anonymizer and the questions about it; deciding is added by the classes on top."""
 
     method: ClassVar[str] = "z-anonymity"
+    _settings: ZSettings
     kernel: ClassVar[Any] = staticmethod(clock_kernel.admit)
 
     def _begin(self, settings: ZSettings, secret: Secret) -> None:
@@ -96,11 +97,11 @@ class ZStream(Anonymizer):
             statement="; ".join(promises),
             parameters=self._settings.describe(),
             max_delay_ns=self._settings.lateness_ns,
-            max_held=0 if self._settings.lateness_ns == 0 else None,
+            max_pending=0 if self._settings.lateness_ns == 0 else None,
         )
 
     @property
-    def held(self) -> int:
+    def pending(self) -> int:
         return len(self._held)
 
     @property
@@ -112,7 +113,7 @@ class ZStream(Anonymizer):
             RELEASED: self._counts[RELEASED],
             SUPPRESSED: self._counts[SUPPRESSED],
             DEAD: sum(dead.values()),
-            "held": self.held,
+            "pending": self.pending,
             **dead,
         }
 

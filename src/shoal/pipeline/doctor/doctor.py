@@ -11,7 +11,7 @@ import pyarrow as pa
 from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret_from_environment
 from shoal.decode.base import Decoded
 from shoal.errors import InputError, ShoalError
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
@@ -105,7 +105,7 @@ def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
     )  # fmt: skip
 
 
-def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: Anonymizer) -> Iterator[Remark]:
+def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: StreamMethod) -> Iterator[Remark]:
     """Files that lack a column the process needs; those that name a person are not among the anonymizer's."""
     made = (policy.stream.person,) if process.maid else ()
     own = (name for name in anonymizer.columns if name not in made)
@@ -153,7 +153,7 @@ def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
     return None
 
 
-def _take_sample(policy: Policy, anonymizer: Anonymizer, rows: int, remarks: list[Remark]) -> Sample | None:
+def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: list[Remark]) -> Sample | None:
     if any(place.is_standard for place in policy.source.path):
         remarks.append(
             Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
@@ -206,7 +206,7 @@ def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:
             return
 
 
-def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
     batch = sample.batch
     if not batch.num_rows:
         yield Remark("look", "sample", "the first file has no rows")
@@ -231,7 +231,7 @@ def _sample_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> I
     yield from _outcome_remarks(policy, anonymizer, sample)
 
 
-def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> Iterator[Remark]:
+def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
     """Try the method on the sample: what would leave, and what would be refused."""
     method = policy.anonymize
     batch = sample.batch.slice(0, _rows_to_try(method))
@@ -242,7 +242,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
     refused = counts["dead"] / rows
     level, advice = verdict(policy, sample, counts)
     which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
-    stays = f"{counts['held'] / rows:.1%} would wait" if counts["held"] else (
+    stays = f"{counts['pending'] / rows:.1%} would wait" if counts["pending"] else (
         f"{counts['suppressed'] / rows:.1%} would be suppressed"
     )  # fmt: skip
     yield Remark(
@@ -255,7 +255,7 @@ def _outcome_remarks(policy: Policy, anonymizer: Anonymizer, sample: Sample) -> 
         yield from flexible_outcome(anonymizer, method, batch)
     elif metrics and "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
-    fixed = ("pushed", "released", "suppressed", "dead", "held")
+    fixed = ("pushed", "released", "suppressed", "dead", "pending")
     # Late rows are counted where the order of times is looked at.
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
     reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.methods.base import Anonymizer
+from shoal.methods.base import StreamMethod
 from shoal.methods.flexible.flexible_k import FlexibleK
 from shoal.pipeline.doctor.flexible_baseline import Baseline, least_loss_baseline
 from shoal.pipeline.doctor.remarks import Remark, Sample
@@ -28,7 +28,7 @@ def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) ->
         yield Remark("look", "time", f"column {policy.stream.time!r} is carried: an exact time can single people out")
 
 
-def flexible_outcome(anonymizer: Anonymizer, method: FlexibleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
+def flexible_outcome(anonymizer: StreamMethod, method: FlexibleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
     """What the method found out and cost on the sample."""
     assert isinstance(anonymizer, FlexibleK)
     frozen, metrics = anonymizer.frozen, anonymizer.metrics

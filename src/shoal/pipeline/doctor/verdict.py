@@ -38,7 +38,7 @@ def _is_too_short(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> 
         return True
     if sample.is_all and counts["pushed"] == sample.batch.num_rows:
         return False
-    return bool(counts["held"]) or _span_ns(policy, sample) < _longest_ns(method)
+    return bool(counts["pending"]) or _span_ns(policy, sample) < _longest_ns(method)
 
 
 def _longest_ns(method: Any) -> int:

@@ -1,0 +1,54 @@
+"""How many records went in, and what was decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED
+
+
+class Counts:
+    """Records so far: pushed, released, suppressed, refused by reason, and clamped values."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        self.reasons = tuple(reasons)
+        self.pushed = 0
+        self.released = 0
+        self.suppressed = 0
+        self.clamped = 0
+        self._refused = dict.fromkeys(self.reasons, 0)
+
+    def refuse(self, reason: int, count: int = 1) -> None:
+        """Count refused records by the index of their reason."""
+        self._refused[self.reasons[reason]] += count
+
+    def refuse_all(self, reasons: Iterable[int]) -> None:
+        """Count one refused record for each index of a reason."""
+        for reason in reasons:
+            self.refuse(reason)
+
+    def shown(self, pending: int) -> dict[str, int]:
+        """The counts as a method reports them; `pending` records are not decided yet."""
+        refused = {reason: count for reason, count in self._refused.items() if count}
+        return {
+            "pushed": self.pushed,
+            RELEASED: self.released,
+            SUPPRESSED: self.suppressed,
+            DEAD: sum(refused.values()),
+            "pending": pending,
+            **refused,
+        }
+
+    def dump(self) -> dict[str, Any]:
+        """The counts as plain values for a snapshot."""
+        return {
+            "pushed": self.pushed, "released": self.released, "suppressed": self.suppressed, "clamped": self.clamped,
+            "refused": self._refused,
+        }  # fmt: skip
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Take over what dump() returned."""
+        self.pushed, self.released = dumped["pushed"], dumped["released"]
+        self.suppressed, self.clamped = dumped["suppressed"], dumped["clamped"]
+        self._refused = dict(dumped["refused"])
