@@ -27,11 +27,11 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 import shoal
-from shoal.anonymizers.base import Release
+from shoal.crypto.keys import as_secret
+from shoal.methods.base import Release
 from shoal.pipeline.outlets import read_sealed_trace
 from shoal.testing import driving
 from shoal.times import column_ns
-from shoal.vault.keys import as_secret
 from tests.e2e.scene import Scene, read
 from tests.e2e.scene import shoal as command
 from tests.laws.cases import Case

@@ -180,6 +180,9 @@ class FlexibleStream(StreamMethod):
         """Bytes of the tables."""
         return (self._grouping.table.nbytes if self._grouping else 0) + self._waiting.nbytes
 
+    def take_changes(self) -> list[Any]:
+        return []
+
     def explain(self, reason: str) -> Refusal:
         found = explain(reason, self._settings.schema)
         if reason.partition(":")[2] in self._settings.concepts:

@@ -171,6 +171,9 @@ class TupleStream(StreamMethod):
         """Bytes of the tables."""
         return self._state.nbytes
 
+    def take_changes(self) -> list[Any]:
+        return []
+
     def explain(self, reason: str) -> Refusal:
         return explain(reason, self._settings.schema)
 
