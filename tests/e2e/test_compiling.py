@@ -35,7 +35,13 @@ SETS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """One on which nothing seems to be compiled."""
-    for place in ("pipeline", "doctor.doctor", "sets.run", "doctor.sets", "warmup"):  # the last one is what others import
+    for place in (
+        "pipeline",
+        "doctor.doctor",
+        "sets.run",
+        "doctor.sets",
+        "warmup",
+    ):  # the last one is what others import
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: True)
     return scene
 

@@ -75,7 +75,7 @@ class DecidesTwice(ZAnonymity):
 
 class HidesHeld(ZAnonymity):
     @property
-    def held(self):
+    def pending(self):
         return 0
 
 
@@ -281,7 +281,7 @@ class CountsDelaysWrong(Fads):
 
 class HidesHeldTuples(Fads):
     @property
-    def held(self):
+    def pending(self):
         return 0
 
 

@@ -239,7 +239,7 @@ class TwinRun:
         self.twin.clock = self.clock.newest
         self.twin.pool.clear()
         self.clock.owner = None
-        for one in self.twin.pending.values():
+        for one in self.twin.held.values():
             one.arrived, one.due = self.clock.newest, self.clock.newest + self.twin.deadline
 
     def advance(self, now: int) -> list[Decision]:
@@ -328,7 +328,7 @@ class Pair:
         assert [row["event"] for row in trace] == numbers
         left = [one for one in expected if self._left(one)]
         assert [self._shown(row) for row in release.rows.to_pylist()] == [self._expected_row(one) for one in left]
-        assert self.made.pending == len(self.run.twin.pending)
+        assert self.made.pending == len(self.run.twin.held)
         if "reference" in release.trace.schema.names:
             self._compare_references(trace)
         self.decided += [one for event in events for one in event]
@@ -385,7 +385,7 @@ class Pair:
             "released": sum(one.verdict == "released" for one in alive),
             "suppressed": sum(one.verdict == "suppressed" for one in alive),
             "dead": len(self.decided) - len(alive),
-            "pending": len(self.run.twin.pending),
+            "pending": len(self.run.twin.held),
         }
         unit = SECOND if self.given.get("by") == "time" else 1
         own = every = costs = 0.0

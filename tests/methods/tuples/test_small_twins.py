@@ -178,11 +178,11 @@ def test_fast_reuses_and_pushes_back_as_in_the_paper():
     for at, row in enumerate(rows):
         made.push(at, row)
     assert made.pool[0].hulls == ((44.0, 46.0), "Staff")
-    made.pending.clear()  # id 2 is no part of the paper's example
+    made.held.clear()  # id 2 is no part of the paper's example
     rows = [[45, "Academic"], [26, "Non-Academic"], [39, "PhD"]]
     decisions = [one for at, row in enumerate(rows, start=3) for one in made.push(at, row)]
     assert [(one.row, one.published, one.reused) for one in decisions] == [(3, ((44.0, 46.0), "Staff"), True)]
-    assert [one.row for one in made.pending.values()] == [4, 5]
+    assert [one.row for one in made.held.values()] == [4, 5]
 
 
 def test_fast_deals_to_lanes_and_shares_clusters_after_the_barrier():

@@ -67,7 +67,7 @@ def decide_in_batches(name, lateness, records, data):
         expected = [verdict for record in records[start:stop] for verdict in twin.push(for_twin(record))]
         release = z.push_batch(as_batch(records[start:stop]))
         assert list(found_in(release, columns)) == expected_in(expected)
-        assert z.pending == len(twin.pending)
+        assert z.pending == len(twin.held)
     assert list(found_in(z.flush(), columns)) == expected_in(twin.flush())
 
 
@@ -89,7 +89,7 @@ def push_singly(name, lateness, records):
         released = [one for one in twin.push(for_twin(record)) if one.verdict == "released"]
         assert [tuple(row[column.name] for column in columns) for row in rows] == [one.labels for one in released]
         assert [row["ts"] for row in rows] == [np.datetime64(records[one.row]["ts"], "ns") for one in released]
-    assert z.pending == len(twin.pending)
+    assert z.pending == len(twin.held)
 
 
 @given(event_records(window_ns=WINDOW, wide=True, broken=False, most=60), st.integers(1, 4))
