@@ -130,11 +130,14 @@ class Engine(Protocol):
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
 
-    def record_types(self, record: Record, known: pa.Schema | None) -> pa.Schema | None:
-        """Check one record (raise InputError); return the types to bind to, None where nothing needs them yet."""
+    def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Any, pa.Schema | None]:
+        """Check one record (raise InputError, change nothing); return it in the form that push_record() takes.
 
-    def push(self, record: Record) -> list[dict[str, Any]]:
-        """Decide about one record; return the rows that may be published now."""
+        Also return the types to bind the stream to, None where nothing needs them yet. `known` are the bound types.
+        """
+
+    def push_record(self, record: Any) -> list[dict[str, Any]]:
+        """Decide about one record that read_record() prepared; return the rows that may be published now."""
 
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
         """Decide about batches of the bound types, in arrival order; one release for each part decided together."""
@@ -232,6 +235,11 @@ class StreamMethod:
         """Bytes of the tables."""
         return self._engine.state_bytes
 
+    @property
+    def live_pairs(self) -> int:
+        """(person, value) pairs inside the windows now; 0 for methods that have no windows."""
+        return 0
+
     def explain(self, reason: str) -> Refusal:
         """Say in words why a record with this reason in the trace is dead."""
         return self._engine.explain(reason)
@@ -255,10 +263,10 @@ class StreamMethod:
     def push(self, record: Record) -> list[dict[str, Any]]:
         """Accept one record; return the rows that may be published now."""
         require_record(record)
-        types = self._engine.record_types(record, self._input_schema)
+        prepared, types = self._engine.read_record(record, self._input_schema)
         if types is not None and self._input_schema is None:
             self.bind(types)
-        return self._engine.push(record)
+        return self._engine.push_record(prepared)
 
     def push_batch(self, batch: Any) -> Release:
         """Accept a batch (or anything with the Arrow interface) in arrival order."""
