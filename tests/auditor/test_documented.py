@@ -10,7 +10,7 @@ import shoal.auditor
 from shoal.auditor.tuples.diversity import _SENTENCES
 from shoal.auditor.tuples.values import FAULTS
 
-SOURCES = sorted(Path(shoal.auditor.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(shoal.auditor.__file__).parent.rglob("*.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS}
 """Codes that are looked up where they are used."""
