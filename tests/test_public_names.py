@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,11 @@ def test_names_are_sorted_complete_and_resolve():
     for name in shoal.__all__:
         assert getattr(shoal, name) is getattr(shoal, name)
     assert set(shoal.__all__) <= set(dir(shoal))
-    assert {method.__name__ for method in METHODS.values()} <= set(shoal.__all__)
+    assert {entry.class_name for entry in METHODS.values()} <= set(shoal.__all__)
 
 
 def test_methods_are_registered_by_their_names():
-    assert all(name == method.method for name, method in METHODS.items())
+    assert all(name == entry.load().method for name, entry in METHODS.items())
 
 
 def test_an_unknown_name():
@@ -39,3 +40,8 @@ def test_importing_shoal_imports_nothing_heavy():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": path}
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_every_method_has_a_page():
+    root = Path(shoal.__file__).parents[2]
+    assert [entry.docs for entry in METHODS.values() if not (root / entry.docs).is_file()] == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shoal.methods.registry import METHODS
+
 if TYPE_CHECKING:
     from shoal.auditor import audit
     from shoal.errors import ShoalError
@@ -36,27 +38,16 @@ __all__ = [
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
-_PLACES = {
-    "Castle": "shoal.methods.tuples.castle",
+_PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Categorical": "shoal.schema",
-    "Fads": "shoal.methods.tuples.fads",
-    "FadsVaried": "shoal.methods.tuples.fads_varied",
-    "Fast": "shoal.methods.tuples.fast",
-    "FlexibleK": "shoal.methods.flexible.flexible_k",
     "Hierarchy": "shoal.hierarchies",
-    "IotAnonymization": "shoal.methods.tuples.iot_anonymization",
     "KTarget": "shoal.models.z.target",
-    "KVarp": "shoal.methods.tuples.k_varp",
-    "KmAnonymity": "shoal.methods.sets.km_anonymity",
-    "KmApriori": "shoal.methods.sets.km_apriori",
-    "LeastLoss": "shoal.methods.tuples.least_loss",
     "Numeric": "shoal.schema",
     "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
-    "ZAnonymity": "shoal.methods.z.z_anonymity",
     "audit": "shoal.auditor",
     "restore": "shoal.methods.registry",
     "uniqueness": "shoal.methods.sets.uniqueness",

@@ -24,7 +24,7 @@ from tests.e2e.scene import Scene, shoal
 ASKING = """
 from shoal.methods.registry import METHODS
 from shoal.pipeline.warmup import must_compile
-print(*(must_compile(method) for method in (*METHODS, "k^m", "k^m-apriori", "uniqueness")))
+print(*(must_compile(method) for method in (*METHODS, "uniqueness")))
 """
 SETS: dict[str, dict[str, Any]] = {
     "stream": {"person": "user"},
@@ -127,7 +127,7 @@ def test_an_empty_cache_is_noticed(tmp_path: Path) -> None:
     """For every method, in a process that compiles nothing."""
     env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     asked = subprocess.run([sys.executable, "-c", ASKING], env=env, capture_output=True, text=True, check=True)
-    assert asked.stdout.split() == ["True"] * (len(METHODS) + 3)
+    assert asked.stdout.split() == ["True"] * (len(METHODS) + 1)
     assert not list(tmp_path.rglob("*.nbc"))
 
 

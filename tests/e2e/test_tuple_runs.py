@@ -17,13 +17,13 @@ import pytest
 
 import shoal as library
 from shoal.crypto.keys import as_secret
+from shoal.methods.registry import methods_of
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
-from shoal.policy.tuples import TUPLE_SECTIONS
 from tests.e2e.scene import CANARY, Scene, encode, shoal
 
-METHODS = [section.METHOD for section in TUPLE_SECTIONS]
+METHODS = methods_of("tuples")
 SCHOOLS = {"any": {"lower": ["primary", "secondary"], "upper": ["bachelor", "master"]}}
 LEAVES = ["primary", "secondary", "bachelor", "master"]
 HEAD = "id,age,school,ts,work,note\n"

@@ -329,7 +329,7 @@ class ReusesForever(Fads):
 
 
 def make_broken_tuples(kind, settings):
-    with mock.patch.dict(METHODS, {"broken": kind}):
+    with mock.patch.dict(METHODS, {"broken": mock.Mock(load=lambda: kind)}):
         return make_tuples("broken", {"k": 3, "deadline": 12, "reuse": 8, **settings}, timed=False)
 
 

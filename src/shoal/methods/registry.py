@@ -1,45 +1,85 @@
-"""From a snapshot back to the anonymizer that made it, whichever method it was."""
+"""Every method of shoal, one entry each. Importing this module loads no method: an entry loads its own when asked."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from shoal.crypto.keys import Secret, as_secret
-from shoal.crypto.snapshots import open_state
-from shoal.errors import CheckpointError
-from shoal.methods.base import StreamMethod
-from shoal.methods.flexible.flexible_k import FlexibleK
-from shoal.methods.tuples.castle import Castle
-from shoal.methods.tuples.fads import Fads
-from shoal.methods.tuples.fads_varied import FadsVaried
-from shoal.methods.tuples.fast import Fast
-from shoal.methods.tuples.iot_anonymization import IotAnonymization
-from shoal.methods.tuples.k_varp import KVarp
-from shoal.methods.tuples.least_loss import LeastLoss
-from shoal.methods.z.z_anonymity import ZAnonymity
+if TYPE_CHECKING:
+    from shoal.crypto.keys import Secret
+    from shoal.methods.base import StreamMethod
 
-METHODS: Final[dict[str, Any]] = {
-    made.method: made
-    for made in (ZAnonymity, Fads, FadsVaried, Fast, KVarp, IotAnonymization, Castle, LeastLoss, FlexibleK)
-}
+Family = Literal["z", "tuples", "sets", "flexible"]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodEntry:
+    """One method: its name in policies, its family, the class that implements it and the page that describes it."""
+
+    name: str
+    family: Family
+    class_name: str
+    """Also its public name: ``shoal.Castle``."""
+    module: str
+    docs: str
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it decides records as they arrive; otherwise it decides all records at once."""
+        return self.family != "sets"
+
+    def load(self) -> Any:
+        """The class; loads its kernels."""
+        return getattr(import_module(self.module), self.class_name)
+
+
+def _entry(name: str, family: Family, class_name: str, module: str, docs: str) -> MethodEntry:
+    return MethodEntry(name, family, class_name, f"shoal.methods.{family}.{module}", f"docs/{docs}.md")
+
+
+_ENTRIES: Final = (
+    _entry("z-anonymity", "z", "ZAnonymity", "z_anonymity", "guarantees/z-anonymity"),
+    _entry("least-loss", "tuples", "LeastLoss", "least_loss", "methods/least-loss"),
+    _entry("fads", "tuples", "Fads", "fads", "methods/fads"),
+    _entry("fads-varied", "tuples", "FadsVaried", "fads_varied", "methods/fads-varied"),
+    _entry("fast", "tuples", "Fast", "fast", "methods/fast"),
+    _entry("k-varp", "tuples", "KVarp", "k_varp", "methods/k-varp"),
+    _entry("iot-anonymization", "tuples", "IotAnonymization", "iot_anonymization", "methods/iot-anonymization"),
+    _entry("castle", "tuples", "Castle", "castle", "methods/castle"),
+    _entry("k^m", "sets", "KmAnonymity", "km_anonymity", "methods/k-m"),
+    _entry("k^m-apriori", "sets", "KmApriori", "km_apriori", "methods/k-m"),
+    _entry("flexible-k", "flexible", "FlexibleK", "flexible_k", "methods/flexible-k"),
+)
+METHODS: Final = {entry.name: entry for entry in _ENTRIES}
+
+
+def methods_of(*families: Family) -> list[str]:
+    """Names of the methods of some families, in the order of the registry."""
+    return [name for name, entry in METHODS.items() if entry.family in families]
 
 
 def restore(state: bytes, key: Secret | bytes | None = None) -> StreamMethod:
-    """Open a snapshot with the key it was sealed under and go on from there.
+    """Open a snapshot with the key it was sealed under and continue from there.
 
     Parameters
     ----------
     state
         What ``snapshot()`` returned.
     key
-        The key given when the anonymizer was made; by default that of ``SHOAL_KEY_FILE``, else this process's.
+        The key given to the method that made the snapshot; by default the one in ``SHOAL_KEY_FILE``, else this
+        process's own.
     """
+    from shoal.crypto.keys import as_secret
+    from shoal.crypto.snapshots import open_state
+    from shoal.errors import CheckpointError
+
     secret = as_secret(key)
     opened = open_state(secret, state)
-    method = METHODS.get(opened.header["method"])
-    if method is None:
+    entry = METHODS.get(opened.header["method"])
+    if entry is None:
         raise CheckpointError(
             f"the snapshot is of the method {opened.header['method']!r}, which this shoal does not have"
         )
-    anonymizer: StreamMethod = method.from_state(opened, secret)
-    return anonymizer
+    restored: StreamMethod = entry.load().from_state(opened, secret)
+    return restored

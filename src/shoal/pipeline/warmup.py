@@ -90,8 +90,8 @@ class WorkClock:
 
 
 def _kernels(method: str) -> list[Any]:
-    if method in METHODS:
-        return [METHODS[method].kernel]
+    if method in METHODS and METHODS[method].is_stream:
+        return [METHODS[method].load().kernel]
     return [getattr(import_module(module), name) for module, name in _SET_KERNELS[method]]
 
 

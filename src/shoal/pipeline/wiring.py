@@ -39,7 +39,7 @@ def make_files(policy: Policy) -> list[InputFile]:
 
 def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:
     """The anonymizer with the policy's parameters."""
-    made: StreamMethod = METHODS[policy.anonymize.METHOD](**policy.parameters(), key=secret)
+    made: StreamMethod = METHODS[policy.anonymize.METHOD].load()(**policy.parameters(), key=secret)
     return made
 
 

@@ -195,7 +195,7 @@ def make_method(method: str, scene: Scene, given: dict[str, Any], sensitive: Seq
     if given.get("reference") == "declared":
         settings["reference"] = {name: DECLARED[name] for name in sensitive}
     schema = Schema(person="id", time="ts", quasi=scene.roles(), sensitive=list(sensitive), carry=["note"])
-    return METHODS[method](schema, key=KEY, **settings)
+    return METHODS[method].load()(schema, key=KEY, **settings)
 
 
 class TwinRun:

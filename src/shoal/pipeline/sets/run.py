@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import orjson
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
+from shoal.methods.registry import METHODS
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.dead_letters import DeadLetters
@@ -38,13 +38,6 @@ from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
 from shoal.sinks.files import FileSink, check_target
 from shoal.sinks.folders import sync_folder
 from shoal.sinks.streams import output_error
-
-_METHODS: Final = {
-    "k^m": ("shoal.methods.sets.km_anonymity", "KmAnonymity"),
-    "k^m-apriori": ("shoal.methods.sets.km_apriori", "KmApriori"),
-}
-"""They compile much, so they load when they are needed."""
-
 
 _MANY_REFUSED: Final = 0.05
 
@@ -201,8 +194,7 @@ class SetRun:
         # Single items are counted without the kernels that take long to compile.
         if min(self.method.m, int(np.diff(sets.starts).max())) > 1 and must_compile(self.method.METHOD):
             self.observer.compiling()
-        module, name = _METHODS[self.method.METHOD]
-        method = getattr(import_module(module), name)(**parameters)
+        method = METHODS[self.method.METHOD].load()(**parameters)
         self.settings = method.settings
         return method.anonymize(sets.column(), progress=self.observer.deciding)
 

@@ -5,28 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from shoal.auditor import audit
+from shoal.methods.registry import METHODS
 from shoal.reproduce.data.streams import Stream
 
 Ints = NDArray[np.int64]
-
-# Looked up when run, so that a study compiles only the methods it compares.
-_METHODS: Final = {
-    "fads": ("fads", "Fads"),
-    "fads-varied": ("fads_varied", "FadsVaried"),
-    "fast": ("fast", "Fast"),
-    "k-varp": ("k_varp", "KVarp"),
-    "iot-anonymization": ("iot_anonymization", "IotAnonymization"),
-    "castle": ("castle", "Castle"),
-    "least-loss": ("least_loss", "LeastLoss"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +34,7 @@ class Outcome:
 
 def run_method(method: str, stream: Stream, settings: Mapping[str, Any]) -> Outcome:
     """Push the whole stream through a method, then flush it."""
-    module, name = _METHODS[method]
-    anonymizer = getattr(import_module(f"shoal.methods.tuples.{module}"), name)(stream.schema, **settings)
+    anonymizer = METHODS[method].load()(stream.schema, **settings)
     begun = time.perf_counter()
     releases = (anonymizer.push_batch(stream.table), anonymizer.flush())
     seconds = time.perf_counter() - begun
