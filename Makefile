@@ -1,30 +1,38 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`. They need Python >= 3.11 and make.
+# `make demo` and `make test` work on a fresh machine with Python >= 3.11, make and a package index.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup demo test check fix cover bench bench-all figures clean
+.PHONY: help setup hooks demo test test-all check fix cover docs wheel bench bench-all figures clean
 
-help:  ## show this
+help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY)  ## make .venv with everything in it
+setup: $(READY)  ## create .venv with all development tools
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shoal needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@echo "installing packages, a few minutes …"
+	@echo "installing packages; this takes a few minutes ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $(READY)
 
-demo: $(READY)  ## make a day of visits, anonymize it, audit it, draw it
+hooks: $(READY)  ## run the checks before every commit
+	$(BIN)/pre-commit install
+
+demo: $(READY)  ## generate a day of web visits, anonymize it, audit it, draw it
 	$(BIN)/shoal demo --out demo-out
 
-test: $(READY)  ## run all tests
+test: $(READY)  ## run the default tests
 	$(BIN)/python -m tests.compile_once
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(PYTEST) -m "not slow and not exhaustive"
+
+test-all: $(READY)  ## run all tests, including slow and exhaustive ones
+	$(BIN)/python -m tests.compile_once
+	$(PYTEST)
 
 check: $(READY)  ## lint, types, import rules
 	$(BIN)/ruff check .
@@ -32,26 +40,33 @@ check: $(READY)  ## lint, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fix: $(READY)  ## mend what can be mended by machine
+fix: $(READY)  ## auto-fix lint errors and formatting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-cover: $(READY)  ## the run without JIT: coverage of the kernels and everything that decides
+cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods, auditor and crypto
 	rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q -m "not compiled" \
+	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q \
+		-m "not compiled and not slow and not exhaustive" \
 		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
 
+docs: $(READY)  ## build the docs site in site/; a broken link fails the build
+	$(BIN)/zensical build --strict --clean
+
+wheel: $(READY)  ## build wheel and sdist in dist/
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
 bench: $(READY)  ## measure the figures of README and docs and fill them in; DATA=folder for real data
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA))
 
-bench-all: $(READY)  ## the same with those that take minutes each: about an hour, and 4.3 GB of memory
+bench-all: $(READY)  ## also run the long benchmarks: about an hour and 4.3 GB of memory
 	$(BIN)/python -m benchmarks --all $(if $(DATA),--data $(DATA))
 
-figures: $(READY)  ## fill README and docs from benchmarks/results; say which figures are older than the code
+figures: $(READY)  ## fill README and docs from benchmarks/results; list figures older than the code
 	$(BIN)/python -m benchmarks.fill
 
-clean:  ## remove what was made
-	rm -rf $(VENV) demo-out .coverage .coverage.* .hypothesis
+clean:  ## remove everything that make created
+	rm -rf $(VENV) demo-out dist site .cache .coverage .coverage.* .hypothesis

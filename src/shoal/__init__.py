@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
     "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",

@@ -1,4 +1,4 @@
-"""Every code and metric of the auditor is in docs/audit.md, and nothing else."""
+"""Every code and metric of the auditor is in docs/reference/audit.md, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.auditor.tuples.diversity import _SENTENCES
 from shoal.auditor.tuples.values import FAULTS
 
 SOURCES = sorted(Path(shoal.auditor.__file__).parent.rglob("*.py"))
-PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "audit.md"
 BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS}
 """Codes that are looked up where they are used."""
 

@@ -146,7 +146,7 @@ def test_items_apart_by_a_separator(stage: Scene) -> None:
 
 
 def test_one_record_a_line_without_a_header(stage: Scene) -> None:
-    """As docs/policy.md tells to read it."""
+    """As docs/reference/policy.md tells to read it."""
     assert stage.run("--quiet").code == 0
     expected = shown(stage)
     stage.write("in.dat", "".join(" ".join(items) + " \n" for items in SETS.values()))

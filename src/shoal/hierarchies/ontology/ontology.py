@@ -103,7 +103,7 @@ class Ontology:
         IRI), aggregation properties by ``owl:ObjectProperty``, stated directly or as an OWL restriction. A class
         directly below ``urn:shoal:ontology#SparseAttribute`` or ``…#NormalAttribute`` is an attribute; where nothing is
         tagged, every top class is. ``…#priority`` on a property says which comes first. Nothing is fetched:
-        ``owl:imports`` is not followed. How to write one: docs/ontology.md.
+        ``owl:imports`` is not followed. How to write one: docs/howto/ontology.md.
         """
         from shoal.hierarchies.ontology.rdf import read_rdf  # rdflib is heavy, and tables do without
 
