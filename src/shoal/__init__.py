@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from shoal.hierarchies.places import Places
     from shoal.methods.flexible.flexible_k import FlexibleK
     from shoal.methods.registry import restore
-    from shoal.methods.sets.km_anonymity import KmAnonymity
-    from shoal.methods.sets.km_apriori import KmApriori
+    from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
     from shoal.methods.sets.uniqueness import uniqueness
     from shoal.methods.tuples.castle import Castle
     from shoal.methods.tuples.fads import Fads

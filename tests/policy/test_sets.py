@@ -11,8 +11,7 @@ import pytest
 
 from shoal.hierarchies import Graph, Hierarchy
 from shoal.hierarchies.places import Places
-from shoal.methods.sets.km_anonymity import KmAnonymity
-from shoal.methods.sets.km_apriori import KmApriori
+from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
 from shoal.policy import load_policy, parse_policy
 from shoal.policy.sets import KmAprioriSection, KmSection
 from tests.policy.test_policy import changed

@@ -48,7 +48,7 @@ _ENTRIES: Final = (
     _entry("iot-anonymization", "tuples", "IotAnonymization", "iot_anonymization", "methods/iot-anonymization"),
     _entry("castle", "tuples", "Castle", "castle", "methods/castle"),
     _entry("k^m", "sets", "KmAnonymity", "km_anonymity", "methods/k-m"),
-    _entry("k^m-apriori", "sets", "KmApriori", "km_apriori", "methods/k-m"),
+    _entry("k^m-apriori", "sets", "KmApriori", "km_anonymity", "methods/k-m"),
     _entry("flexible-k", "flexible", "FlexibleK", "flexible_k", "methods/flexible-k"),
 )
 METHODS: Final = {entry.name: entry for entry in _ENTRIES}

@@ -25,12 +25,10 @@ from shoal.kernels.sets.repair import next_violation
 from shoal.kernels.sets.sampling import draw_samples, find_violation, follow_chain
 from shoal.kernels.sets.support import MOST, join_lists, set_bits, support_of
 from shoal.methods.sets import counting as km_counting
-from shoal.methods.sets import index as km_index
+from shoal.methods.sets import data as km_data
 from shoal.methods.sets.counting import Counting
-from shoal.methods.sets.data import SetData, turned_over
-from shoal.methods.sets.drawing import as_chain, make_draws, make_scratch
-from shoal.methods.sets.index import BlockIndex
-from shoal.methods.sets.seeding import coin_key
+from shoal.methods.sets.data import BlockIndex, SetData, inverted
+from shoal.methods.sets.sampling import as_chain, make_draws, make_scratch, random_key
 from tests.reference import km as naive
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.plain import plain_kernels
@@ -160,13 +158,13 @@ def test_the_ends_of_units(word, unit, monkeypatch):
 
 def test_coin_keys_differ_by_everything():
     keys = [
-        coin_key(1, b"data", "search", 1), coin_key(2, b"data", "search", 1), coin_key(1, b"date", "search", 1),
-        coin_key(1, b"data", "certify", 1), coin_key(1, b"data", "search", 2), coin_key(1, b"data", "search", 1, 1),
-        coin_key(1, b"data", "search", 11), coin_key(1, b"data", "search"),
+        random_key(1, b"data", "search", 1), random_key(2, b"data", "search", 1), random_key(1, b"date", "search", 1),
+        random_key(1, b"data", "certify", 1), random_key(1, b"data", "search", 2), random_key(1, b"data", "search", 11),
+        random_key(1, b"data", "search", 1, 1), random_key(1, b"data", "search"),
     ]  # fmt: skip
     assert len({tuple(key.tolist()) for key in keys}) == len(keys)
     assert all(key.shape == (2,) and key.dtype == np.uint64 for key in keys)
-    assert coin_key(1, b"data", "search", 1).tolist() == keys[0].tolist()
+    assert random_key(1, b"data", "search", 1).tolist() == keys[0].tolist()
 
 
 # ---- rows
@@ -188,7 +186,7 @@ def test_rows_turned_over_and_repeats_dropped(records):
     assert filled.tolist() == ends[1:].tolist()
     wanted = [[row for row, record in enumerate(records) for one in record if one == item] for item in range(6)]
     assert lists_of(ends, owners) == wanted
-    assert lists_of(*turned_over(starts, items, 6)) == wanted
+    assert lists_of(*inverted(starts, items, 6)) == wanted
     fewer = np.empty_like(ends)
     kept = drop_repeats(ends, owners, fewer)
     assert lists_of(fewer, owners[:kept]) == [sorted(set(rows)) for rows in wanted]
@@ -283,10 +281,10 @@ def common_and_rare(rows) -> list[set[int]]:
 @pytest.mark.parametrize("bits_from", [0, 1, 32, 512])
 def test_support_by_lists_and_by_bits(rows, bits_from, monkeypatch):
     """No bits at all, for what everybody has, for what is common, for everything."""
-    monkeypatch.setattr(km_index, "_BITS_FROM", bits_from)
+    monkeypatch.setattr(km_data, "_BITS_FROM", bits_from)
     records = common_and_rare(rows)
     starts, items = rows_of([sorted(record) for record in records])
-    index = BlockIndex.of(starts, items, np.bincount(items, minlength=5))
+    index = BlockIndex.of(starts, items, 5)
     slots = index.arrays.slots.tolist()
     common = [bits_from * naive.support(records, [item]) >= rows for item in range(5)]
     assert [slot >= 0 for slot in slots] == common
@@ -316,7 +314,7 @@ def test_the_rarest_block_comes_first_and_cursors_begin_at_their_lists():
 
 @pytest.mark.parametrize("bits_from", [0, 512])
 def test_whether_a_set_has_the_other_blocks(bits_from, monkeypatch):
-    monkeypatch.setattr(km_index, "_BITS_FROM", bits_from)
+    monkeypatch.setattr(km_data, "_BITS_FROM", bits_from)
     arrays = Joins([range(9), [1, 4], range(0, 9, 2)], 9).index.arrays
     answers, cursors = [], np.zeros(MOST, np.int64)
     blocks = np.array([0, 2, 1], np.int32)
@@ -398,9 +396,7 @@ class Joins:
         self.owners = [set(some) for some in owners]
         self.rows = rows
         starts, lists = rows_of([sorted(some) for some in owners])
-        counts = np.diff(starts)
-        sets = turned_over(starts, lists, rows)
-        self.index = BlockIndex.of(*sets, counts).copy()
+        self.index = BlockIndex.of(*inverted(starts, lists, rows), len(owners)).copy()
 
     def join(self, kept, *gone):
         self.index.join(kept, [kept, *gone])
@@ -411,14 +407,14 @@ class Joins:
 
     def check(self):
         arrays = self.index.arrays
-        assert self.index.lengths().tolist() == [len(some) for some in self.owners]
+        assert arrays.lengths.tolist() == [len(some) for some in self.owners]
         slots = [slot for slot in arrays.slots.tolist() if slot >= 0]
         assert len(slots) == len(set(slots))
         for block, owners in enumerate(self.owners):
             begin = arrays.starts[block]
             assert arrays.lists[begin : begin + len(owners)].tolist() == sorted(owners)
             slot = arrays.slots[block]
-            assert self.is_short or (slot >= 0) == (len(owners) > 0 and km_index._BITS_FROM * len(owners) >= self.rows)
+            assert self.is_short or (slot >= 0) == (len(owners) > 0 and km_data._BITS_FROM * len(owners) >= self.rows)
             if slot >= 0:
                 bits = [row for row in range(self.rows) if plain.support.has_bit(arrays.bits, slot, row)]
                 assert bits == sorted(owners)
@@ -433,7 +429,7 @@ class Joins:
 @pytest.fixture
 def bits_from_32(monkeypatch):
     """What one in 32 has gets bits: then small data have both kinds."""
-    monkeypatch.setattr(km_index, "_BITS_FROM", 32)
+    monkeypatch.setattr(km_data, "_BITS_FROM", 32)
 
 
 @pytest.mark.usefixtures("bits_from_32")
@@ -453,7 +449,7 @@ def test_joining_blocks_with_and_without_bits(kept_has_bits, gone_has_bits):
 @pytest.mark.parametrize("slots", [0, 1, 2])
 def test_joining_where_there_is_little_room_for_bits(slots, monkeypatch):
     """The most common blocks get the bits there are; a slot that falls free is used again."""
-    monkeypatch.setattr(km_index, "_BITS_ROOM", slots * 8 * 6)
+    monkeypatch.setattr(km_data, "_BITS_ROOM", slots * 8 * 6)
     joins = Joins([[1, 2], range(300), range(0, 320, 2), [5, 319], [7], [63, 64]], 320, is_short=True)
     with_bits = [block for block, slot in enumerate(joins.index.arrays.slots.tolist()) if slot >= 0]
     assert with_bits == [1, 2][:slots]
@@ -489,12 +485,12 @@ def test_random_joins(owners, steps):
     joins.check()
     before = joins.index
     copied = before.copy()
-    lengths = copied.lengths().tolist()
+    lengths = copied.arrays.lengths.tolist()
     for kept, gone in steps:
         kept, gone = kept % len(owners), gone % len(owners)
         if kept != gone and joins.owners[kept] and joins.owners[gone]:
             joins.join(kept, gone)
-    assert copied.lengths().tolist() == lengths  # a copy goes its own way
+    assert copied.arrays.lengths.tolist() == lengths  # a copy goes its own way
     assert copied.support([0, 1], 99) == len(owners[0] & owners[1])
 
 
@@ -506,7 +502,6 @@ def test_room_is_made_when_lists_run_out(monkeypatch):
     for block in range(1, 9):
         joins.join(0, block)
     assert made
-    assert joins.index.nbytes > 0
 
 
 # ---- counting
@@ -640,7 +635,7 @@ def test_one_walk_finds_what_begins_with_its_ranks():
     counting = plain_counting(records)
     wanted = naive.rare(records, 3, 4)
     rank = {int(block): place for place, block in enumerate(counting.names)}
-    ((walk, found),) = counting._rooms(3, 1)
+    ((walk, found),) = counting._buffers(3, 1)
     seen = 0
     for first in range(len(counting.names)):
         ranks = np.array([first])
@@ -675,7 +670,7 @@ WALKED = [{0, 1, 2}, {1, 2}, {2}, {0, 2, 3}, {2, 3}, {2, 3}]
 def walking(size=3):
     counting = plain_counting(WALKED)
     assert counting.names.tolist() == [0, 1, 3, 2]
-    ((walk, found),) = counting._rooms(size, 1)
+    ((walk, found),) = counting._buffers(size, 1)
     return plain.counting, counting, walk, found
 
 

@@ -13,7 +13,10 @@ import shoal
 from shoal.errors import PolicyError
 from shoal.hierarchies import Graph
 from shoal.kernels.sets.errors import distance_cost
-from shoal.methods.sets.partition import GraphPartition, Move, TreePartition, make_partition
+from shoal.methods.sets.graph_partition import GraphPartition
+from shoal.methods.sets.km_anonymity import make_partition
+from shoal.methods.sets.partition import Move
+from shoal.methods.sets.tree_partition import TreePartition
 from tests.hierarchies.test_hierarchy import naive_path, nested, trees
 from tests.reference import km_partition as naive
 

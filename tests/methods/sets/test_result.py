@@ -14,7 +14,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, PolicyError, RunError
-from shoal.methods.sets.certifying import NotCertified
+from shoal.methods.sets.certificate import NotCertified
 from shoal.methods.sets.result import Changes, KmResult
 from tests.reference import km as naive
 

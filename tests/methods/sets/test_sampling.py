@@ -11,12 +11,11 @@ import pytest
 import shoal
 from shoal.hierarchies import Graph
 from shoal.kernels.sets.sampling import draw_samples, follow_chain
-from shoal.methods.sets.certifying import Certifier, NotCertified
+from shoal.methods.sets.certificate import Certifier, NotCertified
 from shoal.methods.sets.data import SetData
-from shoal.methods.sets.drawing import as_chain, geweke, make_draws, make_scratch
-from shoal.methods.sets.partition import make_partition
+from shoal.methods.sets.km_anonymity import make_partition
+from shoal.methods.sets.sampling import as_chain, geweke, make_draws, make_scratch, random_key
 from shoal.methods.sets.search import Search
-from shoal.methods.sets.seeding import coin_key
 from shoal.methods.sets.settings import check_settings
 from shoal.models.proportions import clopper_pearson
 from shoal.models.sample_size import promise, samples_needed
@@ -40,7 +39,7 @@ def data_of(records, kinds) -> SetData:
 
 
 def drawn_from(data, size, *, seed=0, by_person=False, chain=False, count=DRAWN):
-    draws = make_draws(data, size, 2, coin_key(seed, b"test", size), by_person=by_person)
+    draws = make_draws(data, size, 2, random_key(seed, b"test", size), by_person=by_person)
     assert draws is not None
     if chain:
         draws = as_chain(data, draws)
@@ -92,7 +91,7 @@ def test_samples_are_independent():
     """Pairs of neighbours are uniform over pairs."""
     records = [{0, 1}, {0, 1}, {1, 2}]
     data = data_of(records, 3)
-    draws = make_draws(data, 1, 2, coin_key(5, b"test"))
+    draws = make_draws(data, 1, 2, random_key(5, b"test"))
     drawn, people = np.empty((4000, 1), np.int32), np.empty(4000, np.int64)
     draw_samples(data.sets, data.index.arrays, draws, 0, 10**5, 4000, make_scratch(), drawn, people)
     pairs = Counter(zip(drawn[::2, 0].tolist(), drawn[1::2, 0].tolist(), strict=True))
@@ -126,14 +125,14 @@ def test_geweke_against_its_twin():
 
 def test_a_chain_is_walked_longer_where_it_has_to_be(monkeypatch):
     data = data_of(SKEWED, 10)
-    draws = make_draws(data, 2, 2, coin_key(0, b"test"))
+    draws = make_draws(data, 2, 2, random_key(0, b"test"))
     lengths = []
 
     def never_alike(values):
         lengths.append(len(values))
         return 9.0 if len(lengths) < 4 else 0.1
 
-    monkeypatch.setattr("shoal.methods.sets.drawing.geweke", never_alike)
+    monkeypatch.setattr("shoal.methods.sets.sampling.geweke", never_alike)
     assert as_chain(data, draws).steps == 512
     assert lengths == [128, 256, 512, 1024]
 
@@ -141,7 +140,7 @@ def test_a_chain_is_walked_longer_where_it_has_to_be(monkeypatch):
 def test_a_chain_forgets_its_start():
     """From an unlikely start, the mean of where many chains are comes to the mean over all."""
     data = data_of(SKEWED, 10)
-    chain = as_chain(data, make_draws(data, 2, 2, coin_key(0, b"test")))
+    chain = as_chain(data, make_draws(data, 2, 2, random_key(0, b"test")))
     shares = naive.by_person(SKEWED, 2)
     people = sum(len(record) >= 2 for record in SKEWED)
     wanted = float(sum(shares.values()) / len(shares)) * people
@@ -176,7 +175,7 @@ def certified_runs(records, runs, kinds=20, **changes) -> int:
     passed = 0
     for seed in range(runs):
         settings = settings_for(seed, **changes)
-        search = Search(data, partition, settings, data.index)
+        search = Search(data, partition, settings)
         try:
             Certifier(search, settings, counted=frozenset(), may_join=False).certify()
         except NotCertified:

@@ -152,7 +152,7 @@ def test_a_size_that_is_counted_above_one_that_was_sampled():
 
 def test_where_a_size_is_too_dear_no_larger_one_is_counted(monkeypatch):
     """All have four items: there are fewer sets of three and four than of two."""
-    monkeypatch.setattr("shoal.methods.sets.km_anonymity.AFFORDABLE", 30)
+    monkeypatch.setattr("shoal.methods.sets.search.AFFORDABLE", 30)
     records = [set("abcd")] * 3 + [set("defg")] * 3
     result = shoal.KmAnonymity(2, 4, 0.6, generalize=TREE, trials=2).anonymize(records)
     assert [one.how for one in result.certificate] == ["counted", "sampled", "sampled", "sampled"]

@@ -1,64 +1,63 @@
-"""k^m-anonymity of sets: whoever knows up to m items of a person finds at least k people who have them."""
+"""k^m-anonymity of sets: an attacker who knows up to m items of a person finds at least k people who have them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
-import numpy as np
-import numpy.typing as npt
-
-from shoal.errors import InputError
-from shoal.methods.sets.certificate import Certificate
-from shoal.methods.sets.certifying import Certifier
-from shoal.methods.sets.data import SetData
-from shoal.methods.sets.errors import ErrorChoice
-from shoal.methods.sets.merges import Partition
-from shoal.methods.sets.partition import make_partition
-from shoal.methods.sets.records import ReadRecords, read_records
-from shoal.methods.sets.result import KmResult
-from shoal.methods.sets.search import AFFORDABLE, Progress, Search
+from shoal.errors import PolicyError
+from shoal.hierarchies.graph import Graph
+from shoal.hierarchies.hierarchy import Hierarchy
+from shoal.hierarchies.neighbourhood import Neighbourhood
+from shoal.methods.base import BatchMethod
+from shoal.methods.sets.certificate import Certifier
+from shoal.methods.sets.graph_partition import GraphPartition
+from shoal.methods.sets.partition import ErrorChoice, Partition
+from shoal.methods.sets.records import read_records
+from shoal.methods.sets.result import KmResult, number_records
+from shoal.methods.sets.search import Progress, Search
 from shoal.methods.sets.settings import Adversary, KmSettings, Sampler, check_settings
+from shoal.methods.sets.tree_partition import TreePartition
 from shoal.models.sample_size import Bound
 
-Tried = tuple[Search, frozenset[int]]
-"""A search that is done, and the sizes that were counted."""
+Generalize = Hierarchy | Neighbourhood | Mapping[str, Iterable[str]] | Iterable[tuple[str, str]]
 
 
-class KmAnonymity:
-    """k^m-anonymity by generalization: items are joined into blocks until up to m known items single nobody out.
+class KmAnonymity(BatchMethod):
+    """k^m-anonymity by generalization: items are merged into blocks until up to m known items single nobody out.
 
-    Sizes that can be afforded are counted, and hold without exception; larger ones are sampled, and hold with a
-    probability of at least sigma.
+    Sizes that are affordable are counted, and the guarantee holds without exception; larger sizes are sampled, and it
+    holds with a probability of at least sigma. Do not use it for several releases of the same people: the guarantee
+    covers one release. Use :class:`shoal.KmApriori` where no sampling is wanted.
 
     Parameters
     ----------
     k
-        The least crowd, or a list, one for every size from 1 to m.
+        The smallest crowd, or a list with one value for every size from 1 to m.
     m
-        The most items the adversary knows of a person.
+        The number of items of a person that the adversary knows at most.
     sigma
         The probability that an itemset the adversary knows has k people; 1 counts all. Or a list by size.
     generalize
-        How items may be joined: a :class:`shoal.Hierarchy` (any cut), :class:`shoal.Places` (neighbouring cells), or
+        How items may be merged: a :class:`shoal.Hierarchy` (any cut), :class:`shoal.Places` (neighbouring cells), or
         a graph: a table from an item to its neighbours, or pairs of items.
     error
-        What joining costs: ``"distance"`` (places), ``"ncp"``, or a function of a block's items and their weights.
+        The cost of merging: ``"distance"`` (places), ``"ncp"``, or a function of a block's items and their weights.
     adversary
         ``"itemset"`` knows any itemset with equal probability; ``"person"`` picks a person first; or ``"both"``.
     bound
-        How many samples must pass: ``"exact"``, or the papers' ``"hoeffding1"`` and ``"hoeffding2"``.
+        The number of samples that must pass: ``"exact"``, or the papers' ``"hoeffding1"`` and ``"hoeffding2"``.
     trials
-        Independent searches; the least error is taken.
+        Number of independent searches; the result with the smallest error is used.
     seed
-        Where the coins come from, together with the data.
+        Seed of the random draws, used together with the data.
     counted
         ``"auto"`` counts what is affordable, ``"all"`` everything, a number the sizes up to it.
     sampler
-        What is searched with: ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``. Certified is
-        with exact samples always.
+        How the search draws: ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``. Certificates
+        always use exact samples.
     joint
-        Whether the confidences of the sizes are to hold all at once.
+        Whether the confidences hold for all sizes at once.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class KmAnonymity:
 
     method: ClassVar[str] = "k^m"
 
-    def __init__(  # noqa: PLR0913 - they are what the method is about
+    def __init__(  # noqa: PLR0913 - the parameters of the method
         self,
         k: int | Sequence[int] = 10,
         m: int = 5,
@@ -101,92 +100,120 @@ class KmAnonymity:
         Parameters
         ----------
         records
-            An iterable of sets, an Arrow list column, a path to a text file with one record a line, or (person, item)
+            An iterable of sets, an Arrow list column, a path to a text file with one record per line, or (person, item)
             rows in any order: tuples, or a table of two columns.
         progress
-            Is called with what is done, the size, and how many blocks are left.
+            Called with the current activity, the size, and the number of blocks left.
         """
         read = read_records(records)
         partition = make_partition(self._generalize, self._error, items=sorted(read.labels))
-        data = self._data(read, partition.names, None)
+        data = number_records(read, self.settings, partition.names)
         partition.start(data.weights)
-        search = Search.begin(data, partition, self.settings, progress)
-        best, counted = self._search(search)
+        best, counted = _best_trial(Search(data, partition, self.settings, progress), self.settings.trials)
         certificate = Certifier(best, self.settings, counted=counted, may_join=True).certify()
-        return KmResult(self, data, best.partition, certificate)
+        return KmResult(self.settings, data, best.partition, certificate)
 
-    # ---- for results
 
-    def read(self, records: Any, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None) -> SetData:
-        """Records by the numbers of names; raises InputError when there are fewer than k."""
-        return self._data(read_records(records), names, known)
+class KmApriori(BatchMethod):
+    """k^m-anonymity with certainty: every itemset of up to m items is counted.
 
-    def _data(self, read: ReadRecords, names: Sequence[str], known: npt.NDArray[np.bool_] | None) -> SetData:
-        self.check_enough(len(read))
-        return SetData(read.starts, read.numbered(names, known=known), names)
+    Do not use it where m is large or people have many items, because the number of itemsets explodes: use
+    :class:`shoal.KmAnonymity`, which samples what it cannot count.
 
-    def check_enough(self, records: int) -> None:
-        """Raise InputError when there are fewer records than people to hide among."""
-        most = max(self.settings.k)
-        if records < most:
-            raise InputError(
-                f"{records:,} records cannot hide anybody among {most:,}; give more records, or ask for less"
-            )
+    Parameters
+    ----------
+    k
+        The smallest crowd, or a list with one value for every size from 1 to m.
+    m
+        The number of items of a person that the adversary knows at most.
+    generalize, error
+        As for :class:`shoal.KmAnonymity`.
 
-    def certified(self, data: SetData, partition: Partition, *, join: bool) -> tuple[Partition, Certificate]:
-        """The partition, joined further where it must be, with its certificate for exactly these data."""
-        search = Search.begin(data, partition, self.settings)
-        counted: set[int] = set()
-        for size in self._sizes(data):
-            if self._counts(search, size, counted):
-                counted.add(size)
-        certifier = Certifier(search, self.settings, counted=frozenset(counted), may_join=join)
-        return search.partition, certifier.certify()
+    Examples
+    --------
+    >>> import shoal
+    >>> cities = shoal.Hierarchy.from_nested({"US": {"West": ["LA", "Seattle"], "East": ["New York", "Boston"]}})
+    >>> result = shoal.KmApriori(k=2, m=1, generalize=cities).anonymize([{"LA"}, {"LA"}, {"Boston"}, {"New York"}])
+    >>> sorted(result.blocks)
+    ['East', 'LA', 'Seattle']
 
-    # ---- searching
+    References
+    ----------
+    Terrovitis, Mamoulis, Kalnis: Privacy-preserving anonymization of set-valued data. VLDB (2008).
+    """
 
-    def _sizes(self, data: SetData) -> range:
-        return range(1, min(self.settings.m, data.longest) + 1)
+    method: ClassVar[str] = "k^m-apriori"
 
-    def _counts(self, search: Search, size: int, counted: Collection[int]) -> bool:
-        """Whether a size is counted, as things stand; counting one goes through all smaller sizes too."""
-        settings = self.settings
-        if settings.must_count(size) or not settings.may_count(size):
-            return settings.must_count(size)
-        return len(counted) == size - 1 and search.counting().steps(size) <= AFFORDABLE
+    def __init__(self, k: int | Sequence[int] = 10, m: int = 2, *, generalize: Any, error: ErrorChoice = None) -> None:
+        self._counting = KmAnonymity(k, m, 1.0, generalize=generalize, error=error, counted="all", trials=1)
 
-    def _search(self, start: Search) -> Tried:
-        """The best of some trials, and the sizes that were counted.
+    @property
+    def settings(self) -> KmSettings:
+        """All parameters, those of counting included."""
+        return self._counting.settings
 
-        The sizes counted first are the same in all trials and done once, unless nothing comes after them.
-        """
-        base = start.copy() if self.settings.trials > 1 else start
-        shared, counted = self._settle_first(start)
-        rest = [size for size in self._sizes(start.data) if size not in counted]
-        found = [(shared, counted)] if not rest else []
-        for trial in range(len(found), self.settings.trials):
-            found.append(self._try(shared.copy(), counted, rest, trial) if rest else self._try_all(base.copy(), trial))
-            found = [min(found, key=lambda one: one[0].partition.error)]
-        return found[0]
+    def anonymize(self, records: Any, *, progress: Progress | None = None) -> KmResult:
+        """Generalize the sets of everybody at once; the parameters are those of :meth:`shoal.KmAnonymity.anonymize`."""
+        return self._counting.anonymize(records, progress=progress)
 
-    def _settle_first(self, search: Search) -> Tried:
-        counted: set[int] = set()
-        for size in self._sizes(search.data):
-            if not self._counts(search, size, counted):
-                break
-            search.settle_counted(size)
-            counted.add(size)
-        return search, frozenset(counted)
 
-    def _try(self, search: Search, counted: frozenset[int], rest: list[int], trial: int) -> Tried:
-        done = set(counted)
-        for size in rest:
-            if self._counts(search, size, done):
-                search.settle_counted(size, trial)
-                done.add(size)
-            else:
-                search.settle_sampled(size, trial)
-        return search, frozenset(done)
+def make_partition(
+    generalize: Generalize | object, error: ErrorChoice = None, *, items: Iterable[str] | None = None
+) -> Partition:
+    """A partition with every item in a block of its own.
 
-    def _try_all(self, search: Search, trial: int) -> Tried:
-        return self._try(search, frozenset(), list(self._sizes(search.data)), trial)
+    Parameters
+    ----------
+    generalize
+        A hierarchy, places, a graph, a table from a name to its neighbours, or pairs of neighbours.
+    error
+        ``"distance"`` (places only; their default), ``"ncp"`` (the default elsewhere), or a function of the items
+        of a block and their weights that returns the cost of the block.
+    items
+        The items there are; an open hierarchy needs them, everything else lists its own.
+    """
+    if isinstance(generalize, Hierarchy):
+        return TreePartition(generalize, error, items)
+    if isinstance(generalize, Neighbourhood):
+        return GraphPartition(generalize, error)
+    if isinstance(generalize, Iterable) and not isinstance(generalize, str | bytes):
+        return GraphPartition(Graph(cast("Iterable[tuple[str, str]]", generalize)), error)
+    raise PolicyError(
+        "generalize: give a shoal.Hierarchy, shoal.Places, a table from an item to its neighbours, or pairs of items"
+    )
+
+
+Trial = tuple[Search, frozenset[int]]
+"""A finished search, and the sizes it counted."""
+
+
+def _best_trial(start: Search, trials: int) -> Trial:
+    """The trial with the smallest error.
+
+    The sizes counted first are the same in all trials and done once, unless nothing comes after them.
+    """
+    base = start.copy() if trials > 1 else start
+    counted: set[int] = set()
+    for size in start.sizes:
+        if not start.should_count(size, counted):
+            break
+        start.enforce_counted(size)
+        counted.add(size)
+    rest = [size for size in start.sizes if size not in counted]
+    best: Trial | None = (start, frozenset(counted)) if not rest else None
+    for trial in range(0 if rest else 1, trials):
+        found = _try(start.copy(), counted, rest, trial) if rest else _try(base.copy(), set(), start.sizes, trial)
+        best = found if best is None else min(best, found, key=lambda one: one[0].partition.error)
+    assert best is not None
+    return best
+
+
+def _try(search: Search, counted: set[int], sizes: Iterable[int], trial: int) -> Trial:
+    done = set(counted)
+    for size in sizes:
+        if search.should_count(size, done):
+            search.enforce_counted(size, trial)
+            done.add(size)
+        else:
+            search.enforce_sampled(size, trial)
+    return search, frozenset(done)

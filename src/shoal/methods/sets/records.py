@@ -1,4 +1,4 @@
-"""Reading people's sets: whatever a user has them in becomes one list of labels a record."""
+"""Read people's sets from any supported input into one list of labels per record."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ import pyarrow.compute as pc
 
 from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
+from shoal.methods.sets.data import Codes, Ints, offsets
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
-_MANY = (
+_SUPPORTED = (
     "give an iterable of sets, an Arrow list column, a path to a file with one record a line, or (person, item) rows"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """Records as they came: labels by code, in input order."""
+    """Records in input order, as codes of labels."""
 
     starts: Ints
     codes: Codes
@@ -39,28 +38,29 @@ class ReadRecords:
         return len(self.starts) - 1
 
     def numbered(self, names: Sequence[str], *, known: npt.NDArray[np.bool_] | None = None) -> Codes:
-        """Numbers of the items among the names; an item that is not known is refused, by counts alone."""
-        places = {name: number for number, name in enumerate(names)}
-        numbers = np.array([places.get(label, -1) for label in self.labels], np.int32)
+        """Numbers of the items among the names; raises InputError (with counts, never a value) for unknown items."""
+        number_of = {name: number for number, name in enumerate(names)}
+        numbers = np.array([number_of.get(label, -1) for label in self.labels], np.int32)
         if known is not None and len(numbers):
             numbers[~known[numbers] & (numbers >= 0)] = -1
         items: Codes = numbers[self.codes] if len(self.codes) else np.empty(0, np.int32)
         missing = np.flatnonzero(items < 0)
         if len(missing):
             rows = np.unique(np.searchsorted(self.starts, missing, side="right") - 1)
-            why = (
-                "that the generalization does not know" if known is None else "that nobody had when blocks were fitted"
+            why, remedy = (
+                ("that the generalization does not know", "add them to it")
+                if known is None
+                else ("that nobody had when blocks were fitted", "fit anew")
             )
-            what = "add them to it" if known is None else "fit anew"
             raise InputError(
                 f"record {rows[0] + 1}: has an item {why} ({len(missing):,} such items in {len(rows):,} records); "
-                f"{what}, or leave them out"
+                f"{remedy}, or leave them out"
             )
         return items
 
 
 def read_records(given: Any) -> ReadRecords:
-    """Records from anything that holds them; an empty one is refused, its number named."""
+    """Records from any supported input; raises InputError with the number of an empty record."""
     read = _read(given)
     empty = np.flatnonzero(np.diff(read.starts) == 0)
     if len(empty):
@@ -77,14 +77,11 @@ def _read(given: Any) -> ReadRecords:
         return _from_arrow(given)
     if isinstance(given, Iterable) and not isinstance(given, (bytes, dict)):
         return _from_python(list(given))
-    raise InputError(f"records: {_MANY}")
-
-
-# ---- files
+    raise InputError(f"records: {_SUPPORTED}")
 
 
 def _lines(path: Path) -> pa.Array:
-    """Records of a text file: items apart by spaces or tabs; an empty line is a record with nothing in it."""
+    """Records of a text file: items separated by spaces or tabs; an empty line is an empty record."""
     try:
         content = path.read_bytes()
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
@@ -105,19 +102,18 @@ def _lines(path: Path) -> pa.Array:
 def _from_arrow(given: Any) -> ReadRecords:
     try:
         table = pa.table(given)
-    except pa.ArrowInvalid:  # a column by itself, not a table
+    except pa.ArrowInvalid:  # a column, not a table
         return _from_lists(pa.chunked_array(given))
-    return _from_table(table)
-
-
-def _from_table(table: pa.Table) -> ReadRecords:
-    if table.num_columns == 2 and any(is_list(table.column(1).type) for is_list in _LISTS):
-        return _from_rows(*_one_item_a_row(table.column(0), table.column(1)))
     if table.num_columns == 1:
         return _from_lists(table.column(0))
     if table.num_columns == 2:
-        return _from_rows(table.column(0), table.column(1))
+        persons, items = table.columns
+        return _from_rows(*_one_item_a_row(persons, items)) if _is_list(items.type) else _from_rows(persons, items)
     raise InputError(f"records: a table of {table.num_columns} columns; give the list column, or person and item alone")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(is_list(kind) for is_list in _LISTS)
 
 
 def _one_item_a_row(persons: pa.ChunkedArray, lists: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -131,13 +127,12 @@ def _one_item_a_row(persons: pa.ChunkedArray, lists: pa.ChunkedArray) -> tuple[p
 
 def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if not any(is_list(whole.type) for is_list in _LISTS):
-        raise InputError(f"records: a column of {whole.type} holds no sets; {_MANY}")
+    if not _is_list(whole.type):
+        raise InputError(f"records: a column of {whole.type} holds no sets; {_SUPPORTED}")
     row = _first_null(whole)
     if row is not None:
         raise InputError(f"record {row + 1}: is null; leave it out")
-    lengths = pc.list_value_length(whole).to_numpy(zero_copy_only=False).astype(np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    starts = offsets(pc.list_value_length(whole).to_numpy(zero_copy_only=False))
     return ReadRecords(starts, *_encoded(pc.list_flatten(whole), starts))
 
 
@@ -145,8 +140,7 @@ def _encoded(values: pa.Array, starts: Ints, what: str = "record") -> tuple[Code
     """Codes and labels of items, without labels that nobody has."""
     at = _first_null(values)
     if at is not None:
-        row = int(np.searchsorted(starts, at, side="right") - 1)
-        raise InputError(f"record {row + 1}: has an item that is null; leave it out")
+        raise InputError(f"record {_row_of(at, starts)}: has an item that is null; leave it out")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type == pa.string_view():
@@ -162,35 +156,39 @@ def _encoded(values: pa.Array, starts: Ints, what: str = "record") -> tuple[Code
     labels = tuple(str(label) for label in encoded.dictionary.filter(pa.array(is_used)).to_pylist())
     blank = np.array([not is_label(label) for label in labels], np.bool_)
     if blank.any():
-        row = int(np.searchsorted(starts, np.flatnonzero(blank[codes])[0], side="right") - 1)
-        raise InputError(f"{what} {row + 1}: has an item that is empty or blank; leave it out")
+        row = _row_of(np.flatnonzero(blank[codes])[0], starts)
+        raise InputError(f"{what} {row}: has an item that is empty or blank; leave it out")
     return codes, labels
 
 
+def _row_of(position: int | np.integer[Any], starts: Ints) -> int:
+    """Number of the record that an item belongs to, from 1."""
+    return int(np.searchsorted(starts, position, side="right"))
+
+
 def _first_null(column: pa.Array | pa.ChunkedArray) -> int | None:
-    """Where the first null stands; it may stand in a dictionary, which `null_count` does not see."""
+    """Position of the first null; it may be in a dictionary, which `null_count` ignores."""
     if not column.null_count and not pa.types.is_dictionary(column.type):
         return None
-    places = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-    return int(places[0]) if len(places) else None
+    positions = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+    return int(positions[0]) if len(positions) else None
 
 
 def _from_rows(persons: pa.ChunkedArray, items: pa.ChunkedArray) -> ReadRecords:
-    """One record a person, in order of first appearance: all of a person's rows are one set."""
+    """One record per person, in order of first appearance: all of a person's rows are one set."""
     for name, column in (("person", persons), ("item", items)):
         row = _first_null(column)
         if row is not None:
             raise InputError(f"row {row + 1}: the {name} is null; leave the row out")
     whole = persons.combine_chunks()
     encoded = (whole.cast(pa.large_string()) if whole.type == pa.string_view() else whole).dictionary_encode()
-    kinds = encoded.dictionary.dictionary_encode().indices.to_numpy(zero_copy_only=False)  # it may list somebody twice
+    kinds = encoded.dictionary.dictionary_encode().indices.to_numpy(zero_copy_only=False)  # it may repeat a person
     people = kinds[encoded.indices.to_numpy(zero_copy_only=False)].astype(np.int64)
     codes, labels = _encoded(items.combine_chunks(), np.arange(len(people) + 1), "row")
     _, first, numbers = np.unique(people, return_index=True, return_inverse=True)
     ranks = np.argsort(np.argsort(first))[numbers]  # a dictionary may list people in any order
     order = np.argsort(ranks, kind="stable")
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(ranks))))
-    return ReadRecords(starts, codes[order], labels)
+    return ReadRecords(offsets(np.bincount(ranks)), codes[order], labels)
 
 
 # ---- Python
@@ -207,19 +205,18 @@ def _from_python(records: list[Any]) -> ReadRecords:
     lists = []
     for number, record in enumerate(records):
         if isinstance(record, (str, bytes, Mapping)) or not isinstance(record, Iterable):
-            raise InputError(f"record {number + 1}: is no set of items; {_MANY}")
+            raise InputError(f"record {number + 1}: is no set of items; {_SUPPORTED}")
         lists.append(list(record))
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(one) for one in lists], dtype=np.int64)))
+    starts = offsets([len(one) for one in lists])
     flat = list(chain.from_iterable(lists))
     wrong = next((at for at, item in enumerate(flat) if not _is_item(item)), None)
     if wrong is not None:
-        row = int(np.searchsorted(starts, wrong, side="right") - 1)
-        raise InputError(f"record {row + 1}: has an item that is neither text nor a whole number")
+        raise InputError(f"record {_row_of(wrong, starts)}: has an item that is neither text nor a whole number")
     return ReadRecords(starts, *_encoded(_as_text(flat), starts))
 
 
 def _is_pair(record: object) -> bool:
-    """Whether it may be a row as well as a set: who a person is must never be published as an item."""
+    """Whether it could be a row as well as a set: a person's name must never be published as an item."""
     return isinstance(record, (list, np.ndarray)) and len(record) == 2
 
 

@@ -1,61 +1,58 @@
-"""What comes of anonymizing sets."""
+"""The result of anonymizing sets: what to publish, what was lost, and how to go on with other records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.kernels.sets.records import fingerprint_rows, gather_rows
-from shoal.methods.sets.certificate import Certificate
-from shoal.methods.sets.certifying import NotCertified
-from shoal.methods.sets.data import Codes, Ints, SetData
-from shoal.methods.sets.merges import Partition
-from shoal.methods.sets.seeding import coin_key
-
-if TYPE_CHECKING:
-    from shoal.methods.sets.km_anonymity import KmAnonymity
+from shoal.kernels.sets.records import fingerprint_rows
+from shoal.methods.sets.certificate import Certificate, Certifier, NotCertified
+from shoal.methods.sets.data import SetData, gathered
+from shoal.methods.sets.partition import Partition
+from shoal.methods.sets.records import ReadRecords, read_records
+from shoal.methods.sets.sampling import random_key
+from shoal.methods.sets.search import Search
+from shoal.methods.sets.settings import KmSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How records differ from those the partition was fitted to, by what they hold."""
+    """How the records differ, by content, from those the partition was fitted to."""
 
     new: int
     gone: int
     unique_new: int
-    """New records that hold what no other record here holds."""
+    """New records whose set no other record here has."""
     unique_gone: int
 
 
 class KmResult:
-    """Sets generalized by one partition, with the certificate of what they promise.
+    """Sets generalized by one partition, with the certificate of their guarantee.
 
-    A result without a certificate (from :meth:`apply` or :meth:`without`) must pass :meth:`certify` before it is
-    published; until then asking for its rows to publish raises an error.
+    A result without a certificate (from :meth:`apply` or :meth:`without`) must pass :meth:`certify` before it can be
+    published; until then :meth:`published` raises an error.
     """
 
     def __init__(
-        self, method: KmAnonymity, data: SetData, partition: Partition, certificate: Certificate | None,
+        self, settings: KmSettings, data: SetData, partition: Partition, certificate: Certificate | None,
         *, fitted: SetData | None = None,
     ) -> None:  # fmt: skip
-        self._method = method
+        self._settings = settings
         self._data = data
         self._partition = partition
         self._certificate = certificate
         self._fitted = fitted if fitted is not None else data
 
-    # ---- what it holds
-
     @property
     def certificate(self) -> Certificate:
-        """What is promised; raises NotCertified when nothing is yet."""
+        """The guarantee; raises NotCertified when there is none yet."""
         if self._certificate is None:
             raise NotCertified("this result was not certified: call certify() on exactly the records to be published")
         return self._certificate
@@ -67,20 +64,22 @@ class KmResult:
 
     @property
     def error(self) -> float:
-        """What was lost, by the error asked for."""
+        """The information lost, measured by the chosen error."""
         return float(self._partition.error)
 
     @property
     def blocks(self) -> dict[str, tuple[str, ...]]:
         """The items of every block, by its label."""
-        names, partition = self._data.names, self._partition
-        numbers = np.unique(partition.block_of).tolist()
-        return {partition.label(block): tuple(names[item] for item in partition.members(block)) for block in numbers}
+        names = self._data.names
+        return {label: tuple(names[item] for item in self._partition.members(block))
+                for block, label in self._labels().items()}  # fmt: skip
 
     @cached_property
     def records(self) -> list[frozenset[str]]:
         """The generalized records, in input order."""
-        starts, blocks = self._in_input_order()
+        back = np.empty(len(self), np.int64)
+        back[self._data.order] = np.arange(len(self))
+        starts, blocks = gathered(*self._data.generalized(self._partition.block_of), back)
         labels = self._labels()
         return [
             frozenset(labels[block] for block in blocks[begin:end].tolist())
@@ -101,97 +100,93 @@ class KmResult:
         gone, unique_gone = _not_among(self._fitted, self._data)
         return Changes(new, gone, unique_new, unique_gone)
 
-    # ---- publishing
-
     def published(self, column: str = "items") -> pa.Table:
-        """The rows to publish: one list of labels a record, shuffled by the seed. Needs a certificate.
+        """The rows to publish: one list of labels per record, shuffled by the seed. Needs a certificate.
 
-        What is shuffled are the published sets in an order of their own: whoever knows the seed can undo it, and must
-        not find out how many items somebody had.
+        The published sets are sorted before they are shuffled: anyone who knows the seed can undo the shuffle, and must
+        not learn how many items somebody had.
         """
-        seed = self.certificate.seed
-        starts, blocks, labels = self._by_label()
+        seed, block_of, labels = self.certificate.seed, self._partition.block_of, self._labels()
+        numbers, positions = np.unique(block_of, return_inverse=True)
+        by_label = sorted(range(len(numbers)), key=lambda position: labels[int(numbers[position])])
+        ranks = np.empty(len(numbers), np.int32)
+        ranks[by_label] = np.arange(len(numbers), dtype=np.int32)
+        starts, blocks = self._data.generalized(ranks[positions])
         first, second = np.empty(len(self), np.uint64), np.empty(len(self), np.uint64)
         fingerprint_rows(starts, blocks, first, second)
-        coins = np.random.Generator(np.random.PCG64(coin_key(seed, b"", "shuffle").tolist()))
-        order = np.lexsort((second, first, np.diff(starts)))[coins.permutation(len(self))]
-        starts, blocks = _gathered(starts, blocks, order.astype(np.int64))
-        values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(labels, pa.string()))
+        random = np.random.Generator(np.random.PCG64(random_key(seed, b"", "shuffle").tolist()))
+        order = np.lexsort((second, first, np.diff(starts)))[random.permutation(len(self))]
+        starts, blocks = gathered(starts, blocks, order.astype(np.int64))
+        values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(sorted(labels.values()), pa.string()))
         return pa.table({column: pa.LargeListArray.from_arrays(pa.array(starts), values.cast(pa.large_string()))})
-
-    def _by_label(self) -> tuple[Ints, Codes, list[str]]:
-        """The generalized sets, with blocks numbered and every set sorted by label, and the labels."""
-        block_of = self._partition.block_of
-        numbers, places = np.unique(block_of, return_inverse=True)
-        names = [self._partition.label(block) for block in numbers.tolist()]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        ranks = np.empty(len(names), np.int32)
-        ranks[order] = np.arange(len(names), dtype=np.int32)
-        return *self._data.generalized(ranks[places]), [names[place] for place in order]
 
     def _labels(self) -> dict[int, str]:
         return {block: self._partition.label(block) for block in np.unique(self._partition.block_of).tolist()}
 
-    def _in_input_order(self) -> tuple[Ints, Codes]:
-        back = np.empty(len(self._data), np.int64)
-        back[self._data.order] = np.arange(len(self._data))
-        return _gathered(*self._data.generalized(self._partition.block_of), back)
-
-    # ---- going on
+    # ---- other records, the same partition
 
     def apply(self, records: Any) -> KmResult:
         """The same partition on other records: not certified yet.
 
-        Records are read as by ``anonymize``: all rows of one person, of several days too, are one set. An item that
+        Records are read as by ``anonymize``: all rows of one person, over several days too, are one set. An item that
         nobody had when the partition was fitted is refused.
         """
-        data = self._method.read(records, self._partition.names, known=self._fitted.weights > 0)
-        return KmResult(self._method, data, self._partition_for(data), None, fitted=self._fitted)
+        known = self._fitted.weights > 0
+        return self._with(number_records(read_records(records), self._settings, self._partition.names, known))
 
     def without(self, rows: Iterable[int]) -> KmResult:
-        """The same records but some, counted from 0 in input order: not certified yet, since all sizes may change."""
-        keep = np.ones(len(self._data), np.bool_)
-        for row in rows:  # a mask of true and false would be taken for the rows 1 and 0
+        """The records without some of them, counted from 0 in input order: not certified yet, any size may change."""
+        keep = np.ones(len(self), np.bool_)
+        for row in rows:  # a boolean mask would be taken for the rows 1 and 0
             if not isinstance(row, (int, np.integer)) or isinstance(row, bool) or not 0 <= row < len(keep):
                 raise InputError(f"rows: must be whole numbers from 0 to {len(keep) - 1:,}, counted in input order")
             keep[row] = False
-        self._method.check_enough(int(keep.sum()))
+        check_enough(int(keep.sum()), self._settings)
         order = np.flatnonzero(keep[self._data.order])
-        starts, items = _gathered(*self._data.sets, order[np.argsort(self._data.order[order])])
-        data = SetData(starts, items, self._data.names)
-        return KmResult(self._method, data, self._partition_for(data), None, fitted=self._fitted)
+        starts, items = gathered(*self._data.sets, order[np.argsort(self._data.order[order])])
+        return self._with(SetData(starts, items, self._data.names))
 
-    def certify(self, *, join: bool = True) -> KmResult:
-        """A result that holds its promise on exactly these records; blocks are joined further where they must be.
-
-        With ``join=False`` nothing is joined: NotCertified is raised when the promise does not hold.
-        """
-        partition, certificate = self._method.certified(self._data, self._partition.copy(), join=join)
-        return KmResult(self._method, self._data, partition, certificate, fitted=self._fitted)
-
-    def _partition_for(self, data: SetData) -> Partition:
+    def _with(self, data: SetData) -> KmResult:
         partition = self._partition.copy()
         partition.reweigh(data.weights)
-        return partition
+        return KmResult(self._settings, data, partition, None, fitted=self._fitted)
+
+    def certify(self, *, join: bool = True) -> KmResult:
+        """A result whose guarantee holds on exactly these records; more blocks are merged where necessary.
+
+        With ``join=False`` nothing is merged: NotCertified is raised when the guarantee does not hold.
+        """
+        search = Search(self._data, self._partition.copy(), self._settings)
+        counted: set[int] = set()
+        for size in search.sizes:
+            if search.should_count(size, counted):
+                counted.add(size)
+        certifier = Certifier(search, self._settings, counted=frozenset(counted), may_join=join)
+        return KmResult(self._settings, self._data, search.partition, certifier.certify(), fitted=self._fitted)
 
 
-def _gathered(starts: Ints, items: Codes, order: Ints) -> tuple[Ints, Codes]:
-    new_starts = np.empty(len(order) + 1, np.int64)
-    sizes = np.diff(starts)[order] if len(order) else np.empty(0, np.int64)
-    new_items = np.empty(int(sizes.sum()), np.int32)
-    gather_rows(starts, items, order, new_starts, new_items)
-    return new_starts, new_items
+def number_records(
+    read: ReadRecords, settings: KmSettings, names: tuple[str, ...], known: npt.NDArray[np.bool_] | None = None
+) -> SetData:
+    """Records by the numbers of names; raises InputError when there are fewer than k."""
+    check_enough(len(read), settings)
+    return SetData(read.starts, read.numbered(names, known=known), names)
+
+
+def check_enough(records: int, settings: KmSettings) -> None:
+    """Raise InputError when there are fewer records than k."""
+    most = max(settings.k)
+    if records < most:
+        raise InputError(f"{records:,} records cannot hide anybody among {most:,}; give more records, or ask for less")
 
 
 def _not_among(here: SetData, there: SetData) -> tuple[int, int]:
-    """Records whose set nobody has there, counted with how often it comes; and those alone with it here."""
-    words = np.rec.fromarrays(here.words)
-    others = np.rec.fromarrays(there.words)
-    kinds, counts = np.unique(words, return_counts=True)
-    known, known_counts = np.unique(others, return_counts=True)
+    """Number of records here beyond those there with the same set; and how many of them are alone with their set."""
+    kinds, counts = np.unique(np.rec.fromarrays(here.words), return_counts=True)
+    known, known_counts = np.unique(np.rec.fromarrays(there.words), return_counts=True)
     before: npt.NDArray[np.int64] = np.zeros(len(kinds), np.int64)
     if len(known):
-        places = np.minimum(np.searchsorted(known, kinds), len(known) - 1)
-        before = np.where(known[places] == kinds, known_counts[places], 0)
+        positions = np.minimum(np.searchsorted(known, kinds), len(known) - 1)
+        before = np.where(known[positions] == kinds, known_counts[positions], 0)
     more = np.maximum(counts - before, 0)
     return int(more.sum()), int(((more > 0) & (counts == 1)).sum())

@@ -1,9 +1,9 @@
-"""The search for a partition whose itemsets hide: find one that does not, join blocks until it does, go on."""
+"""Find itemsets that too few people have and merge blocks until every itemset has a crowd of k."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -15,24 +15,22 @@ import numpy.typing as npt
 from shoal.kernels.sets.repair import next_violation
 from shoal.kernels.sets.sampling import Draws, Scratch, find_violation
 from shoal.methods.sets.counting import Counting
-from shoal.methods.sets.data import SetData
-from shoal.methods.sets.drawing import as_chain, make_draws, make_scratch
-from shoal.methods.sets.index import BlockIndex
+from shoal.methods.sets.data import BlockIndex, SetData
 from shoal.methods.sets.partition import Partition
-from shoal.methods.sets.seeding import coin_key
+from shoal.methods.sets.sampling import as_chain, make_draws, make_scratch, random_key
 from shoal.methods.sets.settings import KmSettings
 
 _SHORTEST: Final = 8
 _LONGEST: Final = 512
 AFFORDABLE: Final = 1_000_000_000
-"""Sets of blocks that are counted rather than sampled, where the user leaves it open: some seconds."""
+"""Steps up to which a size is counted rather than sampled where the user leaves it open: some seconds."""
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, the size, and how many blocks are left."""
+"""Called with the current activity, the size, and the number of blocks left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How far drawing came."""
+    """Where drawing stopped."""
 
     end: int
     """The number of the next proposal."""
@@ -49,45 +47,47 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive 
 
 
 class Search:
-    """A partition under way, with the index of its blocks."""
+    """A partition that is merged step by step, with the index of its blocks."""
 
     def __init__(
-        self,
-        data: SetData,
-        partition: Partition,
-        settings: KmSettings,
-        index: BlockIndex,
-        progress: Progress | None = None,
-    ) -> None:
+        self, data: SetData, partition: Partition, settings: KmSettings, progress: Progress | None = None,
+        *, index: BlockIndex | None = None,
+    ) -> None:  # fmt: skip
         self.data = data
         self.partition = partition
-        self.index = index
+        self.index = index if index is not None else _merged_index(data.index.copy(), partition.block_of)
         self._settings = settings
         self._progress = progress
-        self._settled: dict[int, int] = {}
-        """By how many blocks: of how many people every such set is sure, since joining never makes them fewer."""
+        self._enforced: dict[int, int] = {}
+        """By number of blocks: the crowd every such set has for sure; merging never makes a crowd smaller."""
         self._counted_again: dict[int, int] = {}
         self._scratches = [make_scratch() for _ in range(os.cpu_count() or 1)]
 
-    @classmethod
-    def begin(
-        cls, data: SetData, partition: Partition, settings: KmSettings, progress: Progress | None = None
-    ) -> Search:
-        """A search from the partition as it stands."""
-        index = data.index.copy()
-        _join_as(index, partition.block_of)
-        return cls(data, partition, settings, index, progress)
-
     def copy(self) -> Search:
-        """One that goes on from here by itself."""
-        other = Search(self.data, self.partition.copy(), self._settings, self.index.copy(), self._progress)
-        other._settled = self._settled.copy()
+        """An independent search in the same state."""
+        other = Search(self.data, self.partition.copy(), self._settings, self._progress, index=self.index.copy())
+        other._enforced = self._enforced.copy()
         return other
 
-    # ---- joining
+    @property
+    def sizes(self) -> range:
+        """The sizes of itemsets that occur, up to m."""
+        return range(1, min(self._settings.m, self.data.longest) + 1)
 
-    def mend(self, items: Iterable[int], k: int) -> None:
-        """Join blocks, the least error first, until the image of these items has k people."""
+    def should_count(self, size: int, counted: Collection[int]) -> bool:
+        """Whether to count a size, given the sizes counted so far; counting a size counts all smaller ones too."""
+        settings = self._settings
+        if settings.must_count(size) or not settings.may_count(size):
+            return settings.must_count(size)
+        return len(counted) == size - 1 and self._counting().steps(size) <= AFFORDABLE
+
+    def report(self, activity: str, size: int) -> None:
+        """Report progress."""
+        if self._progress is not None:
+            self._progress(activity, size, self.partition.blocks_left)
+
+    def repair(self, items: Iterable[int], k: int) -> None:
+        """Merge blocks, cheapest first, until the image of these items has k people."""
         items = list(items)
         block_of = self.partition.block_of
         image = sorted({int(block_of[item]) for item in items})
@@ -97,42 +97,44 @@ class Search:
             self.index.join(kept, move.blocks)
             image = sorted({int(block_of[item]) for item in items})
 
-    def tell(self, what: str, size: int) -> None:
-        """Say what is done."""
-        if self._progress is not None:
-            self._progress(what, size, self.partition.blocks_left)
-
     # ---- counting
 
-    def counting(self) -> Counting:
-        """The generalized sets as they stand."""
+    def _counting(self) -> Counting:
         return Counting(self.index, len(self.data))
 
-    def settle_counted(self, size: int, *purpose: str | int) -> None:
-        """Join until every itemset of a size that anybody has, k people have.
+    def enforce_counted(self, size: int, *purpose: str | int) -> None:
+        """Merge until k people have every itemset of a size that occurs.
 
-        Items of one block are published as one: the image of an itemset can be smaller than it is, and must still
-        have the crowd of its own size.
+        Items of one block are published as one label: the image of an itemset can be smaller than the itemset, and
+        still needs the crowd of the itemset's size.
         """
         k = self._settings.k[size - 1]
         for blocks in range(1, size + 1):
-            if self._settled.get(blocks, 0) < k:
-                self._settle_blocks(blocks, k, size, *purpose)
-                self._settled[blocks] = k
+            if self._enforced.get(blocks, 0) < k:
+                self._enforce_blocks(blocks, k, size, *purpose)
+                self._enforced[blocks] = k
 
-    def _settle_blocks(self, count: int, k: int, *purpose: str | int) -> None:
-        """Join until every set of so many blocks that anybody has, k people have."""
+    def _enforce_blocks(self, count: int, k: int, *purpose: str | int) -> None:
+        """Merge until k people have every set of `count` blocks that occurs."""
         for turn in range(2**31):
-            self.tell("counting", count)
-            key = coin_key(self._settings.seed, self.data.fingerprint, "count", count, turn, *purpose)
-            found = self.counting().violations(count, k, int(key[0]))
+            self.report("counting", count)
+            key = random_key(self._settings.seed, self.data.fingerprint, "count", count, turn, *purpose)
+            found = self._counting().violations(count, k, int(key[0]))
             if not found.total:
                 return
-            self._mend_all(found.sets, k)
+            self._repair_all(found.sets, k)
+
+    def _repair_all(self, sets: npt.NDArray[np.int32], k: int) -> None:
+        at = 0
+        while True:
+            at = next_violation(self.index.arrays, self.partition.block_of, sets, at, k, self._scratches[0])
+            if at == len(sets):
+                return
+            self.repair(sets[at].tolist(), k)
 
     def count_again(self, size: int) -> bool:
-        """Whether every itemset of a size that anybody has, k people have, as things stand now."""
-        counting, k = self.counting(), self._settings.k[size - 1]
+        """Whether k people have every itemset of a size that occurs, in the current state."""
+        counting, k = self._counting(), self._settings.k[size - 1]
         for blocks in range(1, size + 1):
             if self._counted_again.get(blocks, 0) < k:
                 if counting.violations(blocks, k).total:
@@ -140,38 +142,30 @@ class Search:
                 self._counted_again[blocks] = k
         return True
 
-    def _mend_all(self, sets: npt.NDArray[np.int32], k: int) -> None:
-        at = 0
-        while True:
-            at = next_violation(self.index.arrays, self.partition.block_of, sets, at, k, self._scratches[0])
-            if at == len(sets):
-                return
-            self.mend(sets[at].tolist(), k)
-
     # ---- sampling
 
-    def settle_sampled(self, size: int, *purpose: str | int) -> None:
-        """Join until as many samples in a row pass as the bound asks for; other proposals that fail are used as well.
+    def enforce_sampled(self, size: int, *purpose: str | int) -> None:
+        """Merge until as many samples in a row pass as the bound asks for; failing proposals are repaired too.
 
-        To ask for more here would save attempts at certifying and cost blocks: with twice as many a city of a million
-        people had 141 blocks instead of 157.
+        Asking for more samples here would save attempts at certifying but cost blocks: with twice as many, a city of
+        a million people had 141 blocks instead of 157.
         """
         for by_person in self._settings.by_person:
-            draw = self.drawing(size, "search", *purpose, by_person=by_person, samples_only=False, may_chain=True)
+            draws = self.draws(size, "search", *purpose, by_person=by_person, samples_only=False, may_chain=True)
             wanted, number = self._settings.promise(size).samples, 0
-            while draw is not None:
-                self.tell("sampling", size)
-                drawn = self.draw(draw, first=number, wanted=wanted)
+            while draws is not None:
+                self.report("sampling", size)
+                drawn = self.draw(draws, first=number, wanted=wanted)
                 if drawn.violation is None:
                     break
-                self.mend(drawn.violation, draw.k)
+                self.repair(drawn.violation, draws.k)
                 number = drawn.end
 
-    def drawing(
+    def draws(
         self, size: int, *purpose: str | int, by_person: bool, samples_only: bool, may_chain: bool = False
     ) -> Draws | None:
-        """How to draw itemsets of a size; None when nobody has so many items."""
-        key = coin_key(self._settings.seed, self.data.fingerprint, size, by_person, *purpose)
+        """The draws of itemsets of a size; None when every set is smaller."""
+        key = random_key(self._settings.seed, self.data.fingerprint, size, by_person, *purpose)
         draws = make_draws(self.data, size, self._settings.k[size - 1], key, by_person=by_person)
         if draws is None:
             return None
@@ -179,40 +173,41 @@ class Search:
             draws = as_chain(self.data, draws)
         return draws._replace(samples_only=samples_only)
 
-    def draw(self, draw: Draws, *, first: int = 0, wanted: int) -> Drawn:
-        """Draw from proposal `first` on until so many samples have passed, or one violates.
+    def draw(self, draws: Draws, *, first: int = 0, wanted: int) -> Drawn:
+        """Draw from proposal `first` on until `wanted` samples have passed or one violates.
 
-        Chunks go to threads and are looked at in order: how many threads there are changes nothing. They are short at
-        first, since where one itemset violates others are likely to.
+        Chunks go to threads and are read in order, so the number of threads changes nothing. They start short, because
+        where one itemset violates others are likely to.
         """
         passed, chunk = 0, _SHORTEST
         while True:
             chunks = [(first + place * chunk, first + (place + 1) * chunk) for place in range(len(self._scratches))]
-            under_way = [
-                _pool(len(chunks)).submit(self._draw_chunk, draw, *bounds, chunk + 1, scratch)
+            running = [
+                _pool(len(chunks)).submit(self._draw_chunk, draws, *bounds, chunk + 1, scratch)
                 for bounds, scratch in zip(chunks, self._scratches, strict=True)
             ]
-            results = [one.result() for one in under_way]
+            results = [one.result() for one in running]
             for bounds, drawn in zip(chunks, results, strict=True):
-                if passed + drawn.passed >= wanted:  # no further than needed
-                    last = self._draw_chunk(draw, *bounds, wanted - passed, self._scratches[0])
+                if passed + drawn.passed >= wanted:  # stop at the last sample needed
+                    last = self._draw_chunk(draws, *bounds, wanted - passed, self._scratches[0])
                     return Drawn(last.end, passed + last.passed, last.violation)
                 passed += drawn.passed
                 if drawn.violation is not None:
                     return Drawn(drawn.end, passed, drawn.violation)
             first, chunk = chunks[-1][1], min(2 * chunk, _LONGEST)
 
-    def _draw_chunk(self, draw: Draws, first: int, last: int, wanted: int, scratch: Scratch) -> Drawn:
+    def _draw_chunk(self, draws: Draws, first: int, last: int, wanted: int, scratch: Scratch) -> Drawn:
         end, passed, violates = find_violation(
-            self.data.sets, self.data.index.arrays, self.index.arrays, self.partition.block_of, draw, first, last,
+            self.data.sets, self.data.index.arrays, self.index.arrays, self.partition.block_of, draws, first, last,
             wanted, scratch,
         )  # fmt: skip
-        return Drawn(int(end), int(passed), scratch.itemset[: draw.size].tolist() if violates else None)
+        return Drawn(int(end), int(passed), scratch.itemset[: draws.size].tolist() if violates else None)
 
 
-def _join_as(index: BlockIndex, block_of: npt.NDArray[np.int32]) -> None:
-    """Join the lists of items that are in one block already."""
+def _merged_index(index: BlockIndex, block_of: npt.NDArray[np.int32]) -> BlockIndex:
+    """Merge the lists of items that are already in one block."""
     order = np.argsort(block_of, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(block_of[order])) + 1):
         if len(members) > 1:
             index.join(int(members[0]), members.tolist())
+    return index

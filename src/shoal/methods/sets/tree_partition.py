@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,14 @@ import numpy.typing as npt
 from shoal.errors import PolicyError
 from shoal.hierarchies.hierarchy import Hierarchy
 from shoal.hierarchies.seen import grow_seen
-from shoal.methods.sets.blocks import Blocks, IntArray
-from shoal.methods.sets.errors import ErrorChoice, make_cost
-from shoal.methods.sets.merges import Move, in_order, stale_move
+from shoal.methods.sets.partition import ErrorChoice, IntArray, Move, Partition, Weights, cheapest_first, stale_move
 
-NOWHERE = -1
+NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    """A tree laid out for blocks; the leaves below a node are one run of places, in preorder.
+class Layout:
+    """A tree in preorder: the leaves below a node are one run of positions.
 
     Attributes
     ----------
@@ -30,11 +28,11 @@ class Shape:
     labels
         Label of every node.
     item_at
-        Item at each place.
+        Item at each position.
     first, last
-        The run of each node, last one left out.
+        The run of each node, `last` excluded.
     lift
-        The nearest node above with more leaves; `NOWHERE` at the top. A node with one child adds nothing to it.
+        The nearest ancestor with more leaves; `NONE` at the top.
     leaf_of
         Node of every item.
     """
@@ -48,11 +46,8 @@ class Shape:
     leaf_of: IntArray
 
 
-class TreePartition(Blocks):
-    """Any antichain cut of a hierarchy; see :class:`shoal.methods.sets.merges.Partition`.
-
-    A move lifts a block to the next node that holds more items, with everything below it. Until `start` is called
-    every item weighs 1.
+class TreePartition(Partition):
+    """Any antichain cut of a hierarchy; a move lifts a block to the next node that has more items.
 
     Parameters
     ----------
@@ -76,61 +71,47 @@ class TreePartition(Blocks):
     """
 
     def __init__(self, hierarchy: Hierarchy, error: ErrorChoice = None, items: Iterable[str] | None = None) -> None:
-        self._shape = _shape(hierarchy, items)
-        self._cost = make_cost(error, self._shape.names)
-        self.start(np.ones(len(self._shape.names), dtype=np.int64))
-
-    # ---- what it holds
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Labels of all items, sorted."""
-        return self._shape.names
+        self._layout = _layout(hierarchy, items)
+        super().__init__(self._layout.names, error)
 
     def label(self, block: int) -> str:
         """Label of the block's node."""
-        return self._shape.labels[self._node(block)]
+        return self._layout.labels[self._node(block)]
 
     def members(self, block: int) -> tuple[int, ...]:
-        """Numbers of the items in a block, rising."""
+        """Numbers of the items in a block, ascending."""
         return tuple(np.sort(self._items(self._node(block))).tolist())
 
-    # ---- what it does
-
-    def start(self, weights: npt.NDArray[np.int64]) -> None:
+    def start(self, weights: Weights) -> None:
         """Put every item into a block of its own again."""
-        shape = self._shape
-        self._set_weights(weights, len(shape.names))
-        self._weight_before = np.concatenate([[0], np.cumsum(self._weights[shape.item_at])])
-        self._node_of = shape.leaf_of.copy()
-        self._set_blocks(np.arange(len(shape.names), dtype=np.int32))
-        self._blocks_left = len(shape.names)
-        self._is_first = np.ones(len(shape.names), dtype=np.bool_)
-        # Costs stand at the first place of their block, so that those below a node are one run too.
-        self._costs = np.array([self._node_cost(int(shape.leaf_of[item])) for item in shape.item_at])
+        self._node_of = self._layout.leaf_of.copy()
+        self._set_blocks(np.arange(len(self.names), dtype=np.int32))
+        self._blocks_left = len(self.names)
+        self._is_first = np.ones(len(self.names), dtype=np.bool_)
+        self.reweigh(weights)
+
+    def reweigh(self, weights: Weights) -> None:
+        """Change the weights and keep the blocks."""
+        self._set_weights(weights)
+        self._weight_before = np.concatenate([[0], np.cumsum(self._weights[self._layout.item_at])])
+        # The cost of a block is stored at its first position, so that the costs below a node are one run too.
+        self._costs = np.zeros(len(self.names))
+        for position in np.flatnonzero(self._is_first):
+            self._costs[position] = self._node_cost(self._node(int(self._layout.item_at[position])))
         self._lifts: dict[int, tuple[Move, float]] = {}
 
-    def reweigh(self, weights: npt.NDArray[np.int64]) -> None:
-        """Take other weights for the blocks as they stand."""
-        self._set_weights(weights, len(self._shape.names))
-        self._weight_before = np.concatenate([[0], np.cumsum(self._weights[self._shape.item_at])])
-        self._costs = np.zeros(len(self._shape.names))
-        for place in np.flatnonzero(self._is_first):
-            self._costs[place] = self._node_cost(self._node(int(self._shape.item_at[place])))
-        self._lifts = {}
-
     def moves(self, blocks: Sequence[int]) -> list[Move]:
-        """List the lifts of these blocks, the least first."""
-        nodes = {self._shape.lift[self._node(block)] for block in blocks} - {NOWHERE}
-        return in_order(self._lift(node)[0] for node in nodes)
+        """List the lifts of these blocks, cheapest first."""
+        nodes = {self._layout.lift[self._node(block)] for block in blocks} - {NONE}
+        return cheapest_first(self._lift(node)[0] for node in nodes)
 
     def merge(self, move: Move) -> int:
-        """Lift everything below the node to it."""
+        """Merge everything below the node that the move lifts to."""
         node = self._target(move)
         known, cost = self._lift(node)
         if known.blocks != move.blocks:
             raise stale_move()
-        first, last = self._shape.first[node], self._shape.last[node]
+        first, last = self._layout.first[node], self._layout.last[node]
         number = move.blocks[0]
         self._block_of[self._items(node)] = number
         self._node_of[number] = node
@@ -138,13 +119,13 @@ class TreePartition(Blocks):
         self._costs[first:last] = 0.0
         self._costs[first] = cost
         self._blocks_left -= len(move.blocks) - 1
-        while node != NOWHERE:  # what lies above holds these blocks too
+        while node != NONE:  # lifts to ancestors merge these blocks too
             self._lifts.pop(node, None)
-            node = self._shape.lift[node]
+            node = self._layout.lift[node]
         return number
 
     def copy(self) -> Self:
-        """Make a partition in the same state that goes its own way."""
+        """Make an independent partition in the same state."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._node_of, other._costs = self._node_of.copy(), self._costs.copy()
@@ -152,73 +133,69 @@ class TreePartition(Blocks):
         other._set_blocks(self._block_of.copy())
         return other
 
-    # ---- parts
-
     def _node(self, block: int) -> int:
         return int(self._node_of[self._block_of[block]])
 
     def _items(self, node: int) -> IntArray:
-        return self._shape.item_at[self._shape.first[node] : self._shape.last[node]]
+        return self._layout.item_at[self._layout.first[node] : self._layout.last[node]]
 
     def _node_cost(self, node: int) -> float:
         before = self._weight_before
-        weight = int(before[self._shape.last[node]] - before[self._shape.first[node]])
-        return self._cost.cost(self._items(node), weight)
+        weight = int(before[self._layout.last[node]] - before[self._layout.first[node]])
+        return self._cost(self._items(node), self._weights, weight)
 
     def _lift(self, node: int) -> tuple[Move, float]:
-        """The move to a node and the cost of the block it gives; kept until something below changes."""
+        """The move to a node and the cost of the new block; cached until something below changes."""
         if node not in self._lifts:
-            first, last = self._shape.first[node], self._shape.last[node]
+            first, last = self._layout.first[node], self._layout.last[node]
             numbers = self._block_of[self._items(node)[self._is_first[first:last]]]
             cost = self._node_cost(node)
             rise = (cost - float(self._costs[first:last].sum())) / self._divisor
-            move = Move(rise, last - first, self._shape.labels[node], tuple(np.sort(numbers).tolist()))
+            move = Move(rise, last - first, self._layout.labels[node], tuple(np.sort(numbers).tolist()))
             self._lifts[node] = move, cost
         return self._lifts[node]
 
     def _target(self, move: Move) -> int:
-        """The node above the first of the blocks that holds as many items as the move says; sizes rise upwards."""
+        """The ancestor of the first block with as many items as the merged block; sizes grow upwards."""
         node, size = self._node(move.blocks[0]), 0
         while size < move.size:
-            node = self._shape.lift[node]
-            if node == NOWHERE:
+            node = self._layout.lift[node]
+            if node == NONE:
                 raise stale_move()
-            size = self._shape.last[node] - self._shape.first[node]
+            size = self._layout.last[node] - self._layout.first[node]
         return node
 
 
-def _shape(hierarchy: Hierarchy, items: Iterable[str] | None) -> Shape:
+def _layout(hierarchy: Hierarchy, items: Iterable[str] | None) -> Layout:
     if not hierarchy.is_open:
-        return _laid_out(hierarchy.labels, hierarchy.parents, hierarchy.leaf_counts)
-    seen = list(items or ())
-    if not seen:
-        raise PolicyError("generalize: an open hierarchy takes any value, so give the items that there are")
-    tree = grow_seen(hierarchy, seen)
-    return _laid_out(tree.labels, tree.parents, tree.leaf_counts)
-
-
-def _laid_out(labels: tuple[str, ...], parents: IntArray, leaf_counts: IntArray) -> Shape:
+        labels, parents, leaf_counts = hierarchy.labels, hierarchy.parents, hierarchy.leaf_counts
+    else:
+        seen = list(items or ())
+        if not seen:
+            raise PolicyError("generalize: an open hierarchy accepts any value, so give the items that there are")
+        tree = grow_seen(hierarchy, seen)
+        labels, parents, leaf_counts = tree.labels, tree.parents, tree.leaf_counts
     is_leaf = np.ones(len(labels), dtype=np.bool_)
     is_leaf[parents[1:]] = False
     leaves = np.flatnonzero(is_leaf)
     first: npt.NDArray[np.int64] = np.cumsum(is_leaf) - is_leaf.astype(np.int64)
     names = [labels[leaf] for leaf in leaves]
-    places = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int32)
+    positions = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int32)
     item_at = np.empty(len(names), dtype=np.int32)
-    item_at[places] = np.arange(len(names), dtype=np.int32)
-    return Shape(
-        names=tuple(names[place] for place in places),
+    item_at[positions] = np.arange(len(names), dtype=np.int32)
+    return Layout(
+        names=tuple(names[position] for position in positions),
         labels=labels,
         item_at=item_at,
         first=first.tolist(),
         last=(first + leaf_counts).tolist(),
         lift=_lifts(parents.tolist(), leaf_counts.tolist()),
-        leaf_of=leaves[places].astype(np.int32),
+        leaf_of=leaves[positions].astype(np.int32),
     )
 
 
 def _lifts(parents: list[int], leaf_counts: list[int]) -> list[int]:
-    lift = [NOWHERE] * len(parents)
+    lift = [NONE] * len(parents)
     for node in range(1, len(parents)):  # parents come first
         parent = parents[node]
         lift[node] = parent if leaf_counts[parent] > leaf_counts[node] else lift[parent]

@@ -1,4 +1,4 @@
-"""How many itemsets single somebody out: the risk of sets as they are."""
+"""The share of itemsets that single somebody out: the risk of sets before they are anonymized."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from shoal.errors import PolicyError
 from shoal.kernels.sets.sampling import draw_samples
 from shoal.methods.sets.counting import Counting
 from shoal.methods.sets.data import SetData
-from shoal.methods.sets.drawing import make_draws, make_scratch
 from shoal.methods.sets.records import read_records
+from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from shoal.methods.sets.search import AFFORDABLE
-from shoal.methods.sets.seeding import coin_key
 from shoal.methods.sets.settings import MOST_ITEMS
 from shoal.models.proportions import clopper_pearson
 from shoal.models.sample_size import uniqueness_samples
@@ -25,13 +24,13 @@ _ROUND = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Uniqueness:
-    """The share of itemsets of one size that one person alone has."""
+    """The share of itemsets of one size that exactly one person has."""
 
     size: int
     share: float
     low: float
     high: float
-    """Between low and high it lies, with the confidence asked for; both are the share itself where all were counted."""
+    """The share lies between low and high with the chosen confidence; both equal the share where all were counted."""
     how: Literal["counted", "sampled", "empty"]
     samples: int
     """Itemsets counted or drawn."""
@@ -46,18 +45,23 @@ def uniqueness(
     Parameters
     ----------
     records
-        As for :meth:`shoal.KmAnonymity.anonymize`; published sets too.
+        As for :meth:`shoal.KmAnonymity.anonymize`; published sets work too.
     m
-        How many items are known.
+        Number of items known.
     adversary
-        ``"itemset"``: any itemset that occurs is as likely as any other; ``"person"``: a person is picked first.
+        ``"itemset"``: every itemset that occurs is equally likely; ``"person"``: a person is picked first.
     confidence
-        Of the interval, where itemsets are sampled.
+        Confidence of the interval, where itemsets are sampled.
     samples
-        How many to draw; by default as many as tell the share within ±0.01 with that confidence. Without it, all
-        itemsets are counted where that is affordable.
+        Number of samples; by default all itemsets are counted where that is affordable, and otherwise as many are drawn
+        as give the share within ±0.01 with that confidence.
     seed
-        Where the coins come from, together with the data.
+        Seed of the random draws, used together with the data.
+
+    Examples
+    --------
+    >>> uniqueness([{"tea", "milk"}, {"tea", "milk"}, {"tea", "salt"}], m=2).share
+    0.5
     """
     _check(m, adversary, confidence, samples, seed)
     read = read_records(records)
@@ -93,9 +97,9 @@ def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any) -> 
 
 def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed: int) -> int:
     draws = make_draws(
-        data, size, 2, coin_key(seed, data.fingerprint, "uniqueness", size, by_person), by_person=by_person
+        data, size, 2, random_key(seed, data.fingerprint, "uniqueness", size, by_person), by_person=by_person
     )
-    assert draws is not None  # somebody has so many items
+    assert draws is not None  # some set is large enough
     scratch = make_scratch()
     drawn, people = np.empty((count, size), np.int32), np.empty(count, np.int64)
     kept, number, unique = 0, 0, 0

@@ -1,7 +1,8 @@
-"""How itemsets are drawn: by rejection, by person, or by the paper's Markov chain."""
+"""How itemsets are drawn: by rejection, by person, or by the paper's Markov chain; and the seeds of the draws."""
 
 from __future__ import annotations
 
+import hashlib
 from math import comb, sqrt
 from typing import Final
 
@@ -16,13 +17,21 @@ _FIRST_STEPS: Final = 64
 _MOST_STEPS: Final = 1 << 14
 _EARLY, _LATE = 0.1, 0.5
 _ALIKE: Final = 1e-9
-"""Logarithms of likelihoods no further apart differ by rounding."""
+"""Log-likelihoods closer than this differ only by rounding."""
 _CLOSE: Final = 1.96
-"""Geweke's score within which the early and the late part of a chain are taken for alike."""
+"""Geweke scores below this mean that the chain has converged."""
+
+
+def random_key(seed: int, fingerprint: bytes, *purpose: str | int) -> npt.NDArray[np.uint64]:
+    """A key of two words that depends on the seed, the data and the purpose."""
+    digest = hashlib.sha256(seed.to_bytes(8, "little") + fingerprint)
+    for part in purpose:
+        digest.update(str(part).encode() + b"\x00")
+    return np.frombuffer(digest.digest()[:16], dtype="<u8").astype(np.uint64)
 
 
 def make_scratch() -> Scratch:
-    """Room for one thread."""
+    """Buffers for one thread."""
     return Scratch(
         np.zeros(1, np.uint64), np.zeros(MOST_ITEMS, np.int32), np.zeros(MOST_ITEMS, np.int32),
         np.zeros(MOST_ITEMS, np.int32), np.zeros(MOST_ITEMS, np.int64),
@@ -32,7 +41,7 @@ def make_scratch() -> Scratch:
 def make_draws(
     data: SetData, size: int, k: int, key: npt.NDArray[np.uint64], *, by_person: bool = False
 ) -> Draws | None:
-    """How to draw itemsets of a size one by one, independently; None when nobody has so many items."""
+    """Independent draws of itemsets of a size; None when every set is smaller."""
     sizes = data.sizes(size, by_person=by_person)
     if sizes is None:
         return None
@@ -40,9 +49,9 @@ def make_draws(
 
 
 def as_chain(data: SetData, draws: Draws) -> Draws:
-    """The same itemsets drawn by the paper's chain, walked for as long as Geweke's test asks."""
+    """The same itemsets drawn by the paper's chain, with as many steps as Geweke's test asks for."""
     sizes = data.sizes(draws.size, by_person=True)
-    assert sizes is not None  # somebody has so many items
+    assert sizes is not None  # some set is large enough
     lengths = range(data.longest + 1)
     shares = np.array([1 / comb(length, draws.size) if length >= draws.size else 0.0 for length in lengths])
     chain = draws._replace(sizes=sizes, shares=shares, steps=_FIRST_STEPS)
@@ -52,9 +61,9 @@ def as_chain(data: SetData, draws: Draws) -> Draws:
 
 
 def _score(data: SetData, chain: Draws) -> float:
-    """Geweke's score of one walk of twice the length: how far early likelihoods are from late ones."""
+    """Geweke's score of the log-likelihoods along one chain of twice the length."""
     trail = np.empty(2 * chain.steps)
-    walk = chain._replace(steps=len(trail), key=chain.key ^ np.uint64(1))  # coins of its own
+    walk = chain._replace(steps=len(trail), key=chain.key ^ np.uint64(1))  # a random stream of its own
     follow_chain(data.sets, data.index.arrays, walk, 0, make_scratch(), trail)
     return geweke(np.log(trail))
 
@@ -63,14 +72,14 @@ def geweke(values: npt.NDArray[np.float64]) -> float:
     """The difference between the means of the first tenth and the last half of a chain, in standard errors."""
     early, late = values[: max(int(_EARLY * len(values)), 2)], values[-int(_LATE * len(values)) :]
     if float(np.ptp(values)) <= _ALIKE:
-        return 0.0  # what never moves is at rest
+        return 0.0  # constant
     spread = sqrt(_variance_of_mean(early) + _variance_of_mean(late))
     apart = float(early.mean() - late.mean())
     return apart / spread if spread > 0 else float("inf")
 
 
 def _variance_of_mean(values: npt.NDArray[np.float64]) -> float:
-    """From means of batches: neighbours in a chain are alike, so their own spread would tell too little."""
+    """By batch means: neighbours in a chain are correlated, so the plain variance would be too small."""
     batches = max(int(sqrt(len(values))), 2)
     length = len(values) // batches
     means = values[: batches * length].reshape(batches, length).mean(axis=1)
