@@ -5,8 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shoal.auditor.counting import Paths, crowds, dense, lone_links, pair_codes, surplus
+from shoal.auditor.counting import Paths, dense, pair_codes, surplus
 from shoal.auditor.hierarchies.hierarchy import Separated
+from shoal.auditor.z.crowds import crowds, lone_links
 
 BIG = 2**62
 ROWS = st.lists(

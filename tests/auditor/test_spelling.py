@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from shoal.auditor import audit
 from shoal.auditor.findings import Notes
 from shoal.auditor.layout import odd_csv_rows, odd_json_rows
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.spelling import check_spelling, odd_spellings
 from shoal.encode.csv import CsvEncoder
 from shoal.encode.jsonl import JsonlEncoder

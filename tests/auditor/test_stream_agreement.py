@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.auditor.promise import read_policy
-from shoal.auditor.reading.source_rules import by_stream
-from shoal.auditor.reading.tables import Format, Rows, read
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.errors import InputError, PolicyError
 from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import parse_policy
@@ -45,7 +44,7 @@ def published(folder, table: dict[str, Any]) -> tuple[pa.Table, list[int]]:
 
 def audited(folder, table: dict[str, Any]) -> Rows:
     rows = read(sorted(folder.glob("in*")), name="truth", expected=Format.of_source(table["source"]))
-    return by_stream(rows, read_policy(table))
+    return by_stream(rows, table["stream"])
 
 
 @pytest.mark.parametrize(("unit", "column", "expected"), TIME_CASES.values(), ids=TIME_CASES)
@@ -135,4 +134,4 @@ def test_another_name_is_a_column(tmp_path) -> None:
 
 def test_the_auditor_on_an_unknown_unit(tmp_path) -> None:
     with pytest.raises(PolicyError, match=r"\[stream\] time_unit: must be one of s, ms, us, ns"):
-        by_stream(Rows((), "truth"), read_policy(policy_of(unit="h")))
+        by_stream(Rows((), "truth"), policy_of(unit="h")["stream"])

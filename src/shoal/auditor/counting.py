@@ -1,15 +1,16 @@
-"""Count on arrays: people in sliding windows, keys on two sides, steps of paths."""
+"""Number texts and combinations, and compare how often keys stand on two sides."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.hierarchies.hierarchy import Ladder
-from shoal.auditor.reading.columns import TEXT, Bools, Ints
+from shoal.auditor.hierarchies.hierarchy import Hierarchy
+from shoal.auditor.reading.columns import TEXT, Bools, Ints, plain
+from shoal.auditor.reading.rows import Rows
 
 
 def shared_codes(*columns: Any) -> tuple[list[str], list[Ints]]:
@@ -51,6 +52,19 @@ def _by_appearance(code: Ints, count: int) -> Ints:
     return found
 
 
+def spelt_codes(name: str, truth: Rows, release: Rows) -> tuple[list[str], Ints, Ints]:
+    """Number a column's values on both sides, whatever spelling each uses; return the texts as well. Null is -1."""
+    labels, (known, shown) = shared_codes(truth.text(name), release.text(name))
+    texts, (same,) = shared_codes(pa.chunked_array([[plain(label) for label in labels]], TEXT))
+    spelling = np.append(same, -1)  # code -1 picks the last
+    return texts, spelling[known], spelling[shown]
+
+
+def is_someone(person: Ints, persons: list[str]) -> Bools:
+    """Tell which person codes stand for an identifier that is not empty."""
+    return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
+
+
 def dense(*keys: Ints) -> Ints:
     """Number the different combinations of some keys from 0."""
     combined = np.unique(keys[0], return_inverse=True)[1]
@@ -60,51 +74,33 @@ def dense(*keys: Ints) -> Ints:
     return combined
 
 
+def numbered(values: Any) -> tuple[Any, Ints]:
+    """Return the different values and, for every value, the number of its own among them (in order of appearance)."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy(zero_copy_only=False).astype(
+        np.int64
+    )
+
+
+_MOST_PACKED: Final = 2**62
+
+
+def combined(columns: list[Ints], length: int) -> Ints:
+    """Number the different combinations of some columns of numbers from -1 on."""
+    packed, size = np.zeros(length, np.int64), 1
+    for column in columns:
+        width = int(column.max(initial=-1)) + 2
+        if size * width > _MOST_PACKED:
+            different, packed = numbered(packed)
+            size = len(different)
+        packed, size = packed * width + column + 1, size * width
+    return numbered(packed)[1]
+
+
 def pair_codes(left: tuple[Ints, ...], right: tuple[Ints, ...]) -> tuple[Ints, Ints]:
     """Number the combinations of keys on two sides together."""
     joined = dense(*(np.concatenate(sides) for sides in zip(left, right, strict=True)))
     return joined[: len(left[0])], joined[len(left[0]) :]
-
-
-def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together: bool) -> Ints:
-    """Count, for every row, the different persons with the same value at times from time - window on.
-
-    Rows come in the order they were decided; among rows of one value times never fall. A row counts itself
-    and the rows before it; with ``ties_together`` also later rows of the same time (the most that any order
-    of equal times could count).
-
-    Every row stands for its person from its own place until the person's next row of that value, or until the
-    window has passed it: +1 where it starts, -1 where it ends, and a running sum gives all counts at once.
-    """
-    if not len(value):
-        return np.zeros(0, np.int64)
-    order = np.argsort(value, kind="stable")
-    value, person, time = value[order], person[order], time[order]
-    moments, rank = np.unique(time, return_inverse=True)
-    stamp = value * len(moments) + rank  # rises with value, then time
-    outlived = np.searchsorted(moments, _later(time, window), side="right")
-    expiry = np.searchsorted(stamp, value * len(moments) + outlived)
-    slot = np.searchsorted(stamp, stamp) if ties_together else np.arange(len(value))
-    end = np.minimum(expiry, _next_slot(value, person, slot))
-    change = np.bincount(slot, minlength=len(value) + 1) - np.bincount(end, minlength=len(value) + 1)
-    counts = np.empty(len(value), np.int64)
-    counts[order] = np.cumsum(change)[slot]
-    return counts
-
-
-def _later(time: Ints, window: int) -> Ints:
-    top = np.iinfo(np.int64).max
-    return np.where(time > top - window, top, time + np.minimum(window, top - np.maximum(time, 0)))
-
-
-def _next_slot(value: Ints, person: Ints, slot: Ints) -> Ints:
-    """Return where the same person shows the same value next; the end if never."""
-    pair = value * (int(person.max()) + 1) + person
-    order = np.argsort(pair, kind="stable")
-    following = np.full(len(slot), len(slot), np.int64)
-    same = pair[order[1:]] == pair[order[:-1]]
-    following[order[:-1][same]] = slot[order[1:][same]]
-    return following
 
 
 def surplus(known: Ints, shown: Ints) -> tuple[Bools, Bools]:
@@ -118,24 +114,15 @@ def surplus(known: Ints, shown: Ints) -> tuple[Bools, Bools]:
     return available == 0, (available > 0) & (turn >= available)
 
 
-def lone_links(known: Ints, shown: Ints) -> Ints:
-    """Link shown rows to known rows where the key stands once on both sides; -1 elsewhere."""
-    size = int(max(known.max(initial=-1), shown.max(initial=-1))) + 1
-    place = np.full(size, -1, np.int64)
-    place[known] = np.arange(len(known))
-    lone = (np.bincount(known, minlength=size) == 1) & (np.bincount(shown, minlength=size) == 1)
-    return np.where(lone, place, -1)[shown]
-
-
 class Paths:
     """For every label, by number, the labels above it: from itself to the root."""
 
-    def __init__(self, labels: list[str], ladder: Ladder) -> None:
+    def __init__(self, labels: list[str], hierarchy: Hierarchy) -> None:
         numbers = {label: number for number, label in enumerate(labels)}
         nodes: list[int] = []
         starts = [0]
         for label in labels:
-            nodes.extend(numbers.setdefault(step, len(numbers)) for step in ladder.path(label))
+            nodes.extend(numbers.setdefault(step, len(numbers)) for step in hierarchy.path(label))
             starts.append(len(nodes))
         self._nodes = np.array(nodes, np.int64)
         self._starts = np.array(starts, np.int64)

@@ -141,10 +141,7 @@ def _number(value: Any) -> str:
 def _epoch_table(epochs: Mapping[str, Any] | None) -> list[str]:
     if not epochs:
         return []
-    lines = [
-        f"  epochs: {epochs['count']}; share of people over",
-        "    set held by      all   active   shown",
-    ]
+    lines = [f"  epochs: {epochs['count']}; share of people over", "    set held by      all   active   shown"]
     lines += [_share_line(name, shares) for name, shares in epochs["shares"].items()]
     if epochs["worst"]:
         lines += ["  most revealing epochs", "    start (s since 1970)   active   shown   unique of shown"]
@@ -216,12 +213,7 @@ class Notes:
         return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics)
 
     def _add(
-        self,
-        severity: Severity,
-        code: str,
-        sentence: str,
-        rows: npt.NDArray[np.bool_] | None,
-        count: int | None,
+        self, severity: Severity, code: str, sentence: str, rows: npt.NDArray[np.bool_] | None, count: int | None
     ) -> None:
         total = int(rows.sum()) if count is None and rows is not None else (count or 0)
         if total:

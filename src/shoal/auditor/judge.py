@@ -9,12 +9,11 @@ from typing import Any, Final
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.flexible.promise import METHOD as FLEXIBLE
-from shoal.auditor.inputs import Evidence
+from shoal.auditor.inputs import Evidence, Policy, read_policy, words_of
 from shoal.auditor.layout import count_odd_rows
-from shoal.auditor.promise import Policy, read_policy, words_of
+from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.memory import limited
-from shoal.auditor.reading.source_rules import by_stream
-from shoal.auditor.reading.tables import Format, read
+from shoal.auditor.reading.rows import by_stream
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.sets.promise import METHODS as SET_METHODS
 from shoal.auditor.tuples.judge import audit_tuples
@@ -74,6 +73,7 @@ def _audit(release: Any, truth: Any, trace: Any, written: Policy) -> AuditReport
     judge = FAMILIES.get(method)
     if judge is None:
         raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
+    stream = written.section("stream")
     source, sink = Format.of_source(written.section("source")), Format.of(written.section("sink"))
     source = replace(source, wanted=frozenset(words_of(written.content)))
     sink = replace(sink, names_once=True)
@@ -81,7 +81,7 @@ def _audit(release: Any, truth: Any, trace: Any, written: Policy) -> AuditReport
         Evidence(
             policy=written,
             release=read(release, name="release", expected=sink),
-            truth=None if truth is None else by_stream(read(truth, name="truth", expected=source), written),
+            truth=None if truth is None else by_stream(read(truth, name="truth", expected=source), stream),
             trace=None if trace is None else read(trace, name="trace", expected=Format(), part="trace"),
             odd_rows=count_odd_rows(release, written, sink),
         )

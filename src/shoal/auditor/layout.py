@@ -13,10 +13,10 @@ import orjson
 import pyarrow as pa
 
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import Policy
+from shoal.auditor.inputs import Policy
 from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.files import Format, text_files
 from shoal.auditor.reading.lines import once, split_fields
-from shoal.auditor.reading.tables import Format, text_files
 
 _AT_ONCE: Final = 4 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.aligned import spelt_codes
-from shoal.auditor.counting import shared_codes
+from shoal.auditor.counting import shared_codes, spelt_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.values import Attribute
 
 _SENTENCE = "A row spells a value in another way than other rows do; this distinguishes it."

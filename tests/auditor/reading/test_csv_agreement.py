@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.auditor.promise import read_policy
-from shoal.auditor.reading.tables import Format, read
+from shoal.auditor.inputs import read_policy
+from shoal.auditor.reading.files import Format, read
 from shoal.auditor.sets.promise import read_set_promise
 from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed

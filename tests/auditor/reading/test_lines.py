@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shoal.auditor.reading.lines import csv_records, read_csv, read_jsonl, split_fields
 from shoal.auditor.reading import lines
+from shoal.auditor.reading.lines import csv_records, read_csv, read_jsonl, split_fields
 from shoal.errors import InputError
 
 

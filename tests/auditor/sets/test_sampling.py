@@ -14,10 +14,10 @@ from shoal.auditor import audit
 from shoal.auditor.sets import counting as sets_counting
 from shoal.auditor.sets import sampling as sets_sampling
 from shoal.auditor.sets.counting import tally
-from shoal.auditor.sets.interval import interval
 from shoal.auditor.sets.records import collect
-from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, subsets
-from shoal.auditor.sets.shares import Book, measure_own
+from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, interval, subsets
+from shoal.auditor.sets.shares import CountedSets as Book
+from shoal.auditor.sets.shares import measure_own
 from tests.auditor.sets.naive import Case, itemsets, policy, support, unchecked
 
 

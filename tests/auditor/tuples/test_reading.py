@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
-from shoal.auditor.numbers import read_numbers, read_ranges
-from shoal.auditor.promise import read_policy
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.counting import combined
+from shoal.auditor.inputs import read_policy
+from shoal.auditor.reading.numbers import read_numbers, read_ranges
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.deadlines import event_clock
 from shoal.auditor.tuples.promise import METHODS, read_tuple_promise
-from shoal.auditor.tuples.values import combined, read_attribute
+from shoal.auditor.tuples.values import read_attribute
 from shoal.errors import PolicyError
 from tests.auditor.tuples.naive import RELEASE, TRUTH, Run, policy, records, table
 

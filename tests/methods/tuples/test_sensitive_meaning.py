@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shoal import Fads, Numeric, Schema
 from shoal.auditor import audit
-from shoal.auditor.tuples.meaning import meaning as audited_meaning
+from shoal.auditor.tuples.sensitive import meaning as audited_meaning
 from shoal.errors import InputError
 from shoal.methods.tuples.sensitive import SensitiveCodes
 from shoal.methods.tuples.sensitive_meaning import meaning as published_meaning

@@ -12,8 +12,8 @@ import numpy as np
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.values import true_codes
+from shoal.auditor.inputs import is_number
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.promise import is_number
 from shoal.auditor.tuples.values import Attribute, Labels
 
 _LEAST: Final = 2

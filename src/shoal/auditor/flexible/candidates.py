@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import dense
-from shoal.auditor.numbers import Floats
+from shoal.auditor.counting import combined, dense
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.values import Attribute, Labels, Spans, combined
+from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 _AT_ONCE: Final = 200_000
 """True vectors looked up together, so that memory stays bounded."""

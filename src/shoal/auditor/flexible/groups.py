@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from shoal.auditor.counting import combined
 from shoal.auditor.findings import Notes
-from shoal.auditor.flexible.calibration import Calibration
+from shoal.auditor.flexible.calibration import Calibration, Records
+from shoal.auditor.flexible.promise import FlexiblePromise, without_unknown
 from shoal.auditor.flexible.trace import Trace
+from shoal.auditor.flexible.values import finest_codes
+from shoal.auditor.hierarchies.hierarchy import Taxonomy
+from shoal.auditor.hierarchies.ontology import Concepts
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.tuples.classes import Classes, read_classes
-from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.tuples.promise import LabelRule
+from shoal.auditor.tuples.values import Attribute, Labels, Spans
+
+
+def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) -> Ints:
+    """Return the k that the record behind every released row asks for (-1: none known, the least there is).
+
+    A value in no density class of its column asks for the policy's k; of several columns the largest k counts.
+    """
+    if not promise.density:
+        return np.full(len(row), promise.k)
+    asked = np.zeros(len(row), np.int64)
+    known = row >= 0
+    for attribute, rule in zip(attributes, promise.quasi, strict=True):
+        if isinstance(attribute, Labels) and isinstance(rule, LabelRule) and rule.name in promise.density:
+            classes = promise.density[rule.name]
+            by_code = [_nearest(rule.tree, text, classes, promise.k) for text in attribute.texts]
+            k = np.array([*by_code, promise.k], np.int64)  # code -1, null, picks the last
+            asked[known] = np.maximum(asked[known], k[attribute.true_code[row[known]]])
+    return np.where(known, asked, promise.lowest_k)
+
+
+def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: int) -> int:
+    """Return the k of the nearest class; where an ontology has several that are as near, the largest."""
+    path = [label for label in tree.path(text) if label in classes]
+    if not path:
+        return otherwise
+    near = path[:1]
+    if isinstance(without_unknown(tree), Concepts) and near[0] not in (text, tree.root):
+        leaves = tree.leaf_counts()
+        near = [label for label in path if label != tree.root and leaves[label] == leaves[near[0]]]
+    return max(classes[label] for label in near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +131,73 @@ def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes)
     for attribute in attributes:
         differs[rows] |= attribute.code[rows] != attribute.code[first[number]]
     notes.violation("group-differs", "Rows of one group were published in different ways.", rows=differs)
+
+
+def check_pending(
+    promise: FlexiblePromise, attributes: Sequence[Attribute], trace: Trace, records: Records, notes: Notes
+) -> None:
+    """Warn of waiting records that a round of grouping had before it, and that would have made a group.
+
+    There is a round after every window of records, and one at the end of a stream that was flushed.
+    """
+    person, waiting = records.person, records.usable.copy()
+    waiting[trace.decided] = False
+    arrivals = np.flatnonzero(records.usable)
+    seen = len(arrivals) // promise.window * promise.window
+    if len(arrivals) > seen and (trace.waited >= arrivals[seen]).any():
+        seen = len(arrivals)  # some of the last ones waited and left, so there was a round for them
+    rows = arrivals[:seen][waiting[arrivals[:seen]]]
+    if not len(rows):
+        return
+    values = [finest_codes(attribute, rule)[rows] for attribute, rule in zip(attributes, promise.quasi, strict=True)]
+    alike = combined(values, len(rows))
+    width = int(person.max()) + 1
+    people = np.bincount(np.unique(alike * width + person[rows]) // width)
+    needed = np.zeros(len(people), np.int64)
+    np.maximum.at(needed, alike, records.k[rows])
+    notes.warning(
+        "held-back",
+        "A record waits although K people whose records wait have the same values.",
+        count=int((people >= needed)[alike].sum()),
+    )
+
+
+def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes) -> None:
+    """Check labels and ranges against the records; null stands for a missing value and for nothing else."""
+    wrong, nulls = np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)
+    rows = np.flatnonzero(known)
+    for attribute in attributes:
+        shown, carried = attribute.code[rows] >= 0, attribute.carried[row[rows]]
+        both = rows[shown & carried]
+        wrong[both] |= ~attribute.covers(both, row[both])
+        nulls[rows] |= shown ^ carried
+    notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
+    notes.violation("wrong-nulls", "A null stands for a value, or a value for a missing one.", rows=nulls)
+
+
+def check_root(attributes: Sequence[Attribute], notes: Notes) -> None:
+    """Check that no row shows a root label; a range has no root, but may say as little."""
+    nowhere = np.zeros_like(attributes[0].at_root)
+    labels = [attribute.at_root for attribute in attributes if isinstance(attribute, Labels)]
+    ranges = [attribute.at_root for attribute in attributes if isinstance(attribute, Spans)]
+    root, whole = (np.logical_or.reduce([nowhere, *marked]) for marked in (labels, ranges))
+    notes.violation("root-label", "A root label left although the policy forbids it.", rows=root)
+    notes.violation("whole-domain", "A range that is the whole domain left although the policy forbids it.", rows=whole)
+
+
+def measure_loss(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:
+    """Write down the average loss, from 0 to 1: other values a label covers of all others, or the width of a range.
+
+    By column over the rows that have a value there; over all columns a missing value has lost nothing.
+    """
+    if not judged.any():
+        return
+    weights = np.array([attribute.weight for attribute in attributes])
+    losses = np.array([attribute.loss[judged] for attribute in attributes])
+    notes.metrics["loss"] = {"all": float((weights @ losses).mean() / weights.sum())}
+    notes.metrics["loss_by_column"] = {attribute.name: _mean(attribute, judged) for attribute in attributes}
+
+
+def _mean(attribute: Attribute, judged: Bools) -> float | None:
+    shown = judged & (attribute.code >= 0)
+    return float(attribute.loss[shown].mean()) if shown.any() else None

@@ -7,36 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.aligned import is_someone
-from shoal.auditor.columns_check import check_columns, trace_with
-from shoal.auditor.counting import shared_codes
+from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible.candidates import count_candidates
-from shoal.auditor.flexible.cover import check_cover, check_root, measure_loss
-from shoal.auditor.flexible.density import row_k
 from shoal.auditor.flexible.groups import (
     Groups,
+    check_cover,
     check_groups,
     check_in_force,
     check_one_vector,
+    check_pending,
+    check_root,
     measure_groups,
+    measure_loss,
     read_groups,
+    row_k,
 )
-from shoal.auditor.flexible.pending import check_pending
 from shoal.auditor.flexible.promise import METHOD, FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible.trace import Trace, read_trace
 from shoal.auditor.flexible.values import read_flexible_attribute
+from shoal.auditor.identifying_columns import Published, check_identifying
 from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import check_layout
-from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import check_columns, trace_with
 from shoal.auditor.spelling import check_row_spelling
-from shoal.auditor.tuples.columns import check_identifiers, check_membership, check_unchanged
-from shoal.auditor.tuples.cover import check_values
+from shoal.auditor.tuples.classes import check_shares
+from shoal.auditor.tuples.clusters import check_values
+from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples.values import Attribute
-from shoal.auditor.unchanged import Published, check_identifying
 
 
 def audit_flexible(evidence: Evidence) -> AuditReport:

@@ -7,21 +7,58 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.flexible.unknown import accepting, listed
-from shoal.auditor.hierarchies.ontology import Concepts
-from shoal.auditor.hierarchies.ontology_files import read_ontology
-from shoal.auditor.promise import Policy
-from shoal.auditor.tuples.promise import (
-    LabelRule,
-    Rule,
-    is_number,
-    names_of,
-    person_of,
-    read_rule,
-    weight_of,
-    whole_of,
-)
+from shoal.auditor.hierarchies.hierarchy import Taxonomy
+from shoal.auditor.hierarchies.ontology import Concepts, read_ontology
+from shoal.auditor.inputs import Policy, is_number, names_of, person_of, whole_of
+from shoal.auditor.tuples.promise import LabelRule, Rule, read_rule, weight_of
 from shoal.errors import PolicyError
+
+
+class WithUnknown:
+    """A taxonomy that has a label of its own for values it does not list."""
+
+    def __init__(self, listed: Taxonomy) -> None:
+        self.listed = listed
+        self._leaves = listed.leaf_counts()
+        self._is_leaf = listed.is_leaf()
+        self.label = self._free_label()
+
+    def _free_label(self) -> str:
+        """Return "unknown", or "unknown 2", "unknown 3" and so on where the taxonomy has a label of that name."""
+        if "unknown" not in self._leaves:
+            return "unknown"
+        number = 2
+        while f"unknown {number}" in self._leaves:
+            number += 1
+        return f"unknown {number}"
+
+    @property
+    def root(self) -> str:
+        """The label above everything."""
+        return self.listed.root
+
+    def leaf_counts(self) -> Mapping[str, int]:
+        """Return how many values every label stands for; values that are not listed cannot be counted."""
+        return {**self._leaves, self.label: 1}
+
+    def is_leaf(self) -> Mapping[str, bool]:
+        """Return, for every label, whether it is a value."""
+        return {**self._is_leaf, self.label: True}
+
+    def path(self, value: str) -> tuple[str, ...]:
+        """Return all labels that cover a value: nothing but this label and the root cover one that is not listed."""
+        return self.listed.path(value) if self._is_leaf.get(value) else (self.label, self.root)
+
+
+def accept_unknown(tree: Taxonomy) -> Taxonomy:
+    """Accept values that are not listed; below a single label, which is the only value, there is no room for them."""
+    return WithUnknown(tree) if len(tree.leaf_counts()) > 1 else tree
+
+
+def without_unknown(tree: Taxonomy) -> Taxonomy:
+    """Return a taxonomy without the label for values that are not listed."""
+    return tree.listed if isinstance(tree, WithUnknown) else tree
+
 
 METHOD: Final = "flexible-k"
 
@@ -69,7 +106,7 @@ class FlexiblePromise:
     def tag(self, name: str) -> str | None:
         """What the ontology of a column calls it; a column without one is normal unless the policy says otherwise."""
         rule = next(rule for rule in self.quasi if rule.name == name)
-        tree = listed(rule.tree) if isinstance(rule, LabelRule) else None
+        tree = without_unknown(rule.tree) if isinstance(rule, LabelRule) else None
         return tree.tag if isinstance(tree, Concepts) else "normal"
 
 
@@ -116,7 +153,7 @@ def _accepts_unknown(rules: Mapping[str, Any]) -> bool:
 
 
 def _accepting(rule: Rule) -> Rule:
-    return replace(rule, tree=accepting(rule.tree)) if isinstance(rule, LabelRule) else rule
+    return replace(rule, tree=accept_unknown(rule.tree)) if isinstance(rule, LabelRule) else rule
 
 
 def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 
 _RELEASED, _DEAD, _SUPPRESSED = 0, 1, 2
 _VERDICTS: Final = ("released", "dead", "suppressed")
@@ -118,10 +118,7 @@ def _check_dead(trace: Rows, row: Ints, dead: Bools, usable: Bools, notes: Notes
 
 
 def _check_left(row: Ints, verdict: Ints, usable: Bools | None, notes: Notes) -> None:
-    found: dict[str, Any] = {
-        "released": int((verdict == _RELEASED).sum()),
-        "dead": int((verdict == _DEAD).sum()),
-    }
+    found: dict[str, Any] = {"released": int((verdict == _RELEASED).sum()), "dead": int((verdict == _DEAD).sum())}
     if usable is not None:
         open_rows = np.setdiff1d(np.arange(len(usable)), row)
         unusable = int((~usable[open_rows]).sum())

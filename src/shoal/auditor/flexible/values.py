@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.exact_grid import Points, cells_of, written
-from shoal.auditor.flexible.unknown import read_unknown
-from shoal.auditor.numbers import Floats
+from shoal.auditor.counting import numbered
+from shoal.auditor.flexible.promise import WithUnknown
+from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.tuples.grid import Points, cells_of, written
 from shoal.auditor.tuples.promise import LabelRule, NumberRule, Rule
-from shoal.auditor.tuples.values import Attribute, Labels, Spans, numbered, read_attribute
+from shoal.auditor.tuples.values import Attribute, Labels, Spans, read_attribute
 
 _MICROSECONDS: Final = 10**6
 _HOUR: Final = 3600
@@ -142,3 +144,11 @@ def true_codes(attribute: Attribute) -> Ints:
     if isinstance(attribute, Spans):
         return numbered(attribute.true_value)[1]
     raise NotImplementedError
+
+
+def read_unknown(attribute: Attribute, tree: Taxonomy) -> Attribute:
+    """Take every value for usable, and count the label of unlisted values as a full loss."""
+    if not isinstance(tree, WithUnknown) or not isinstance(attribute, Labels):
+        return attribute
+    is_unknown = np.array([*(text == tree.label for text in attribute.texts), False])[attribute.code]
+    return replace(attribute, usable=np.ones_like(attribute.usable), loss=np.where(is_unknown, 1.0, attribute.loss))

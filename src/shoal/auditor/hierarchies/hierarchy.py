@@ -15,15 +15,15 @@ ROOT: Final = "*"
 _MOST_NAMES: Final = 64
 
 
-class Ladder(Protocol):
+class Hierarchy(Protocol):
     """Anything that knows what stands above a value."""
 
     def path(self, value: str) -> tuple[str, ...]:
         """Return the labels from the value to the root; nothing for a value it does not know."""
 
 
-class Taxonomy(Ladder, Protocol):
-    """A ladder that lists its values."""
+class Taxonomy(Hierarchy, Protocol):
+    """A hierarchy that lists its values."""
 
     @property
     def root(self) -> str:
@@ -36,7 +36,7 @@ class Taxonomy(Ladder, Protocol):
         """Return, for every label, whether it is a value."""
 
 
-class Itself:
+class NoHierarchy:
     """No hierarchy: a value is published as it is or not at all."""
 
     def path(self, value: str) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Flat:
     def __init__(self, values: set[str] | None, root: str = ROOT) -> None:
         self._values, self._root = values, root
 
-    def planted(self) -> Tree | None:
+    def as_tree(self) -> Tree | None:
         """Return the same labels as a tree; None when the values are not listed."""
         if self._values is None:
             return None
@@ -123,7 +123,7 @@ class Separated:
         return [self._separator.join(left) for left in kept[-_MOST_NAMES:]]
 
 
-def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Ladder:
+def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Hierarchy:
     """Build what a policy's ``hierarchy = {kind = …}`` describes."""
     if not isinstance(spec, Mapping):
         raise PolicyError(f'{name}: give a table such as {{kind = "csv", path = "levels.csv"}}')
@@ -152,8 +152,8 @@ def _from_separator(spec: Mapping[str, Any], name: str) -> Separated:
 
 def read_tree(spec: Any, *, folder: Path, name: str) -> Tree:
     """Build a hierarchy that lists its values."""
-    ladder = read_hierarchy(spec, folder=folder, name=name)
-    tree = ladder.planted() if isinstance(ladder, Flat) else ladder
+    hierarchy = read_hierarchy(spec, folder=folder, name=name)
+    tree = hierarchy.as_tree() if isinstance(hierarchy, Flat) else hierarchy
     if not isinstance(tree, Tree):
         raise PolicyError(f"{name}: the hierarchy must list its values; use csv, nested or flat with values")
     return tree

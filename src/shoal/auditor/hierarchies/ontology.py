@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.reading.files import Format, read
+from shoal.errors import InputError, PolicyError, RunError
 
 IS_A: Final = "is a"
 _APART: Final = "\x1f"
@@ -14,7 +19,7 @@ Label = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class OntologyAttribute:
     """What was read of an attribute."""
 
     root: str
@@ -30,7 +35,7 @@ class Outline:
 class Concepts:
     """The values of an attribute and the labels above each, by class or by any property."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: OntologyAttribute) -> None:
         names = _names(outline)
         self._root, self.tag = outline.root, outline.tag
         self._labels = {value: [names[label] for label in labels] for value, labels in outline.above.items()}
@@ -62,7 +67,7 @@ class Concepts:
         return (value,) if value in self._leaves else ()
 
 
-def _names(outline: Outline) -> dict[Label, str]:
+def _names(outline: OntologyAttribute) -> dict[Label, str]:
     """Return how labels are published: by a text that no other label and no value has.
 
     Their own where that will do, else with the property, else with what stands right above, else with a number.
@@ -97,14 +102,14 @@ def _names(outline: Outline) -> dict[Label, str]:
 Cells = Sequence[str | None]
 
 
-def outline_of_columns(
+def read_label_columns(
     values: Cells, chains: Iterable[tuple[str, Sequence[Cells]]], *, root: str, tag: str | None
-) -> Outline:
+) -> OntologyAttribute:
     """Read a table: a property (or ``is a``) has columns from the finest to the coarsest.
 
     A value that stands in several rows has the labels of all. Things of one name are told apart by what stands above.
     """
-    outline = Outline(root, tag)
+    outline = OntologyAttribute(root, tag)
     for value in values:
         if value and value.strip():
             outline.above[value]  # a value without any label is a value too
@@ -119,7 +124,7 @@ def outline_of_columns(
     return outline
 
 
-def _chain(kind: str, cells: tuple[str | None, ...], outline: Outline) -> list[Label]:
+def _chain(kind: str, cells: tuple[str | None, ...], outline: OntologyAttribute) -> list[Label]:
     """Return the labels that one row names, from the finest on; a name right above itself is one name."""
     filled = [cell.strip() for cell in cells if cell and cell.strip()]
     names = [name for at, name in enumerate(filled) if at == 0 or filled[at - 1] != name]
@@ -128,3 +133,82 @@ def _chain(kind: str, cells: tuple[str | None, ...], outline: Outline) -> list[L
         outline.texts[label] = names[at]
         outline.wider[label] = names[at + 1 : at + 2]
     return labels
+
+
+_TAGS: Final = ("sparse", "normal")
+_SHIPPED: Final = ("hierarchies", "ontology", "devices.ttl")
+"""Where the devices stand within the package: data, read without the code beside them."""
+
+
+def read_ontology(spec: Any, *, folder: Path, name: str) -> Concepts:
+    """Read what stands under ``ontology`` of a quasi-identifier."""
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    if kind == "rdf":
+        path = _path(spec, folder, name)
+        return _attribute(_bytes(path), spec, name, str(path))
+    if kind == "table":
+        return _from_table(spec, folder, name)
+    if kind == "devices":
+        data = files("shoal").joinpath(*_SHIPPED)
+        if not data.is_file():
+            raise InputError("the ontology of devices is not installed; install shoal again")
+        return _attribute(data.read_bytes(), spec, "device", "the ontology of devices")
+    raise PolicyError(f"ontology of {name}: kind is rdf, table or devices")
+
+
+def _path(spec: Mapping[str, Any], folder: Path, name: str) -> Path:
+    if not isinstance(spec.get("path"), str | Path):
+        raise PolicyError(f"ontology of {name}: path is missing")
+    return folder / str(spec["path"])
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the ontology cannot be read ({error.strerror})") from None
+
+
+def _attribute(data: bytes, spec: Mapping[str, Any], name: str, where: str) -> Concepts:
+    try:  # rdflib is heavy, and tables do without
+        from shoal.auditor.hierarchies.rdf import parse, read_attribute_of
+    except ImportError:
+        raise RunError(f"{where}: reading RDF needs the package rdflib: pip install 'shoal[ontology]'") from None
+    wanted = str(spec.get("attribute", name))
+    return read_attribute_of(parse(data, where), wanted, where, is_given="attribute" in spec)
+
+
+def _from_table(spec: Mapping[str, Any], folder: Path, name: str) -> Concepts:
+    value, tag = spec.get("value"), spec.get("tag")
+    if not isinstance(value, str):
+        raise PolicyError(f"ontology of {name}: value is missing; name the column of values")
+    if tag is not None and tag not in _TAGS:
+        raise PolicyError(f"ontology of {name}: tag is one of {', '.join(_TAGS)}")
+    chains = _chains(spec, name)
+    rows = read(_path(spec, folder, name), name=f"ontology of {name}", expected=Format.of(spec))
+    rows.require(value, *(column for _, columns in chains for column in columns))
+    texts = {column: rows.text(column).to_pylist() for column in rows.columns}
+    root = spec.get("root")
+    return Concepts(
+        read_label_columns(
+            texts[value],
+            [(kind, [texts[column] for column in columns]) for kind, columns in chains],
+            root=f"any {name}" if root is None else str(root),
+            tag=tag,
+        )
+    )
+
+
+def _chains(spec: Mapping[str, Any], name: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return, for classes and for every property, its columns from the finest to the coarsest."""
+    parents = spec.get("parents", {})
+    if not isinstance(parents, Mapping):
+        raise PolicyError(f"ontology of {name}: parents is a table from a property to the columns above it")
+    classes = _columns(spec, "is_a")
+    chains = [(IS_A, classes)] if classes else []
+    return chains + [(column, (column, *_columns(parents, column))) for column in _columns(spec, "properties")]
+
+
+def _columns(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    given = spec.get(key, ())
+    return (given,) if isinstance(given, str) else tuple(str(column) for column in given)

@@ -29,7 +29,6 @@ _ISO = re.compile(
 )
 _CAST_TO_TEXT: Final = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_null)
 _UNITS: Final = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
-
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 

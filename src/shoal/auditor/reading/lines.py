@@ -22,7 +22,6 @@ _BOM: Final = b"\xef\xbb\xbf"
 # What stands between an opening quote and after the one that closes it; possessive, so always linear.
 _TO_CLOSING_QUOTE = re.compile(r'[^"]*+(?:""[^"]*+)*+"')
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
-
 Clean = Callable[[str, Any], Any]
 Keep = Callable[[int], None]
 Part = tuple[dict[str, Any], npt.NDArray[np.bool_]]

@@ -17,7 +17,6 @@ _SHARE: Final = 0.5
 _FALLBACK: Final = 8 * 2**30
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]i?)?B?", re.ASCII)
 _POWERS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4}
-
 CODED: Final = 6
 """Bytes of memory for each byte of a coded column: its numbers as 64 bits, and those of the checks."""
 ARROW: Final = 4

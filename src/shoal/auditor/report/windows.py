@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.aligned import is_someone
-from shoal.auditor.counting import dense, shared_codes
-from shoal.auditor.promise import ZPromise, read_policy, read_z_promise
+from shoal.auditor.counting import dense, is_someone, shared_codes
+from shoal.auditor.inputs import read_policy
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.source_rules import by_stream
-from shoal.auditor.reading.tables import Format, Rows, read
-from shoal.auditor.report.costs import rank_costs
-from shoal.auditor.report.released_sets import Groups, count_savings, group_sets
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.report.released_sets import Groups, count_savings, group_sets, rank_costs
 from shoal.auditor.report.windows_report import Target, Window, WindowReport
+from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.errors import PolicyError
 
 METHODS: Final = ("z-anonymity",)
@@ -63,13 +62,13 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     known = None
     if truth is not None:
         rows = read(truth, name="truth", expected=Format.of_source(written.section("source")))
-        known = _read_known(promise, by_stream(rows, written))
+        known = _read_known(promise, by_stream(rows, written.section("stream")))
     return _report(promise, level, shown, known)
 
 
 def _level(promise: ZPromise, k: int | None) -> int:
     if k is None:
-        return promise.aim.k if promise.aim else promise.k or _DEFAULT_K
+        return promise.target.k if promise.target else promise.k or _DEFAULT_K
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise PolicyError("k: must be a whole number from 2; everybody shares a set with 1 person, themselves")
     return k
@@ -168,15 +167,17 @@ def _sum_by(epoch: Ints, numbers: Ints | Bools, count: int) -> Ints:
 
 def _judge_target(promise: ZPromise, groups: Groups, count: int) -> tuple[list[bool | None], Target | None]:
     """Tell in which windows enough people are k-anonymous, by the target's own k."""
-    aim = promise.aim
-    if aim is None:
+    target = promise.target
+    if target is None:
         return [None] * count, None
-    counts = _counts(groups, aim.k, count)
+    counts = _counts(groups, target.k, count)
     met = [
-        safe >= aim.p * shown if shown else None
+        safe >= target.p * shown if shown else None
         for shown, safe in zip(counts["shown"].tolist(), counts["anonymous"].tolist(), strict=True)
     ]
-    return met, Target(aim.k, aim.p, shown=sum(one is not None for one in met), met=sum(one is True for one in met))
+    return met, Target(
+        target.k, target.p, shown=sum(one is not None for one in met), met=sum(one is True for one in met)
+    )
 
 
 def _window(counts: dict[str, int]) -> Window:

@@ -13,7 +13,6 @@ _SECOND: Final = 1_000_000_000
 _EARLIEST: Final = -(2**63) + 1
 _WORST: Final = 10
 _LONGEST_VALUE: Final = 60
-
 WINDOW_COLUMNS: Final = (
     "start", "active", "shown", "k_anonymous", "not_k_anonymous", "unique", "k_anonymous_share", "target_met",
     "released_rows", "largest_set", "average_set",

@@ -13,9 +13,8 @@ from pyarrow import parquet
 
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
-from shoal.auditor.sets.generalization import Ground, parts
-from shoal.auditor.sets.mapping import holding
-from shoal.auditor.sets.promise import RELEASED_COLUMN
+from shoal.auditor.sets.partition import holding
+from shoal.auditor.sets.promise import RELEASED_COLUMN, Generalization, parts
 from shoal.auditor.sets.records import Sets
 from shoal.errors import InputError
 
@@ -67,14 +66,16 @@ def _is_item(item: Any) -> bool:
     return isinstance(item, str | int) and not isinstance(item, bool)
 
 
-def own_labels(blocks: Blocks | None, ground: Ground) -> set[str]:
+def own_labels(blocks: Blocks | None, generalization: Generalization) -> set[str]:
     """Return labels that mean but the item of that name, although others lie under it in an open hierarchy."""
-    if blocks is None or ground.ladder is None or ground.tree is not None:
+    if blocks is None or generalization.hierarchy is None or generalization.tree is not None:
         return set()
     return {label for label, items in blocks.items() if set(items) == {label}}
 
 
-def check_blocks(blocks: Blocks, release: Sets, ground: Ground, seen: Collection[str] | None, notes: Notes) -> None:
+def check_blocks(
+    blocks: Blocks, release: Sets, generalization: Generalization, seen: Collection[str] | None, notes: Notes
+) -> None:
     """Check that every item is in one block, and that blocks are what the policy may join.
 
     ``seen`` are the items of the truth, where there is one.
@@ -88,40 +89,40 @@ def check_blocks(blocks: Blocks, release: Sets, ground: Ground, seen: Collection
         f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
         rows=holding(release, foreign),
     )
-    if ground.way is None:
+    if generalization.way is None:
         return
-    known = ground.names if ground.names is not None else seen
+    known = generalization.names if generalization.names is not None else seen
     if known is not None:
         there = set(known)
         lost, added = len(there - block_of.keys()), len(block_of.keys() - there)
         notes.violation("item-without-label", "Items are in no block of the blocks file.", count=lost)
         notes.violation("foreign-item", "The blocks file lists items that there are not.", count=added)
-    if ground.ladder is not None:
-        _check_cut(blocks, ground, block_of if known is None else known, notes)
-    elif ground.way == "graph":
-        _check_contiguity(block_of, ground, notes)
-    elif ground.way == "places":
+    if generalization.hierarchy is not None:
+        _check_cut(blocks, generalization, block_of if known is None else known, notes)
+    elif generalization.way == "graph":
+        _check_contiguity(block_of, generalization, notes)
+    elif generalization.way == "places":
         notes.skip("The contiguity of places was not checked: the auditor draws no maps.")
     else:
         notes.skip("Whether blocks are nodes of the balanced tree was not checked.")
 
 
-def _check_cut(blocks: Blocks, ground: Ground, items: Collection[str], notes: Notes) -> None:
+def _check_cut(blocks: Blocks, generalization: Generalization, items: Collection[str], notes: Notes) -> None:
     """A block holds all items under its label."""
-    assert ground.ladder is not None
+    assert generalization.hierarchy is not None
     below: dict[str, set[str]] = {label: set() for label in blocks}
     for item in items:
-        for step in ground.ladder.path(item):
+        for step in generalization.hierarchy.path(item):
             if step in below:
                 below[step].add(item)
-    own = own_labels(blocks, ground)
+    own = own_labels(blocks, generalization)
     differ = sum(set(items) != below[label] for label, items in blocks.items() if label not in own)
     notes.violation("blocks-differ", "Blocks are not what stands under their labels in the hierarchy.", count=differ)
 
 
-def _check_contiguity(block_of: Mapping[str, str], ground: Ground, notes: Notes) -> None:
-    known = {item: label for item, label in block_of.items() if item in (ground.names or ())}
-    within = [(first, second) for first, second in ground.edges if known.get(first) == known.get(second)]
+def _check_contiguity(block_of: Mapping[str, str], generalization: Generalization, notes: Notes) -> None:
+    known = {item: label for item, label in block_of.items() if item in (generalization.names or ())}
+    within = [(first, second) for first, second in generalization.edges if known.get(first) == known.get(second)]
     whole, torn = set[str](), set[str]()
     for part in parts(known, within):
         label = known[next(iter(part))]

@@ -9,21 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.columns_check import check_columns, trace_with
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.promise import Policy
+from shoal.auditor.inputs import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.tables import Format, Rows, read
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import check_columns, trace_with
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
 from shoal.auditor.sets.certificate import Certificate, check_certificate, check_empty, read_certificate
-from shoal.auditor.sets.image import check_as_multisets, check_order, check_rows, read_image
-from shoal.auditor.sets.mapping import Partition, check_antichain, from_blocks, from_ladder, from_names, only_known
+from shoal.auditor.sets.partition import (
+    Partition,
+    check_antichain,
+    check_as_multisets,
+    check_order,
+    check_rows,
+    from_blocks,
+    from_hierarchy,
+    from_names,
+    from_trace,
+    only_known,
+    read_image,
+    read_positions,
+)
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
 from shoal.auditor.sets.records import Sets, collect
-from shoal.auditor.sets.sampling import coins
-from shoal.auditor.sets.shares import Book, Measured, measure_images, measure_own
-from shoal.auditor.sets.trace import from_trace, read_positions
+from shoal.auditor.sets.sampling import seeded_generator as coins
+from shoal.auditor.sets.shares import CountedSets, Measured, measure_images, measure_own
 
 _ROUNDING = 1e-12
 
@@ -85,7 +97,7 @@ class _Judge:
     ) -> None:  # fmt: skip
         self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
         self.blocks, self.certificate = blocks, certificate
-        self.book = Book(release)
+        self.counted = CountedSets(release)
         self.rng = coins(release.offsets, release.items)
 
     # ---- the release alone
@@ -97,23 +109,23 @@ class _Judge:
         notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
         notes.metrics["released_average_size"] = _mean(release.sizes)
         notes.metrics["released_labels"] = len(release.labels)
-        if self.promise.ground.ladder is not None:
-            own = own_labels(self.blocks, self.promise.ground)
-            check_antichain(release, self.promise.ground.ladder, own, notes)
+        if self.promise.generalization.hierarchy is not None:
+            own = own_labels(self.blocks, self.promise.generalization)
+            check_antichain(release, self.promise.generalization.hierarchy, own, notes)
         for size in self._sizes():
             k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
-            found = measure_own(self.book, size, k, self.rng)
+            found = measure_own(self.counted, size, k, self.rng)
             self._write("released", size, found)
             if found is not None and sigma == 1:
                 self._convict_labels(size, found)
 
     def judge_blocks(self, truth: Sets | None) -> None:
         """Check what the blocks file says."""
-        ground = self.promise.ground
+        generalization = self.promise.generalization
         if self.blocks is not None:
             seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
-            check_blocks(self.blocks, self.release, ground, seen, self.notes)
-        elif ground.way is not None and ground.ladder is None:
+            check_blocks(self.blocks, self.release, generalization, seen, self.notes)
+        elif generalization.way is not None and generalization.hierarchy is None:
             self.notes.skip("Whether blocks hang together was not checked: no blocks file.")
 
     def _sizes(self) -> range:
@@ -131,7 +143,7 @@ class _Judge:
     def _is_settled_by_labels(self, size: int) -> bool:
         """Tell whether all sets of as many labels or fewer were counted: an itemset's image is one of them."""
         return all(
-            self.book.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
+            self.counted.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
             for fewer in range(1, size + 1)
         )
 
@@ -180,14 +192,14 @@ class _Judge:
 
     def _names(self) -> Collection[str] | None:
         """Return the items there are; None where any item is one."""
-        if self.promise.ground.way is None and self.blocks is not None:
+        if self.promise.generalization.way is None and self.blocks is not None:
             return {item for items in self.blocks.values() for item in items}
-        return self.promise.ground.names
+        return self.promise.generalization.names
 
     def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
-        ground = self.promise.ground
-        if ground.ladder is not None and (ground.tree is not None or self.blocks is None):
-            return from_ladder(truth, self.release, ground.ladder, self.notes)
+        generalization = self.promise.generalization
+        if generalization.hierarchy is not None and (generalization.tree is not None or self.blocks is None):
+            return from_hierarchy(truth, self.release, generalization.hierarchy, self.notes)
         if self.blocks is not None:
             return from_blocks(truth, self.release, self.blocks, self.notes)
         if positions is not None:
@@ -203,23 +215,23 @@ class _Judge:
         if is_file:
             check_order(image, self.notes)
 
-    def _measure_before(self, truth: Sets) -> Book:
+    def _measure_before(self, truth: Sets) -> CountedSets:
         """Measure the risk of the input: original itemsets, counted in the original records."""
-        book = Book(truth)
+        counted = CountedSets(truth)
         for size in self._sizes():
-            self._write("risk_before", size, measure_own(book, size, self.promise.k[size - 1], self.rng))
-        return book
+            self._write("risk_before", size, measure_own(counted, size, self.promise.k[size - 1], self.rng))
+        return counted
 
-    def _judge_originals(self, truth: Sets, partition: Partition, before: Book) -> None:
+    def _judge_originals(self, truth: Sets, partition: Partition, before: CountedSets) -> None:
         """Measure the risk of the release: original itemsets, counted by their images in the released records."""
         is_known = partition.label_of[truth.items] >= 0
         if truth is before.sets and is_known.all():
             known = before
         else:
-            known = Book(collect(truth.owners, truth.items, len(truth), truth.labels, is_known))
+            known = CountedSets(collect(truth.owners, truth.items, len(truth), truth.labels, is_known))
         for size in self._sizes():
             k = self.promise.k[size - 1]
-            found = measure_images(known, partition.label_of, self.book, size, k, self.rng)
+            found = measure_images(known, partition.label_of, self.counted, size, k, self.rng)
             self._write("risk_after", size, found)
             if found is not None:
                 self._convict_itemsets(size, found)
@@ -256,7 +268,7 @@ class _Judge:
 
     def _ncp_of_labels(self, partition: Partition) -> Any:
         """Return for every label the share of all items it stands for; 0 for a single item."""
-        tree = self.promise.ground.tree
+        tree = self.promise.generalization.tree
         if tree is not None:
             leaves = tree.leaf_counts()
             below, total = np.array([leaves.get(label, 0) for label in partition.labels]), leaves[tree.root]

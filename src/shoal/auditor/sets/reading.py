@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.aligned import is_someone
-from shoal.auditor.counting import shared_codes
-from shoal.auditor.promise import Policy
+from shoal.auditor.counting import is_someone, shared_codes
+from shoal.auditor.inputs import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
-from shoal.auditor.reading.source_rules import by_stream
-from shoal.auditor.reading.tables import Format, Rows, read
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Sets, collect
 from shoal.errors import PolicyError
@@ -81,7 +80,7 @@ def _is_csv(policy: Policy) -> bool:
 def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
     """Read the original records; all rows of one person are one record."""
     rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
-    rows = by_stream(rows, policy)
+    rows = by_stream(rows, policy.section("stream"))
     if len(rows):
         rows.require(promise.item)
     separator = separator_of(policy, "source")

@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.sets.counting import (
-    Tally,
-    chance_per_person,
-    distinct,
-    is_countable,
-    marked_subsets,
-    tally,
-)
-from shoal.auditor.sets.interval import interval
+from shoal.auditor.sets.counting import Tally, chance_per_person, distinct, is_countable, marked_subsets, tally
 from shoal.auditor.sets.records import Sets
-from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets
+from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, interval
 
 _AT_ONCE = 1_000_000
 
 
-class Book:
+class CountedSets:
     """Records with what was counted of them, each size once."""
 
     def __init__(self, sets: Sets) -> None:
@@ -94,7 +86,7 @@ class Measured:
         }
 
 
-def measure_own(book: Book, size: int, k: int, rng: np.random.Generator) -> Measured | None:
+def measure_own(book: CountedSets, size: int, k: int, rng: np.random.Generator) -> Measured | None:
     """Count the sets of a size in the records that contain them; None if no record is that large."""
     if book.is_countable(size):
         found = book.tally(size)
@@ -103,7 +95,7 @@ def measure_own(book: Book, size: int, k: int, rng: np.random.Generator) -> Meas
 
 
 def measure_images(
-    truth: Book, label_of: Ints, release: Book, size: int, k: int, rng: np.random.Generator
+    truth: CountedSets, label_of: Ints, release: CountedSets, size: int, k: int, rng: np.random.Generator
 ) -> Measured | None:
     """Look at the sets of original items: how many released records hold the labels that stand for them?"""
     if truth.is_countable(size) and all(release.is_countable(fewer) for fewer in range(1, size + 1)):
@@ -112,7 +104,7 @@ def measure_images(
     return _sampled(truth, lambda rows: release.supports.of_rows(label_of[rows]), size, k, rng)
 
 
-def _image_supports(found: Tally, label_of: Ints, release: Book) -> Ints:
+def _image_supports(found: Tally, label_of: Ints, release: CountedSets) -> Ints:
     supports = np.empty(len(found.codes), np.int64)
     for start in range(0, len(supports), _AT_ONCE):
         part = supports[start : start + _AT_ONCE]
@@ -139,7 +131,7 @@ def _counted(sets: Sets, found: Tally, supports: Ints, k: int) -> Measured | Non
 
 
 def _sampled(
-    source: Book, image_supports: Callable[[Ints], Ints] | None, size: int, k: int, rng: np.random.Generator
+    source: CountedSets, image_supports: Callable[[Ints], Ints] | None, size: int, k: int, rng: np.random.Generator
 ) -> Measured | None:
     """Draw sets; without ``image_supports`` a set is its own image."""
     drawn = draw_itemsets(source.sets, source.supports, size, rng)

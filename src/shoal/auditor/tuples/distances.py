@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.auditor.numbers import Floats
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.numbers import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,18 @@
-"""Check how diverse the sensitive values of every class and cluster are."""
+"""Check l, entropy l and t of every class and cluster, and the references of the trace for t."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.numbers import Floats
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.tuples.classes import Classes
+from shoal.auditor.tuples.deadlines import Timeline
 from shoal.auditor.tuples.distances import (
     References,
     Sets,
@@ -29,15 +25,11 @@ from shoal.auditor.tuples.distances import (
     refer,
     variation,
 )
-from shoal.auditor.tuples.meaning import meaning
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import Recorded
+from shoal.auditor.tuples.sensitive import Sensitive
+from shoal.auditor.tuples.trace import Decisions, Recorded
 
 _ROUNDING: Final = 1e-7
-_NUMBERS: Final = ("int64", "float64")
-_NUMBER = re.compile(r"-?[0-9]+e-?[0-9]+")
-_ENDLESS: Final = ("'inf", "'-inf")
-"""How shoal.auditor.tuples.meaning spells numbers that are infinite."""
 _MOST_ENTRIES: Final = 200_000_000
 _ENTRIES_AT_ONCE: Final = 4_000_000
 _SENTENCES: Final = {
@@ -45,29 +37,6 @@ _SENTENCES: Final = {
     "below-entropy-l": "The sensitive values of a class or cluster are less even than promised.",
     "above-t": "The sensitive values of a class or cluster are further from the reference than promised.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitive:
-    """One sensitive column: values as numbers, in their order where they have one; null is the first."""
-
-    name: str
-    number_of: dict[str, int]
-    is_ordered: bool
-    true: Ints
-    shown: Ints
-    kind: str | None
-    """The type that the policy declares for the column."""
-
-    @property
-    def width(self) -> int:
-        """How many numbers there are."""
-        return len(self.number_of) + 1
-
-    def number(self, text: str | None) -> int:
-        """Return the number of a value as any side spells it."""
-        meant = None if text is None else meaning(text, self.kind)
-        return 0 if meant is None else self.number_of[meant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,52 +54,6 @@ class Grown:
         named = np.zeros(self.count, np.bool_)
         named[clusters] = True
         return self.row[named[self.cluster]]
-
-
-def read_sensitive(
-    promise: TuplePromise, release: Rows, truth: Rows, recorded: Recorded | None
-) -> tuple[Sensitive, ...]:
-    """Read the sensitive columns of both sides and all values they are held against."""
-    further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
-    if recorded is not None:
-        for column, value in zip(recorded.column, recorded.value, strict=True):
-            if value is not None and column in further:
-                further[column].add(value)
-    return tuple(_sensitive(name, promise, release, truth, further[name]) for name in promise.sensitive)
-
-
-def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str]) -> Sensitive:
-    kind = promise.declared_types.get(name)
-    texts, (true, shown) = shared_codes(truth.text(name), release.text(name))
-    meant = [meaning(text, kind) for text in texts]
-    known = {meaning(text, kind) for text in further} - {None}
-    every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
-    numbers = [_exact(text) for text in every]
-    says_numbers = kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
-    known_numbers = [number for number in numbers if number is not None]
-    is_ordered = says_numbers and len(known_numbers) == len(every)
-    order = sorted(range(len(every)), key=known_numbers.__getitem__) if is_ordered else list(range(len(every)))
-    place = np.empty(len(every) + 1, np.int64)
-    place[order] = 1 + np.arange(len(every))
-    place[-1] = 0  # null
-    number_of = {text: int(place[at]) for at, text in enumerate(every)}
-    of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
-    return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
-
-
-def _exact(meant: str) -> Decimal | None:
-    """Return the number that a meaning says, with all its digits; None where it says none."""
-    if meant in _ENDLESS:
-        return Decimal(meant[1:])
-    return Decimal(meant) if _NUMBER.fullmatch(meant) else None
-
-
-def _is_numeric(piece: Any) -> bool:
-    if isinstance(piece, list):
-        filled = [value for value in piece if value is not None]
-        return bool(filled) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in filled)
-    kind = piece.type.value_type if pa.types.is_dictionary(piece.type) else piece.type
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) -> Grown:
@@ -257,3 +180,121 @@ def _failures(
         there = there & (np.diff(references.begin)[of_set] > 0)
         failed["above-t"] = there & (_away(column, sets, references, of_set) > wanted.t + _ROUNDING)
     return failed
+
+
+_MOST_TRIED: Final = 1000
+
+
+def read_references(
+    recorded: Recorded, sensitive: Sequence[Sensitive], cluster_of: Ints, count: int
+) -> dict[str, References]:
+    """Turn what was recorded into references by cluster; ``cluster_of`` has a number for every entry of the trace."""
+    found = {}
+    for column in sensitive:
+        own = _entries_of(recorded, column, cluster_of)
+        value = np.array([column.number(recorded.value[at]) for at in own.tolist()], np.int64)
+        weight = np.maximum(recorded.count[own], 0).astype(np.float64)
+        cluster = cluster_of[recorded.entry[own]]
+        found[column.name] = refer(cluster, value, weight, count=count, width=column.width)
+    return found
+
+
+def _entries_of(recorded: Recorded, column: Sensitive, cluster_of: Ints) -> Ints:
+    named = np.array([name == column.name for name in recorded.column], np.bool_)
+    return np.flatnonzero(named & (cluster_of[recorded.entry] >= 0))
+
+
+def check_recorded(references: dict[str, References], clusters: Bools, notes: Notes) -> None:
+    """Check that every cluster has a reference for every sensitive column."""
+    missing = np.zeros(len(clusters), np.bool_)
+    for found in references.values():
+        missing |= clusters & (np.diff(found.begin) == 0)
+    notes.violation("wrong-reference", "The trace does not say what t was held against.", count=int(missing.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """How many usable arrivals there were when each cluster was formed: at least, and at most."""
+
+    least: Ints
+    most: Ints
+
+
+def arrivals_at_formation(
+    decisions: Decisions, timeline: Timeline, cluster_of: Ints, count: int, usable: Ints, *, is_timed: bool
+) -> Formed:
+    """Count the usable arrivals (rows of the truth) that were there when clusters were formed.
+
+    Where time is event time, arrivals at the very moment of the decision may have come before it or after.
+    """
+    formed = decisions.formed & (cluster_of >= 0)
+    ends = []
+    for times in (timeline.decided, timeline.decided_by):
+        now = np.full(count, -1, np.int64)
+        now[cluster_of[formed]] = times[formed]
+        ends.append(now)
+    if not is_timed:
+        return Formed(ends[0] + 1, ends[0] + 1)
+    sooner, later = timeline.arrived[usable], timeline.arrived_by[usable]
+    least = np.searchsorted(later, ends[0], side="left")
+    return Formed(least, np.maximum(np.searchsorted(sooner, ends[1], side="right"), least))
+
+
+def check_against_arrivals(
+    recorded: Recorded,
+    sensitive: Sequence[Sensitive],
+    cluster_of: Ints,
+    usable: Ints,
+    formed: Formed,
+    promise: TuplePromise,
+    notes: Notes,
+) -> None:
+    """Recount every reference over the last arrivals at formation; ``usable`` are the usable rows of the truth."""
+    counted = [_Counted.of(recorded, column, cluster_of, usable) for column in sensitive]
+    wrong = np.ones(len(formed.least), np.bool_)
+    for more in range(int(min((formed.most - formed.least).max(initial=0), _MOST_TRIED)) + 1):
+        after = np.minimum(formed.least + more, formed.most)
+        size = np.minimum(after, promise.diversity.reference)
+        wrong &= np.logical_or.reduce([column.differs(after - size, after) for column in counted])
+        if not wrong.any():
+            break
+    sentence = "The trace holds t against other values than those that arrived last."
+    tried = formed.most - formed.least <= _MOST_TRIED
+    notes.violation("wrong-reference", sentence, count=int((wrong & tried).sum()))
+    notes.warning(
+        "wrong-reference", f"{sentence} Not all possible moments were tried.", count=int((wrong & ~tried).sum())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What was recorded of one column, and where its values stand among the arrivals."""
+
+    cluster: Ints
+    value: Ints
+    count: Ints
+    seen: Ints
+    """value * width + arrival, rising."""
+    width: int
+
+    @classmethod
+    def of(cls, recorded: Recorded, column: Sensitive, cluster_of: Ints, usable: Ints) -> _Counted:
+        """Pick what concerns a column."""
+        own = _entries_of(recorded, column, cluster_of)
+        value = np.array([column.number(recorded.value[at]) for at in own.tolist()], np.int64)
+        width = len(usable) + 1
+        seen = np.sort(column.true[usable] * width + np.arange(len(usable)))
+        return cls(cluster_of[recorded.entry[own]], value, recorded.count[own], seen, width)
+
+    def differs(self, first: Ints, after: Ints) -> Bools:
+        """Mark clusters whose record is not what arrived from ``first`` to before ``after``.
+
+        Clusters without any record are told of elsewhere.
+        """
+        begin, end = (self.value * self.width + ends[self.cluster] for ends in (first, after))
+        there = np.searchsorted(self.seen, end) - np.searchsorted(self.seen, begin)
+        wrong = np.zeros(len(first), np.bool_)
+        wrong[self.cluster[there != self.count]] = True
+        total = np.bincount(self.cluster, self.count, len(first))
+        incomplete: Bools = (total > 0) & (total != after - first)
+        return wrong | incomplete

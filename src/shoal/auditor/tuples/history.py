@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.auditor.counting import numbered
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.values import numbered
 
 
 class History:

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.auditor.columns_check import check_columns, trace_with
+from shoal.auditor.counting import numbered
 from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.identifying_columns import Published, check_identifying
 from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import check_layout
-from shoal.auditor.person_shares import check_shares
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import check_columns, trace_with
 from shoal.auditor.spelling import check_row_spelling
-from shoal.auditor.tuples.classes import Classes, check_classes, measure_classes, measure_nulls, read_classes
-from shoal.auditor.tuples.columns import check_identifiers, check_membership, check_unchanged
-from shoal.auditor.tuples.cover import (
+from shoal.auditor.tuples.classes import (
+    Classes,
+    check_classes,
+    check_shares,
+    measure_classes,
+    measure_nulls,
+    read_classes,
+)
+from shoal.auditor.tuples.clusters import (
     Clusters,
     Link,
     check_carriers,
@@ -25,32 +32,28 @@ from shoal.auditor.tuples.cover import (
     check_one_vector,
     check_roots,
     check_values,
+    measure_loss,
     read_clusters,
     read_link,
 )
 from shoal.auditor.tuples.deadlines import Arrivals, Timeline, check_reuse, check_undecided, read_timeline
 from shoal.auditor.tuples.distances import References
 from shoal.auditor.tuples.diversity import (
-    Sensitive,
+    arrivals_at_formation,
+    check_against_arrivals,
     check_diversity,
+    check_recorded,
     measure_diversity,
     read_growth,
-    read_sensitive,
+    read_references,
 )
 from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
 from shoal.auditor.tuples.history import History
-from shoal.auditor.tuples.loss import measure_loss
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
-from shoal.auditor.tuples.records import check_dead, read_known
-from shoal.auditor.tuples.reference import (
-    arrivals_at_formation,
-    check_against_arrivals,
-    check_recorded,
-    read_references,
-)
+from shoal.auditor.tuples.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
-from shoal.auditor.tuples.values import numbered, read_attribute
-from shoal.auditor.unchanged import Published, check_identifying
+from shoal.auditor.tuples.truth import check_dead, check_identifiers, check_membership, check_unchanged, read_records
+from shoal.auditor.tuples.values import read_attribute
 
 _SECOND = 1_000_000_000
 
@@ -77,7 +80,7 @@ class _Judge:
         if len(self.truth):
             self.truth.require(promise.person, *promise.columns, *((promise.time,) if promise.is_timed else ()))
         self.attributes = tuple(read_attribute(rule, self.release, self.truth) for rule in promise.quasi)
-        self.known = read_known(promise, self.truth, self.attributes)
+        self.records = read_records(promise, self.truth, self.attributes)
         self.at_root: Bools = np.logical_and.reduce([attribute.at_root for attribute in self.attributes])
 
     def judge(self) -> None:
@@ -98,7 +101,7 @@ class _Judge:
         promise, notes = self.promise, self.notes
         person = self._persons_without_trace()
         if self.has_truth:
-            check_membership(promise, self.release, self.truth, self.known.usable, notes)
+            check_membership(promise, self.release, self.truth, self.records.usable, notes)
             check_identifiers(promise, self.attributes, self.release, self.truth, None, notes)
         is_root = self.at_root if promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
         if promise.shows_suppressed:
@@ -111,7 +114,7 @@ class _Judge:
 
     def _persons_without_trace(self) -> Ints | None:
         """Rows are people only where the truth has no person twice."""
-        person = self.known.person[self.known.usable]
+        person = self.records.person[self.records.usable]
         if self.has_truth and len(np.unique(person)) == len(person):
             return np.arange(len(self.release))
         self.notes.skip(
@@ -138,13 +141,13 @@ class _Judge:
         decisions = read_decisions(trace, promise, records=records, released=len(self.release), notes=notes)
         decisions, timeline = self._judge_times(decisions)
         if self.has_truth:
-            check_dead(trace, decisions, self.known, notes)
+            check_dead(trace, decisions, self.records, notes)
         else:
             self._say_without_truth()
         if not decisions.is_linked:
             self._judge_without_link()
             return
-        link = read_link(decisions, self.known.usable if self.has_truth else None)
+        link = read_link(decisions, self.records.usable if self.has_truth else None)
         person = self._persons(link)
         self._judge_rows(link)
         clusters = read_clusters(self.attributes, link, person, with_carriers=self.has_truth)
@@ -163,7 +166,7 @@ class _Judge:
 
     def _judge_times(self, decisions: Decisions) -> tuple[Decisions, Timeline | None]:
         count = len(self.truth) if self.has_truth else decisions.records
-        arrivals = Arrivals(self.known.time, self.known.person if self.has_truth else None, count)
+        arrivals = Arrivals(self.records.time, self.records.person if self.has_truth else None, count)
         check_events(decisions, self.notes)
         timeline = read_timeline(decisions, arrivals, self.promise, self.notes)
         decisions = with_events(decisions, timeline, self.promise, self.notes)
@@ -180,13 +183,13 @@ class _Judge:
         sensitive = read_sensitive(self.promise, self.release, self.truth, None)
         measure_diversity(sensitive, classes, None, self.notes)
         if self.has_truth:
-            check_membership(self.promise, self.release, self.truth, self.known.usable, self.notes)
+            check_membership(self.promise, self.release, self.truth, self.records.usable, self.notes)
             check_identifiers(self.promise, self.attributes, self.release, self.truth, None, self.notes)
 
     def _persons(self, link: Link) -> Ints | None:
         if not self.has_truth:
             return None
-        person = np.append(self.known.person, -1)
+        person = np.append(self.records.person, -1)
         return person[link.row]  # row -1 picks the last
 
     def _judge_rows(self, link: Link) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.exact_grid import Points
 from shoal.auditor.hierarchies.hierarchy import Taxonomy, read_tree
-from shoal.auditor.promise import Policy
+from shoal.auditor.inputs import Policy, is_number, names_of, person_of, whole_of
+from shoal.auditor.tuples.grid import Points
 from shoal.errors import PolicyError
 from shoal.schema import NANOSECONDS, duration_ns
 
@@ -142,18 +141,6 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     )
 
 
-def person_of(stream: Mapping[str, Any]) -> str:
-    """Return the column that tells people apart."""
-    if not isinstance(stream.get("person"), str):
-        raise PolicyError("[stream] person: name the column")
-    return str(stream["person"])
-
-
-def names_of(given: Any) -> tuple[str, ...]:
-    """Return names given as one or as a list."""
-    return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
-
-
 def _max_share(rules: Mapping[str, Any]) -> float | None:
     share = rules.get("max_share")
     if share is None:
@@ -169,16 +156,6 @@ def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:
     if found not in choices:
         raise PolicyError(f"{where}{key} is one of {', '.join(choices)}")
     return str(found)
-
-
-def whole_of(rules: Mapping[str, Any], key: str, default: int) -> int:
-    """Return a whole number from 1."""
-    found = rules.get(key)
-    if found is None:
-        return default
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise PolicyError(f"{key}: must be a whole number from 1")
-    return found
 
 
 def _waits(rules: Mapping[str, Any]) -> tuple[int, int, bool]:
@@ -263,11 +240,6 @@ def weight_of(name: str, table: Mapping[str, Any]) -> float:
     if not is_number(weight) or weight <= 0:
         raise PolicyError(f"quasi-identifier {name}: weight must be a number above 0")
     return float(weight)
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value of a policy is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _diversity(rules: Mapping[str, Any], sensitive: tuple[str, ...]) -> Diversity:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.promise import TuplePromise
 
 RELEASED, SUPPRESSED, DEAD = 0, 1, 2

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from shoal.auditor.counting import Paths, shared_codes
-from shoal.auditor.exact_grid import Points, each, on_points, written
-from shoal.auditor.numbers import Floats, Numbers, Ranges, read_numbers, read_ranges
+from shoal.auditor.counting import Paths, numbered, shared_codes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.numbers import Floats, Numbers, Ranges, read_numbers, read_ranges
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.tuples.grid import Points, each, on_points, written
 from shoal.auditor.tuples.promise import LabelRule, NumberRule, Rule
 
 _MICROSECONDS: Final = 10**6
-_MOST_PACKED: Final = 2**62
-
 FAULTS: Final = {
     "unreadable-value": "A published value is neither a range nor a label.",
     "unknown-label": "A published label is not in the hierarchy.",
@@ -226,23 +223,3 @@ def _usable(numbers: Numbers, rule: NumberRule, domain: _Domain, slack: float) -
         return ~numbers.unreadable
     inside = (numbers.value >= domain.low - slack) & (numbers.value <= domain.high + slack)
     return (np.isnan(numbers.value) | inside) & ~numbers.unreadable
-
-
-def numbered(values: Any) -> tuple[Any, Ints]:
-    """Return the different values and, for every value, the number of its own among them (in order of appearance)."""
-    encoded = pa.array(values).dictionary_encode()
-    return encoded.dictionary.to_numpy(zero_copy_only=False), encoded.indices.to_numpy(zero_copy_only=False).astype(
-        np.int64
-    )
-
-
-def combined(columns: list[Ints], length: int) -> Ints:
-    """Number the different combinations of some columns of numbers from -1 on."""
-    packed, size = np.zeros(length, np.int64), 1
-    for column in columns:
-        width = int(column.max(initial=-1)) + 2
-        if size * width > _MOST_PACKED:
-            different, packed = numbered(packed)
-            size = len(different)
-        packed, size = packed * width + column + 1, size * width
-    return numbered(packed)[1]

@@ -1,17 +1,18 @@
-"""Read a trace in which rows that z let pass waited for the end of their epoch."""
+"""Check `combine = "k"`: rows wait for the end of their epoch, and k people share every set of values."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.auditor.aligned import Facts
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import ZPromise
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.promise import ZPromise
 
 _NO_EPOCH = np.iinfo(np.int64).min
 _RELEASED = 0
@@ -42,16 +43,18 @@ def read_passed(trace: Rows, promise: ZPromise, notes: Notes) -> dict[str, Ints]
     return found
 
 
-def order_combined(trace: Rows, decided: Decided, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
+def order_combined(
+    trace: Rows, decided: Decided, aligned: Aligned, promise: ZPromise, notes: Notes
+) -> tuple[Ints, Ints]:
     """Put records in the order in which z counted them, and check that the trace fits it.
 
     Rows that z held back are decided when their turn comes, the others at the end of their epoch. So each of the
     two kinds stands in the order of time, and no row of an epoch comes after one of a later epoch.
     """
     counted, rows = decided.counted, decided.row[decided.counted]
-    time, epoch = facts.time[rows], facts.time[rows] // promise.rotation_ns
+    time, epoch = aligned.time[rows], aligned.time[rows] // promise.rotation_ns
     waited = _epochs(trace)[counted]
-    start = _starts(rows, time, facts.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
+    start = _starts(rows, time, aligned.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
     order = np.lexsort((rows, time, start))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -135,13 +138,45 @@ def _check_held_back(may_leave: Bools, waited: Ints, start: Ints, epoch: Ints, n
     notes.warning("held-back", "A value was held back although z people had shown it.", count=held_back)
 
 
-def check_waiting(decided: Ints, accepted: Ints, start: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> None:
+def check_waiting(
+    decided: Ints, accepted: Ints, start: Ints, aligned: Aligned, promise: ZPromise, notes: Notes
+) -> None:
     """Tell records that wait for the end of their epoch (or were not read yet) from records that got lost."""
-    open_rows = np.setdiff1d(np.arange(len(facts.time)), decided)
-    passed = ~facts.usable[open_rows]
-    last = facts.time[accepted[start == start.max(initial=0)]]
+    open_rows = np.setdiff1d(np.arange(len(aligned.time)), decided)
+    passed = ~aligned.usable[open_rows]
+    last = aligned.time[accepted[start == start.max(initial=0)]]
     if len(last):
-        passed |= facts.time[open_rows] // promise.rotation_ns < last.max() // promise.rotation_ns
+        passed |= aligned.time[open_rows] // promise.rotation_ns < last.max() // promise.rotation_ns
     lost = passed & (open_rows < decided.max(initial=-1))
     notes.violation("lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum()))
     notes.info("held", "Records had no verdict yet when the trace ended.", count=len(open_rows) - int(lost.sum()))
+
+
+_Someone = tuple[int, int]
+
+
+def check_sets(aligned: Aligned, promise: ZPromise, k: int, notes: Notes) -> None:
+    """Collect the set of every pseudonym of every epoch, one by one, and count how many have the same."""
+    epochs = (aligned.shown_time // promise.rotation_ns).tolist()
+    people = list(zip(epochs, aligned.shown_person.tolist(), strict=True))
+    sets = _sets(aligned, people)
+    shared = Counter((someone[0], shown) for someone, shown in sets.items())
+    alone = {someone for someone, shown in sets.items() if shown and shared[someone[0], shown] < k}
+    notes.violation(
+        "set-below-k",
+        "All that was released of a person in an epoch, taken as a set, was released of fewer than k people.",
+        rows=np.array([someone in alone for someone in people], np.bool_),
+    )
+    sizes = [shared[someone[0], shown] for someone, shown in sets.items() if shown]
+    notes.metrics["smallest_shared_set"] = min(sizes, default=None)
+
+
+def _sets(aligned: Aligned, people: list[_Someone]) -> dict[_Someone, frozenset[tuple[str, int]]]:
+    found: dict[_Someone, set[tuple[str, int]]] = defaultdict(set)
+    for name, values in aligned.values.items():
+        for someone, value, is_readable in zip(
+            people, values.shown.tolist(), aligned.shown_readable.tolist(), strict=True
+        ):
+            if value >= 0 and is_readable:
+                found[someone].add((name, value))
+    return {someone: frozenset(shown) for someone, shown in found.items()}

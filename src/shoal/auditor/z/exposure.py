@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.auditor.aligned import Facts
 from shoal.auditor.counting import dense
-from shoal.auditor.promise import ZPromise
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.promise import ZPromise
 
 _LEVELS: Final = (2, 3, 4)
 _WORST: Final = 10
@@ -31,21 +31,21 @@ class _Shown:
     is_empty: Bools
 
 
-def describe_epochs(facts: Facts, promise: ZPromise, counted: Bools) -> dict[str, Any]:
+def describe_epochs(aligned: Aligned, promise: ZPromise, counted: Bools) -> dict[str, Any]:
     """Return the shares of people by how many others have the same released set in the epoch.
 
     Over (a) all people of the truth, those without a released row sharing the empty set; (b) people active in
     the epoch, the same way; (c) people with a released row. Within an epoch a pseudonym is a person.
     """
-    readable = facts.shown_readable & (facts.shown_person >= 0)
-    active_epoch = facts.time[counted] // promise.rotation_ns
-    shown_epoch = facts.shown_time[readable] // promise.rotation_ns
+    readable = aligned.shown_readable & (aligned.shown_person >= 0)
+    active_epoch = aligned.time[counted] // promise.rotation_ns
+    shown_epoch = aligned.shown_time[readable] // promise.rotation_ns
     starts, epochs = np.unique(np.concatenate([active_epoch, shown_epoch]), return_inverse=True)
     if not len(starts):
         return {}
-    active = _people(epochs[: len(active_epoch)], facts.person[counted], len(starts))
-    shown = _shown(facts, readable, epochs[len(active_epoch) :])
-    everyone = len(np.unique(facts.person[counted])) or None
+    active = _people(epochs[: len(active_epoch)], aligned.person[counted], len(starts))
+    shown = _shown(aligned, readable, epochs[len(active_epoch) :])
+    everyone = len(np.unique(aligned.person[counted])) or None
     return {
         "count": len(starts),
         "shares": _shares(shown, active if everyone else None, everyone),
@@ -53,11 +53,11 @@ def describe_epochs(facts: Facts, promise: ZPromise, counted: Bools) -> dict[str
     }
 
 
-def sizes_by_epoch(facts: Facts, promise: ZPromise, k: int) -> tuple[Ints, Ints]:
+def sizes_by_epoch(aligned: Aligned, promise: ZPromise, k: int) -> tuple[Ints, Ints]:
     """Return, for every epoch with a released row, the people shown and those who share their set with k - 1 others."""
-    readable = facts.shown_readable & (facts.shown_person >= 0)
-    epochs = np.unique(facts.shown_time[readable] // promise.rotation_ns, return_inverse=True)[1]
-    shown = _shown(facts, readable, epochs)
+    readable = aligned.shown_readable & (aligned.shown_person >= 0)
+    epochs = np.unique(aligned.shown_time[readable] // promise.rotation_ns, return_inverse=True)[1]
+    shown = _shown(aligned, readable, epochs)
     return np.bincount(shown.epoch), np.bincount(shown.epoch, weights=shown.size >= k).astype(np.int64)
 
 
@@ -68,21 +68,21 @@ def _people(epoch: Ints, person: Ints, count: int) -> Ints:
     return np.bincount(epoch[first], minlength=count)
 
 
-def _shown(facts: Facts, readable: Bools, epoch: Ints) -> _Shown:
+def _shown(aligned: Aligned, readable: Bools, epoch: Ints) -> _Shown:
     """Collect the set of values of every (epoch, pseudonym)."""
     if not len(epoch):
         return _Shown(epoch, epoch, epoch.astype(np.bool_))
-    someone = dense(epoch, facts.shown_person[readable])
+    someone = dense(epoch, aligned.shown_person[readable])
     first = np.unique(someone, return_index=True)[1]
-    sets = _sets(someone, _items(facts, readable), len(first))
+    sets = _sets(someone, _items(aligned, readable), len(first))
     group = _numbered(zip(epoch[first].tolist(), sets, strict=True))
     return _Shown(epoch[first], np.bincount(group)[group], np.array([not held for held in sets]))
 
 
-def _items(facts: Facts, readable: Bools) -> list[Ints]:
+def _items(aligned: Aligned, readable: Bools) -> list[Ints]:
     """Number the values of all attributes apart from each other."""
     items, offset = [], 0
-    for values in facts.values.values():
+    for values in aligned.values.values():
         shown = values.shown[readable]
         items.append(np.where(shown >= 0, shown + offset, -1))
         offset += int(shown.max(initial=-1)) + 1

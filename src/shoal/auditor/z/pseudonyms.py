@@ -9,18 +9,18 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.aligned import Facts
-from shoal.auditor.columns_check import check_metadata
 from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import ZPromise
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
-from shoal.auditor.z.pseudonym_hashes import is_hash_with_epoch
-from shoal.auditor.z.pseudonym_patterns import (
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import check_metadata
+from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.promise import ZPromise
+from shoal.auditor.z.weak_pseudonyms import (
     consecutive,
     digits_of,
     is_alike,
+    is_hash_with_epoch,
     kept_places,
     shared_parts,
     steps,
@@ -31,35 +31,35 @@ _LOOKED_AT: Final = 200_000
 _PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 
 
-def check_pseudonyms(facts: Facts, promise: ZPromise, notes: Notes) -> None:
+def check_pseudonyms(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     """Check that released persons are pseudonyms, none a raw identifier, none seen in two epochs."""
-    well_formed = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in facts.persons] + [False])
-    shown = facts.shown_person
-    raw = np.isin(shown, np.unique(facts.person[facts.person >= 0]))
+    well_formed = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
+    shown = aligned.shown_person
+    raw = np.isin(shown, np.unique(aligned.person[aligned.person >= 0]))
     notes.violation("raw-identifier", "A released row holds an identifier of the truth.", rows=raw)
     notes.violation(
         "bad-pseudonym",
         "The person column holds something other than a pseudonym of 32 lowercase hex characters.",
-        rows=~well_formed[shown] & facts.shown_readable,
+        rows=~well_formed[shown] & aligned.shown_readable,
     )
     notes.violation(
         "disguised-identifier",
         "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
-        rows=_is_disguise(facts)[shown],
+        rows=_is_disguise(aligned)[shown],
     )
-    _check_patterns(facts, well_formed, notes)
-    epoch = facts.shown_time // promise.rotation_ns
+    _check_patterns(aligned, well_formed, notes)
+    epoch = aligned.shown_time // promise.rotation_ns
     notes.violation(
         "pseudonym-across-epochs",
         "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
-        rows=_has_several(shown, epoch, facts.shown_readable & (shown >= 0)),
+        rows=_has_several(shown, epoch, aligned.shown_readable & (shown >= 0)),
     )
 
 
-def _check_patterns(facts: Facts, well_formed: Bools, notes: Notes) -> None:
+def _check_patterns(aligned: Aligned, well_formed: Bools, notes: Notes) -> None:
     """Check that pseudonyms look random: the first of them, each once."""
-    codes, first = np.unique(facts.shown_person[well_formed[facts.shown_person]], return_index=True)
-    texts = [facts.persons[code] for code in codes[np.argsort(first)][:_LOOKED_AT].tolist()]
+    codes, first = np.unique(aligned.shown_person[well_formed[aligned.shown_person]], return_index=True)
+    texts = [aligned.persons[code] for code in codes[np.argsort(first)][:_LOOKED_AT].tolist()]
     places = uneven_places(digits_of(texts))
     sentence = f"Pseudonyms are not random: digits at {places} of 32 places are not equally frequent."
     notes.violation("weak-pseudonym", sentence, count=places)
@@ -69,12 +69,12 @@ def _check_patterns(facts: Facts, well_formed: Bools, notes: Notes) -> None:
     notes.violation("weak-pseudonym", sentence, count=steps(texts))
 
 
-def _check_kept(facts: Facts, person: Ints, epoch: Ints, known: Bools, notes: Notes) -> None:
+def _check_kept(aligned: Aligned, person: Ints, epoch: Ints, known: Bools, notes: Notes) -> None:
     """Check that a person's pseudonyms of different epochs have no more in common than chance gives."""
-    before, after = consecutive(person[known], epoch[known], facts.shown_person[known])
-    fits = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in facts.persons] + [False])
+    before, after = consecutive(person[known], epoch[known], aligned.shown_person[known])
+    fits = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
     fits = fits[before] & fits[after] & (before != after)
-    pair = [digits_of([facts.persons[code] for code in codes[fits].tolist()]) for codes in (before, after)]
+    pair = [digits_of([aligned.persons[code] for code in codes[fits].tolist()]) for codes in (before, after)]
     places = kept_places(*pair)
     notes.violation(
         "pseudonym-across-epochs",
@@ -83,11 +83,11 @@ def _check_kept(facts: Facts, person: Ints, epoch: Ints, known: Bools, notes: No
     )
 
 
-def _is_disguise(facts: Facts) -> Bools:
+def _is_disguise(aligned: Aligned) -> Bools:
     """Mark the texts anyone could make from an identifier of the truth; the last place is for no text."""
-    known = np.unique(facts.person[facts.person >= 0]).tolist()
-    forms = {form for code in known for form in _disguises(facts.persons[code])}
-    return np.array([text in forms for text in facts.persons] + [False])
+    known = np.unique(aligned.person[aligned.person >= 0]).tolist()
+    forms = {form for code in known for form in _disguises(aligned.persons[code])}
+    return np.array([text in forms for text in aligned.persons] + [False])
 
 
 def _disguises(person: str) -> Iterator[str]:
@@ -98,27 +98,27 @@ def _disguises(person: str) -> Iterator[str]:
         yield make(data, usedforsecurity=False).hexdigest()[:32]
 
 
-def check_linked_pseudonyms(facts: Facts, promise: ZPromise, link: Ints, notes: Notes) -> None:
+def check_linked_pseudonyms(aligned: Aligned, promise: ZPromise, link: Ints, notes: Notes) -> None:
     """Check, where the record is known, that within an epoch person and pseudonym stand for each other."""
-    known = (link >= 0) & facts.shown_readable & (facts.shown_person >= 0)
-    known[known] = facts.usable[link[known]]
-    person = np.where(known, facts.person[link], -1) if len(facts.person) else link
-    epoch = facts.shown_time // promise.rotation_ns
-    _check_kept(facts, person, epoch, known, notes)
+    known = (link >= 0) & aligned.shown_readable & (aligned.shown_person >= 0)
+    known[known] = aligned.usable[link[known]]
+    person = np.where(known, aligned.person[link], -1) if len(aligned.person) else link
+    epoch = aligned.shown_time // promise.rotation_ns
+    _check_kept(aligned, person, epoch, known, notes)
     notes.violation(
         "disguised-identifier",
         "A released person is an identifier of the truth hashed with its epoch, without a key.",
-        rows=is_hash_with_epoch(facts, promise, person)[facts.shown_person],
+        rows=is_hash_with_epoch(aligned, promise, person)[aligned.shown_person],
     )
     notes.violation(
         "pseudonym-split",
         "One person has two pseudonyms in one epoch.",
-        rows=_has_several(dense(person, epoch), facts.shown_person, known),
+        rows=_has_several(dense(person, epoch), aligned.shown_person, known),
     )
     notes.violation(
         "pseudonym-shared",
         "Two persons share one pseudonym in one epoch.",
-        rows=_has_several(dense(facts.shown_person, epoch), person, known),
+        rows=_has_several(dense(aligned.shown_person, epoch), person, known),
     )
 
 

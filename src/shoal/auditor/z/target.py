@@ -1,4 +1,4 @@
-"""Judge a z that follows the stream: was it the same throughout each epoch, and was its aim met?"""
+"""Judge a z that follows the stream: was it the same throughout each epoch, and was its target met?"""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.aligned import Facts
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import Aim, ZPromise
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.exposure import sizes_by_epoch
-from shoal.auditor.z.trace import Ledger
+from shoal.auditor.z.promise import Target, ZPromise
+from shoal.auditor.z.trace import Decisions
 
 
-def check_following(facts: Facts, promise: ZPromise, ledger: Ledger, notes: Notes) -> None:
+def check_following(aligned: Aligned, promise: ZPromise, decisions: Decisions, notes: Notes) -> None:
     """Check that z changed at the starts of epochs alone."""
-    epoch = facts.time[ledger.accepted] // promise.rotation_ns
-    columns = list(ledger.z.values())
+    epoch = aligned.time[decisions.accepted] // promise.rotation_ns
+    columns = list(decisions.z.values())
     unknown = np.logical_or.reduce([z < 0 for z in columns])
     notes.violation("z-missing", "The trace does not say which z was in force for a record.", count=int(unknown.sum()))
     # A stream that starts anew may come back to an epoch, with another z.
-    stretch = epoch + ledger.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
+    stretch = epoch + decisions.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
     several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
     notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
-    if promise.aim is not None:
-        early = _is_early(facts.time[ledger.accepted], ledger.start, promise)
-        low = np.logical_or.reduce([(z >= 0) & (z < promise.aim.start) for z in columns])
+    if promise.target is not None:
+        early = _is_early(aligned.time[decisions.accepted], decisions.start, promise)
+        low = np.logical_or.reduce([(z >= 0) & (z < promise.target.start) for z in columns])
         notes.violation(
             "z-too-early",
             "z fell before a window and a whole epoch of the stream had been seen.",
@@ -54,11 +54,16 @@ def _changes_within(epoch: Ints, z: Ints) -> int:
     return int((same & (z[order[1:]] != z[order[:-1]])).sum())
 
 
-def measure_aim(facts: Facts, promise: ZPromise, aim: Aim, notes: Notes) -> None:
-    """Count the epochs in which the aim was met; missing it is a warning, because it is no promise."""
-    shown, anonymous = sizes_by_epoch(facts, promise, aim.k)
-    missed = anonymous < aim.p * shown
-    found: dict[str, Any] = {"k": aim.k, "p": aim.p, "epochs_shown": len(shown), "epochs_met": int((~missed).sum())}
+def measure_target(aligned: Aligned, promise: ZPromise, target: Target, notes: Notes) -> None:
+    """Count the epochs in which the target was met; missing it is a warning, because it is no promise."""
+    shown, anonymous = sizes_by_epoch(aligned, promise, target.k)
+    missed = anonymous < target.p * shown
+    found: dict[str, Any] = {
+        "k": target.k,
+        "p": target.p,
+        "epochs_shown": len(shown),
+        "epochs_met": int((~missed).sum()),
+    }
     notes.metrics["target"] = found
     notes.warning(
         "target-missed",

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.aligned import Facts
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import ZPromise
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.combined import Decided, check_waiting, order_combined, read_passed
+from shoal.auditor.z.promise import ZPromise
 
 _VERDICTS: Final = ("released", "suppressed", "dead")
 _REASONS: Final = ("late", "ahead", "null-person", "null-time", "bad-time", "unknown-value")
@@ -21,7 +21,7 @@ _LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Decisions:
     """Which truth rows counted, in the order they were decided, and where each was released."""
 
     accepted: Ints
@@ -37,29 +37,29 @@ class Ledger:
     """Where combinations are promised: the level at which z let each accepted row pass (-1: not), by attribute."""
 
 
-def read_ledger(trace: Rows, facts: Facts, promise: ZPromise, notes: Notes) -> Ledger:
+def read_decisions(trace: Rows, aligned: Aligned, promise: ZPromise, notes: Notes) -> Decisions:
     """Check a trace against the truth and the release."""
     row, verdict = trace.numbers("row"), _verdicts(trace, notes)
-    exists = (row >= 0) & (row < len(facts.time))
+    exists = (row >= 0) & (row < len(aligned.time))
     notes.violation("trace-row", "The trace names a record that the truth does not have.", count=int((~exists).sum()))
     first = _is_first(row, exists)
     notes.violation("decided-twice", "The trace decides a record more than once.", count=int((exists & ~first).sum()))
-    link = _link(row, verdict, exists, facts, notes)
+    link = _link(row, verdict, exists, aligned, notes)
     shown_at = np.where(verdict == 0, np.cumsum(verdict == 0) - 1, -1)
     counted = np.flatnonzero(first & ((verdict == 0) | (verdict == 1)))
-    counted = _only_usable(counted, row, facts, notes)
+    counted = _only_usable(counted, row, aligned, notes)
     if promise.k is None:
-        counted, start = _in_order(counted, row, facts, promise, notes)
-        _check_undecided(row[first], row[counted], facts, promise, notes)
+        counted, start = _in_order(counted, row, aligned, promise, notes)
+        _check_undecided(row[first], row[counted], aligned, promise, notes)
         passed = None
     else:
         passed = read_passed(trace, promise, notes)
-        counted, start = order_combined(trace, Decided(counted, row, verdict, passed), facts, promise, notes)
-        check_waiting(row[first], row[counted], start, facts, promise, notes)
+        counted, start = order_combined(trace, Decided(counted, row, verdict, passed), aligned, promise, notes)
+        check_waiting(row[first], row[counted], start, aligned, promise, notes)
         passed = passed and {name: level[counted] for name, level in passed.items()}
-    _check_dead(trace, row, first & (verdict == 2), facts, promise, notes)
-    _count(verdict, facts, row[first], notes)
-    return Ledger(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted), passed)
+    _check_dead(trace, row, first & (verdict == 2), aligned, promise, notes)
+    _count(verdict, aligned, row[first], notes)
+    return Decisions(row[counted], start, shown_at[counted], link, _z_in_force(trace, promise, counted), passed)
 
 
 def _verdicts(trace: Rows, notes: Notes) -> Ints:
@@ -76,15 +76,15 @@ def _is_first(row: Ints, exists: Bools) -> Bools:
     return first & exists
 
 
-def _link(row: Ints, verdict: Ints, exists: Bools, facts: Facts, notes: Notes) -> Ints | None:
+def _link(row: Ints, verdict: Ints, exists: Bools, aligned: Aligned, notes: Notes) -> Ints | None:
     released = verdict == 0
-    apart = abs(int(released.sum()) - len(facts.shown_time))
+    apart = abs(int(released.sum()) - len(aligned.shown_time))
     notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
     return None if apart else np.where(exists, row, -1)[released]
 
 
-def _only_usable(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
-    usable = facts.usable[row[counted]]
+def _only_usable(counted: Ints, row: Ints, aligned: Aligned, notes: Notes) -> Ints:
+    usable = aligned.usable[row[counted]]
     notes.violation(
         "unusable-accepted",
         "A record without a person or a time was not put among the dead ones.",
@@ -93,16 +93,16 @@ def _only_usable(counted: Ints, row: Ints, facts: Facts, notes: Notes) -> Ints:
     return counted[usable]
 
 
-def _in_order(counted: Ints, row: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
+def _in_order(counted: Ints, row: Ints, aligned: Aligned, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
     """Check that records were decided by time, equal times by arrival; put them so where they were not.
 
     Also number the starts of the stream: a first clock far ahead must not stop everyone else, so while only
     one person was seen, another's record more than ``max_gap`` older starts anew, and nothing before counts.
     """
-    rows, time = row[counted], facts.time[row[counted]]
+    rows, time = row[counted], aligned.time[row[counted]]
     back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
     steps = np.flatnonzero(back) + 1
-    starts = _fresh_starts(steps, time, facts.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
+    starts = _fresh_starts(steps, time, aligned.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
     wrong = len(steps) - len(starts)
     notes.violation(
         "decision-order",
@@ -137,7 +137,7 @@ def _fresh_starts(steps: Ints, time: Ints, person: Ints, max_gap: int) -> list[i
     return starts
 
 
-def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPromise, notes: Notes) -> None:
+def _check_dead(trace: Rows, row: Ints, dead: Bools, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     """Warn of records put away as late that were not, or as empty that were not."""
     reasons, (code,) = shared_codes(trace.text("reason"))
     silent = int((dead & (code < 0)).sum())
@@ -148,15 +148,13 @@ def _check_dead(trace: Rows, row: Ints, dead: Bools, facts: Facts, promise: ZPro
     notes.warning(
         "dead-without-cause",
         "A record was put among the dead ones for an unknown reason, though nothing is seen to be wrong with it.",
-        count=int((strange & _at(facts.usable, row, strange)).sum()),
+        count=int((strange & _at(aligned.usable, row, strange)).sum()),
     )
-    newest = _newest_before(facts)
-    in_time = facts.usable[row[late]] & (facts.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
-    wrong = int(in_time.sum()) + int((empty & _at(facts.usable, row, empty)).sum())
+    newest = _newest_before(aligned)
+    in_time = aligned.usable[row[late]] & (aligned.time[row[late]] >= newest[row[late]] - promise.lateness_ns)
+    wrong = int(in_time.sum()) + int((empty & _at(aligned.usable, row, empty)).sum())
     notes.warning(
-        "dead-without-cause",
-        "A record was put among the dead ones for a reason it does not have.",
-        count=wrong,
+        "dead-without-cause", "A record was put among the dead ones for a reason it does not have.", count=wrong
     )
 
 
@@ -170,20 +168,20 @@ def _at(values: Bools, row: Ints, among: Bools) -> Bools:
     return found
 
 
-def _newest_before(facts: Facts) -> Ints:
+def _newest_before(aligned: Aligned) -> Ints:
     """Return, for every record, the newest time before it, whether or not it was let move the clock."""
-    time = np.where(facts.usable, facts.time, _LONG_AGO)
+    time = np.where(aligned.usable, aligned.time, _LONG_AGO)
     return np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]
 
 
-def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, promise: ZPromise, notes: Notes) -> None:
+def _check_undecided(decided: Ints, accepted: Ints, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     """Tell records still held (or not read yet) when the trace ends from records that got lost."""
-    open_rows = np.setdiff1d(np.arange(len(facts.time)), decided)
+    open_rows = np.setdiff1d(np.arange(len(aligned.time)), decided)
     last = accepted[-1] if len(accepted) else -1
-    passed = ~facts.usable[open_rows]
+    passed = ~aligned.usable[open_rows]
     if last >= 0:
-        time = facts.time[open_rows]
-        passed |= (time < facts.time[last]) | ((time == facts.time[last]) & (open_rows < last))
+        time = aligned.time[open_rows]
+        passed |= (time < aligned.time[last]) | ((time == aligned.time[last]) & (open_rows < last))
     lost = passed & (open_rows < decided.max(initial=-1))
     notes.violation("lost", "The trace has no verdict on a record that others have overtaken.", count=int(lost.sum()))
     held = len(open_rows) - int(lost.sum())
@@ -192,9 +190,9 @@ def _check_undecided(decided: Ints, accepted: Ints, facts: Facts, promise: ZProm
         notes.warning("trace-ends-early", "Nothing may be held, but the trace ends before the input does.", count=held)
 
 
-def _count(verdict: Ints, facts: Facts, decided: Ints, notes: Notes) -> None:
+def _count(verdict: Ints, aligned: Aligned, decided: Ints, notes: Notes) -> None:
     counts = {name: int((verdict == number).sum()) for number, name in enumerate(_VERDICTS)}
-    notes.metrics["verdicts"] = {"in": len(facts.time), **counts, "undecided": len(facts.time) - len(decided)}
+    notes.metrics["verdicts"] = {"in": len(aligned.time), **counts, "undecided": len(aligned.time) - len(decided)}
 
 
 def _z_in_force(trace: Rows, promise: ZPromise, counted: Ints) -> dict[str, Ints]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from shoal.auditor.counting import Paths, dense, pair_codes, shared_codes
-from shoal.auditor.promise import Attribute, ZPromise
-from shoal.auditor.reading.columns import TEXT, Bools, Ints, plain
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.counting import Paths, dense, is_someone, pair_codes, shared_codes, spelt_codes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.z.promise import Attribute, ZPromise
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Aligned:
     """Truth (arrays of its length) and release (``shown_``) with common numbers."""
 
     time: Ints
@@ -44,7 +43,7 @@ class Facts:
         return pair_codes((self.time, self.carry), (self.shown_time, self.shown_carry))
 
 
-def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
+def align(promise: ZPromise, release: Rows, truth: Rows | None) -> Aligned:
     """Turn both sides into numbers; an absent truth has no rows."""
     known = truth or Rows((), "truth")
     if len(known):
@@ -53,7 +52,7 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     time, has_time = known.moments(promise.time)
     shown_time, shown_has_time = release.moments(promise.time)
     carry, shown_carry = _carried(promise, release, known)
-    return Facts(
+    return Aligned(
         time=time,
         usable=has_time & is_someone(person, persons),  # broken records have neither
         person=person,
@@ -67,14 +66,9 @@ def read_facts(promise: ZPromise, release: Rows, truth: Rows | None) -> Facts:
     )
 
 
-def is_someone(person: Ints, persons: list[str]) -> Bools:
-    """Tell which person codes stand for an identifier that is not empty."""
-    return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
-
-
 def _values(attribute: Attribute, release: Rows, truth: Rows) -> Values:
     labels, (known, shown) = shared_codes(truth.text(attribute.name), release.text(attribute.name))
-    return Values(known, shown, Paths(labels, attribute.ladder))
+    return Values(known, shown, Paths(labels, attribute.hierarchy))
 
 
 def _carried(promise: ZPromise, release: Rows, truth: Rows) -> tuple[Ints, Ints]:
@@ -86,11 +80,3 @@ def _carried(promise: ZPromise, release: Rows, truth: Rows) -> tuple[Ints, Ints]
         sides[1].append(shown)
     joined = dense(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     return joined[: len(truth)], joined[len(truth) :]
-
-
-def spelt_codes(name: str, truth: Rows, release: Rows) -> tuple[list[str], Ints, Ints]:
-    """Number a column's values on both sides, whatever spelling each uses; return the texts as well. Null is -1."""
-    labels, (known, shown) = shared_codes(truth.text(name), release.text(name))
-    texts, (same,) = shared_codes(pa.chunked_array([[plain(label) for label in labels]], TEXT))
-    spelling = np.append(same, -1)  # code -1 picks the last
-    return texts, spelling[known], spelling[shown]

@@ -1,4 +1,4 @@
-"""Check every published value against the record it stands for, and every cluster against its people."""
+"""Check every published value against its record, and every cluster against its people."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import SUPPRESSED, Decisions, read_lists
-from shoal.auditor.tuples.values import FAULTS, Attribute, numbered
+from shoal.auditor.tuples.values import FAULTS, Attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,7 @@ def check_clusters(clusters: Clusters, link: Link, promise: TuplePromise, notes:
     """Check that k people made every cluster, and enough of them carried what it shows."""
     small = clusters.people < promise.k
     notes.violation(
-        "group-below-k",
-        "Fewer than k people left together in a new cluster.",
-        rows=_rows_of(small, clusters),
+        "group-below-k", "Fewer than k people left together in a new cluster.", rows=_rows_of(small, clusters)
     )
     if promise.groups:
         alone = (clusters.number >= 0) & ~link.formed
@@ -192,3 +191,27 @@ def check_carriers(trace: Rows, decisions: Decisions, clusters: Clusters, width:
     wrong = np.zeros(len(written), np.bool_)
     wrong[grouped] = (written[grouped] != clusters.carriers[clusters.number[grouped]]).any(axis=1)
     notes.violation("wrong-carriers", "The trace counts other carriers than the truth has.", rows=wrong)
+
+
+def measure_loss(attributes: Sequence[Attribute], link: Link, decisions: Decisions, notes: Notes) -> None:
+    """Write down the average loss over released and suppressed records, from 0 (nothing) to 1 (everything).
+
+    ``all``: over all attributes, 1 for null. ``own``: over the attributes a record carries (0 if it carries none).
+    A suppressed record loses 1.
+    """
+    weights = np.array([attribute.weight for attribute in attributes])
+    losses = np.array([attribute.loss for attribute in attributes]).reshape(len(attributes), -1)
+    released = ~link.is_root
+    suppressed = int((decisions.verdict == SUPPRESSED).sum())
+    count = int(released.sum()) + suppressed
+    if not count:
+        return
+    everything = weights @ losses[:, released] / weights.sum()
+    found = {"all": float((everything.sum() + suppressed) / count)}
+    if link.known.any():
+        rows = np.flatnonzero(released & link.known)
+        carried = np.array([attribute.carried[link.row[rows]] for attribute in attributes])
+        total = weights @ carried
+        own = (weights[:, None] * losses[:, rows] * carried).sum(axis=0) / np.where(total > 0, total, 1)
+        found["own"] = float((own.sum() + suppressed) / (len(rows) + suppressed))
+    notes.metrics["loss"] = found

@@ -1,4 +1,4 @@
-"""Read an attribute from RDF: classes, individuals, and what their properties lead to."""
+"""Read an attribute from RDF: classes, individuals, and the values of their properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rdflib.collection import Collection
 from rdflib.namespace import OWL, RDF, RDFS
 from rdflib.term import Node
 
-from shoal.auditor.hierarchies.ontology import IS_A, Concepts, Label, Outline
+from shoal.auditor.hierarchies.ontology import IS_A, Concepts, Label, OntologyAttribute
 from shoal.errors import InputError
 
 _OURS: Final = "urn:shoal:ontology#"
@@ -122,16 +122,16 @@ class _Reader:
     def _is_called(self, node: Node, name: str) -> bool:
         return name.casefold() in (self.label(node).casefold(), _local(str(node)).casefold())
 
-    def outline(self, root: Node) -> Outline:
+    def outline(self, root: Node) -> OntologyAttribute:
         """Gather the values of an attribute and what covers them."""
-        found = Outline(self.label(root), self._tags.get(root))
+        found = OntologyAttribute(self.label(root), self._tags.get(root))
         below = _reached(root, self._children) - {root}
         for value in below:
             if not self._children.get(value):
                 found.above[self.label(value)] |= set(self._labels_of(value, root, below, found))
         return found
 
-    def _labels_of(self, value: Node, root: Node, below: set[Node], found: Outline) -> Iterator[Label]:
+    def _labels_of(self, value: Node, root: Node, below: set[Node], found: OntologyAttribute) -> Iterator[Label]:
         """Yield what covers a value: its classes, and what a property of its own or an inherited one leads to."""
         inside = _reached(value, self._parents) & (below | {root})
         for node in inside - {value, root}:
@@ -142,7 +142,7 @@ class _Reader:
                     above = self._parents.get(wider, set()) - self._kinds - {root}
                     yield self._noted((name, _key(wider)), wider, above, found)
 
-    def _noted(self, label: Label, node: Node, above: Iterable[Node], found: Outline) -> Label:
+    def _noted(self, label: Label, node: Node, above: Iterable[Node], found: OntologyAttribute) -> Label:
         if label not in found.texts:
             found.texts[label] = self.label(node)
             found.wider[label] = [self.label(upper) for upper in above]

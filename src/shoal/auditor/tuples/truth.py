@@ -1,22 +1,70 @@
-"""Check the columns that leave as they came, and that no identifier is among them."""
+"""The truth's records: who they are of, and whether released rows match them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from shoal.auditor.aligned import spelt_codes
-from shoal.auditor.columns_check import check_metadata
-from shoal.auditor.counting import dense, shared_codes, surplus
+from shoal.auditor.counting import dense, is_someone, shared_codes, spelt_codes, surplus
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import check_metadata
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import DEAD, Decisions
 from shoal.auditor.tuples.values import Attribute
 
 
-class Leaving(Protocol):
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The truth's records; without the truth there are none."""
+
+    person: Ints
+    """-1 where there is nobody."""
+    usable: Bools
+    time: Ints | None
+
+
+def read_records(promise: TuplePromise, truth: Rows, attributes: Sequence[Attribute]) -> Records:
+    """Read who and when; a record is usable when it has a person (and a time, if needed) and no value it must not."""
+    persons, (person,) = shared_codes(truth.text(promise.person))
+    someone = is_someone(person, persons)
+    usable = np.logical_and.reduce([someone, ~truth.broken, *(attribute.usable for attribute in attributes)])
+    time = None
+    if promise.is_timed and promise.time is not None and len(truth):
+        time, has_time = truth.moments(promise.time)
+        usable &= has_time
+    return Records(np.where(someone, person, -1), usable, time)
+
+
+def check_dead(trace: Rows, decisions: Decisions, known: Records, notes: Notes) -> None:
+    """Check that unusable records, and only those, were put among the dead."""
+    unusable = decisions.counted.copy()
+    unusable[unusable] = ~known.usable[decisions.row[unusable]]
+    notes.violation(
+        "unusable-accepted",
+        "A record without a person, or with a value outside its domain or hierarchy, was not put among the dead ones.",
+        rows=decisions.marked(unusable, int(decisions.leaves.sum())),
+        count=int(unusable.sum()),
+    )
+    reasons, (code,) = shared_codes(trace.text("reason"))
+    silent = int(((decisions.verdict == DEAD) & (code < 0)).sum())
+    notes.unchecked("Why records were put away was not checked: the trace has no reason for them.", count=silent)
+    unseen = {"null-time", "bad-time", "ahead"}  # reasons that the truth cannot be asked about
+    told = np.array([*(reason.split(":")[0] not in unseen for reason in reasons), False])
+    dead = (decisions.verdict == DEAD) & told[code] & decisions.exists
+    dead[dead] = known.usable[decisions.row[dead]]
+    notes.warning(
+        "dead-without-cause",
+        "A record was put among the dead ones for a reason it does not have.",
+        count=int(dead.sum()),
+    )
+
+
+class ReleasedColumns(Protocol):
     """What a promise says of the columns that leave."""
 
     @property
@@ -36,7 +84,7 @@ class Leaving(Protocol):
         """All columns that may leave."""
 
 
-def check_unchanged(promise: Leaving, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
+def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
     """Check sensitive and carried columns against the records the rows stand for (-1: none known)."""
     known = row >= 0
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)
@@ -51,7 +99,7 @@ def check_unchanged(promise: Leaving, release: Rows, truth: Rows, row: Ints, not
         notes.violation(code, f"A released row has another {what} value than its record.", rows=other)
 
 
-def check_membership(promise: Leaving, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
+def check_membership(promise: ReleasedColumns, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
     """Check without a trace that what is published unchanged is in the truth, and no more often."""
     sides = [np.zeros(int(usable.sum()), np.int64)], [np.zeros(len(release), np.int64)]
     for name in (*promise.sensitive, *promise.carry):
@@ -66,7 +114,12 @@ def check_membership(promise: Leaving, release: Rows, truth: Rows, usable: Bools
 
 
 def check_identifiers(
-    promise: Leaving, attributes: Sequence[Attribute], release: Rows, truth: Rows, row: Ints | None, notes: Notes
+    promise: ReleasedColumns,
+    attributes: Sequence[Attribute],
+    release: Rows,
+    truth: Rows,
+    row: Ints | None,
+    notes: Notes,
 ) -> None:
     """Check that no identifier of the truth stands in a column that should not leave, or where a label should be.
 

@@ -1,4 +1,4 @@
-"""Check which columns a release has."""
+"""Check which columns were released, and that nothing is hidden next to their rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 
 _WORD = re.compile(r"[^\w.@+-]+")
 _ENDS: Final = ("lo", "hi")

@@ -1,63 +1,20 @@
-"""What a policy promises, read from the raw TOML."""
+"""What a policy for z-anonymity promises, read from the raw TOML."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.hierarchies.hierarchy import Itself, Ladder, read_hierarchy
+from shoal.auditor.hierarchies.hierarchy import Hierarchy, NoHierarchy, read_hierarchy
+from shoal.auditor.inputs import Policy
 from shoal.errors import PolicyError
 from shoal.schema import duration_ns
 
 _NOTHING: Final = 2**31 - 1
 """A z at which nothing leaves."""
 _ON_PRIVATE: Final = ("drop", "blank", "generalize")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A policy as written, and the folder its relative paths start from."""
-
-    content: Mapping[str, Any]
-    folder: Path
-
-    def section(self, name: str) -> Mapping[str, Any]:
-        """Return a table of the policy, empty when it is not there."""
-        found = self.content.get(name, {})
-        if not isinstance(found, Mapping):
-            raise PolicyError(f"[{name}]: not a table")
-        return found
-
-
-def words_of(content: Any) -> Iterator[str]:
-    """Yield every name and every text of a policy: a column that is none of them is not needed."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, Mapping):
-        for name, inner in content.items():
-            yield str(name)
-            yield from words_of(inner)
-    elif isinstance(content, list | tuple):
-        for inner in content:
-            yield from words_of(inner)
-
-
-def read_policy(policy: Any) -> Policy:
-    """Read a policy from a path or take it as a mapping."""
-    if isinstance(policy, Mapping):
-        return Policy(policy, Path())
-    if not isinstance(policy, str | Path):
-        raise PolicyError("policy: give the policy's path or its content; without it no promise is known")
-    path = Path(policy)
-    try:
-        return Policy(tomllib.loads(path.read_text(encoding="utf-8")), path.parent)
-    except OSError as error:
-        raise PolicyError(f"{path}: the policy cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise PolicyError(f"{path}: not TOML; check the file") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +25,16 @@ class Attribute:
     z: int
     window_ns: int
     on_private: str
-    ladder: Ladder
+    hierarchy: Hierarchy
 
     @property
-    def climbs(self) -> bool:
+    def generalizes(self) -> bool:
         """Whether private values are generalized."""
         return self.on_private == "generalize"
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Target:
     """A share p of the people shown in an epoch is to be k-anonymous; z is never below ``least``."""
 
     k: int
@@ -100,7 +57,7 @@ class ZPromise:
     rotation_ns: int
     k: int | None = None
     """How many people must share every set of values released of a person in an epoch; None: not promised."""
-    aim: Aim | None = None
+    target: Target | None = None
     """What z follows the stream for; None where it is fixed."""
     keeps_rows: bool = False
     """Whether rows leave with their value blanked where it is private."""
@@ -114,8 +71,8 @@ class ZPromise:
 def read_z_promise(policy: Policy) -> ZPromise:
     """Read what ``method = "z-anonymity"`` promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
-    aim = _aim(rules)
-    attributes = _attributes(rules if aim is None else {**rules, "z": aim.least}, policy.folder)
+    target = _target(rules)
+    attributes = _attributes(rules if target is None else {**rules, "z": target.least}, policy.folder)
     shortest = min(attribute.window_ns for attribute in attributes)
     rotation = duration_ns(rules["rotation"], name="rotation") if "rotation" in rules else shortest
     if rotation <= 0:
@@ -129,7 +86,7 @@ def read_z_promise(policy: Policy) -> ZPromise:
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         rotation_ns=rotation,
         k=_company(rules),
-        aim=aim,
+        target=target,
         keeps_rows=isinstance(rules.get("attribute"), str) and attributes[0].on_private == "blank",
     )
 
@@ -143,7 +100,7 @@ def _company(rules: Mapping[str, Any]) -> int | None:
     return k
 
 
-def _aim(rules: Mapping[str, Any]) -> Aim | None:
+def _target(rules: Mapping[str, Any]) -> Target | None:
     target = rules.get("target")
     if target is None:
         return None
@@ -159,7 +116,7 @@ def _aim(rules: Mapping[str, Any]) -> Aim | None:
     start = target.get("start", _NOTHING)
     if isinstance(start, bool) or not isinstance(start, int) or start < max(k, floor):
         raise PolicyError("target: start must be a whole number, not below k and floor")
-    return Aim(k, float(p), max(k, floor), start)
+    return Target(k, float(p), max(k, floor), start)
 
 
 def _name(section: Mapping[str, Any], key: str) -> str:
@@ -186,7 +143,7 @@ def _attribute(name: str, rules: Mapping[str, Any], folder: Path) -> Attribute:
         raise PolicyError(f"{name}: on_private is one of {', '.join(_ON_PRIVATE)}")
     if "window" not in rules:
         raise PolicyError(f"{name}: window is missing")
-    ladder: Ladder = Itself()
+    hierarchy: Hierarchy = NoHierarchy()
     if on_private == "generalize":
-        ladder = read_hierarchy(rules.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
-    return Attribute(name, z, duration_ns(rules["window"], name="window"), on_private, ladder)
+        hierarchy = read_hierarchy(rules.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
+    return Attribute(name, z, duration_ns(rules["window"], name="window"), on_private, hierarchy)

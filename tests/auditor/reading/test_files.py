@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from shoal.auditor.reading.tables import Format, read
+from shoal.auditor.reading.files import Format, read
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 TABLE = pa.table({"ts": [1, 2, 3], "user": ["u", None, "w"]})

@@ -1,4 +1,4 @@
-"""Read a release, a truth or a trace from wherever it is, as rows with numbers."""
+"""Read a release, a truth or a trace from files or from memory, as numbered rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from shoal.auditor.reading.columns import CODED_TEXT, TEXT, Bools, Ints, as_ns, as_text, as_whole, not_text
+from shoal.auditor.reading.columns import TEXT, not_text
 from shoal.auditor.reading.hidden_data import Hidden, find_hidden, find_in_gzip
 from shoal.auditor.reading.lines import Part, name_blanks, read_csv, read_csv_blocks, read_jsonl, read_lines
 from shoal.auditor.reading.memory import ARROW, AS_OBJECTS, CODED, current
+from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -28,7 +28,6 @@ _CLAIMS: Final = b"shoal"
 _OF_TABLES: Final = (b"PAR1", b"\xff\xff\xff\xff")
 _HEAD: Final = 4096
 _BLOCK: Final = 8 * 1024 * 1024
-_NOTHING_HIDDEN: Final = Hidden()
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 
@@ -70,69 +69,11 @@ class Format:
         return cls(kind if isinstance(kind, str) else None, delimiter, names, nulls=words)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows from one or more parts; row numbers run on from part to part."""
-
-    parts: tuple[Part, ...]
-    name: str
-    """What it is called in messages."""
-    claims: tuple[bytes, ...] = ()
-    """What parts say of themselves under the key ``shoal`` of their schema, as they say it."""
-    hidden: Hidden = _NOTHING_HIDDEN
-    """What a release holds beside the values of its rows."""
-
-    def __len__(self) -> int:
-        return sum(len(broken) for _, broken in self.parts)
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of all parts."""
-        return list(dict.fromkeys(name for columns, _ in self.parts for name in columns))
-
-    @property
-    def broken(self) -> Bools:
-        """Which records could not be read."""
-        return _joined([broken for _, broken in self.parts], np.bool_)
-
-    def text(self, name: str) -> Any:
-        """Return a column as Arrow text, coded where all of it came so."""
-        pieces = list(self.pieces(name))
-        is_coded = bool(pieces) and all(getattr(piece, "type", None) == CODED_TEXT for piece in pieces)
-        found = pieces if is_coded else [as_text(column) for column in pieces]
-        chunks = [chunk for piece in found for chunk in getattr(piece, "chunks", [piece])]
-        return pa.chunked_array(chunks, CODED_TEXT if is_coded else TEXT)
-
-    def moments(self, name: str) -> tuple[Ints, Bools]:
-        """Return a time column as nanoseconds, and which rows hold a time."""
-        pairs = [as_ns(column) for column in self.pieces(name)]
-        return _joined([ns for ns, _ in pairs], np.int64), _joined([valid for _, valid in pairs], np.bool_)
-
-    def numbers(self, name: str) -> Ints:
-        """Return a column of whole numbers; -1 where there is none."""
-        return _joined([as_whole(column) for column in self.pieces(name)], np.int64)
-
-    def require(self, *names: str) -> None:
-        """Raise InputError when a column is missing."""
-        missing = [name for name in names if name not in self.columns]
-        if missing:
-            raise InputError(f"{self.name}: no column {', '.join(missing)}; check the policy and the file")
-
-    def pieces(self, name: str) -> Iterator[Any]:
-        """Yield a column part by part, as it came: Arrow, or a list of Python values."""
-        for columns, broken in self.parts:
-            yield columns.get(name, pa.nulls(len(broken)))
-
-
-def _joined(pieces: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
-    return np.concatenate(pieces) if pieces else np.zeros(0, kind)
-
-
 def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
     """Read a path, an Arrow object, a frame, an object with ``.rows`` and ``.trace``, or a list of these."""
     found = tuple(_parts(what, name, expected, part))
     claims = dict.fromkeys(claim for _, claim, _ in found if claim is not None)
-    hidden = sum((more for _, _, more in found), _NOTHING_HIDDEN)
+    hidden = sum((more for _, _, more in found), NOTHING_HIDDEN)
     return Rows(tuple(rows for rows, _, _ in found), name, tuple(claims), hidden)
 
 
@@ -173,7 +114,7 @@ def _from_table(table: Any, *, is_release: bool = False, metadata: Sequence[Any]
     broken = np.zeros(table.num_rows, np.bool_)
     for column in columns.values() if is_release else ():
         broken |= not_text(column)
-    hidden = find_hidden(table, *metadata) if is_release else _NOTHING_HIDDEN
+    hidden = find_hidden(table, *metadata) if is_release else NOTHING_HIDDEN
     return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS), hidden
 
 
@@ -203,11 +144,11 @@ def _read_content(path: Path, expected: Format) -> _Claimed:
     head = next(_blocks(path, _HEAD), b"")[:_HEAD]
     is_table = head[:4] in _OF_TABLES or head[:6] == b"ARROW1"
     if not is_table and (kind := _kind(path, head, expected)) in {"csv", "tsv"}:
-        return _read_csv(path, kind, expected), None, _NOTHING_HIDDEN
+        return _read_csv(path, kind, expected), None, NOTHING_HIDDEN
     factor = ARROW if is_table else AS_OBJECTS
     data = _whole(path, factor)
     if not is_table:
-        return _read_text(path, data, expected), None, _NOTHING_HIDDEN
+        return _read_text(path, data, expected), None, NOTHING_HIDDEN
     try:
         if head[:4] == b"PAR1":
             return _read_parquet(path, data, is_release=expected.names_once)

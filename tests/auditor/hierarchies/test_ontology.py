@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rdflib import Graph
 
-from shoal.auditor.hierarchies.ontology_files import read_ontology
+from shoal.auditor.hierarchies.ontology import read_ontology
 from shoal.errors import InputError, PolicyError
 from tests.auditor.flexible.naive import DEVICES, TURTLE
 

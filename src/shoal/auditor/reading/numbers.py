@@ -1,4 +1,4 @@
-"""Read numbers and published ranges, whatever type or spelling they came in."""
+"""Read numbers and published ranges, whatever their type or spelling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_ns, as_text
 
 Floats = npt.NDArray[np.float64]
-
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
 _NOT_FINITE: Final = {"nan": np.nan, "inf": np.inf, "+inf": np.inf, "-inf": -np.inf, "infinity": np.inf}
 _RANGE = re.compile(r"\s*\[\s*([^,\[\]]+?)\s*,\s*([^,\[\]]+?)\s*\]\s*")

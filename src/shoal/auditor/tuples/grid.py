@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.numbers import Floats
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.numbers import Floats
 
 _LARGEST: Final = 2**51
 _SIMPLE: Final = 2**31

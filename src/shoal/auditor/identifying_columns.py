@@ -1,4 +1,4 @@
-"""How identifying the columns are that are published unchanged: people per value, alone and within the class."""
+"""Measure how identifying unchanged columns are: people per value, alone and within the class."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.promise import Policy
+from shoal.auditor.inputs import Policy
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.tables import Rows
+from shoal.auditor.reading.rows import Rows
 from shoal.errors import PolicyError
 
 MOST_RARE_ROWS: Final = 0.05

@@ -1,0 +1,165 @@
+"""Sensitive columns as numbers; values that mean the same count as one, however they are spelled."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import Recorded
+
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]\d\d(?::?\d\d)?))?", re.ASCII)
+_TRUTH: Final = {"1": "true", "0": "false"}
+
+
+def meaning(text: str, kind: str | None = None) -> str | None:
+    """Return one spelling for all that mean the same; None for no value.
+
+    ``kind`` is the type that the policy declares for the column. Without one, and for text: what reads as a number, a
+    truth value or a moment of ISO 8601 is one; the rest is itself, trimmed.
+    """
+    text = unicodedata.normalize("NFC", text.strip())
+    if not text:
+        return None
+    if kind == "bool":
+        text = _TRUTH.get(text, text)
+    if text.lower() in {"true", "false"}:
+        return text.lower()
+    if _DECIMAL.fullmatch(text):
+        return _number(Decimal(repr(float(text))) if kind == "float64" and _is_finite(text) else Decimal(text))
+    moment = _moment(text)
+    return f"'{text}" if moment is None else f"@{moment}"
+
+
+def _is_finite(text: str) -> bool:
+    return abs(float(text)) != float("inf")
+
+
+def _number(number: Decimal) -> str:
+    """Spell a number exactly: its digits, then the power of ten."""
+    sign, places, exponent = number.as_tuple()
+    digits = "".join(map(str, places)).lstrip("0")  # kept as text: Python refuses whole numbers of many digits
+    whole = digits.rstrip("0")
+    return f"{'-' * sign}{whole}e{int(exponent) + len(digits) - len(whole)}" if whole else "0e0"
+
+
+def _moment(text: str) -> int | None:
+    """Return nanoseconds since 1970; UTC where no zone is given."""
+    day = _DAY.match(text)
+    if day is None:
+        return None
+    try:
+        midnight = (date(*map(int, day.groups())) - date(1970, 1, 1)).days * 86_400
+    except ValueError:
+        return None
+    rest = text[day.end() :]
+    if not rest:
+        return midnight * 10**9
+    clock = _CLOCK.fullmatch(rest, 1)
+    if clock is None or rest[0] not in "Tt ":
+        return None
+    hour, minute, second, fraction, zone = clock.groups(default="")
+    if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
+        return None
+    ahead = _ahead(zone)
+    if ahead is None:
+        return None
+    seconds = midnight + int(hour) * 3600 + int(minute) * 60 + int(second or 0) - ahead
+    return seconds * 10**9 + int(f"{fraction:0<9}")
+
+
+def _ahead(zone: str) -> int | None:
+    """Return how many seconds a zone is ahead of UTC."""
+    if zone in {"", "Z", "z"}:
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        return None
+    return (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
+
+
+_NUMBERS: Final = ("int64", "float64")
+_NUMBER = re.compile(r"-?[0-9]+e-?[0-9]+")
+_ENDLESS: Final = ("'inf", "'-inf")
+"""How shoal.auditor.tuples.meaning spells numbers that are infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitive:
+    """One sensitive column: values as numbers, in their order where they have one; null is the first."""
+
+    name: str
+    number_of: dict[str, int]
+    is_ordered: bool
+    true: Ints
+    shown: Ints
+    kind: str | None
+    """The type that the policy declares for the column."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers there are."""
+        return len(self.number_of) + 1
+
+    def number(self, text: str | None) -> int:
+        """Return the number of a value as any side spells it."""
+        meant = None if text is None else meaning(text, self.kind)
+        return 0 if meant is None else self.number_of[meant]
+
+
+def read_sensitive(
+    promise: TuplePromise, release: Rows, truth: Rows, recorded: Recorded | None
+) -> tuple[Sensitive, ...]:
+    """Read the sensitive columns of both sides and all values they are held against."""
+    further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
+    if recorded is not None:
+        for column, value in zip(recorded.column, recorded.value, strict=True):
+            if value is not None and column in further:
+                further[column].add(value)
+    return tuple(_sensitive(name, promise, release, truth, further[name]) for name in promise.sensitive)
+
+
+def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str]) -> Sensitive:
+    kind = promise.declared_types.get(name)
+    texts, (true, shown) = shared_codes(truth.text(name), release.text(name))
+    meant = [meaning(text, kind) for text in texts]
+    known = {meaning(text, kind) for text in further} - {None}
+    every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
+    numbers = [_exact(text) for text in every]
+    says_numbers = kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
+    known_numbers = [number for number in numbers if number is not None]
+    is_ordered = says_numbers and len(known_numbers) == len(every)
+    order = sorted(range(len(every)), key=known_numbers.__getitem__) if is_ordered else list(range(len(every)))
+    place = np.empty(len(every) + 1, np.int64)
+    place[order] = 1 + np.arange(len(every))
+    place[-1] = 0  # null
+    number_of = {text: int(place[at]) for at, text in enumerate(every)}
+    of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
+    return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
+
+
+def _exact(meant: str) -> Decimal | None:
+    """Return the number that a meaning says, with all its digits; None where it says none."""
+    if meant in _ENDLESS:
+        return Decimal(meant[1:])
+    return Decimal(meant) if _NUMBER.fullmatch(meant) else None
+
+
+def _is_numeric(piece: Any) -> bool:
+    if isinstance(piece, list):
+        filled = [value for value in piece if value is not None]
+        return bool(filled) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in filled)
+    kind = piece.type.value_type if pa.types.is_dictionary(piece.type) else piece.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
