@@ -99,7 +99,7 @@ def test_without_matplotlib(day, tmp_path, monkeypatch):
         return real_import(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
-    with pytest.raises(RunError, match=r"pip install shoal\[figures\]"):
+    with pytest.raises(RunError, match=r"pip install 'shoal\[figures\]'"):
         draw_day(tmp_path / "day.png", times=day[0], verdicts=day[1])
 
 

@@ -115,7 +115,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise RunError("figures need matplotlib, which is not installed; run: pip install shoal[figures]") from None
+        raise RunError("figures need matplotlib: pip install 'shoal[figures]'") from None
 
 
 def save(figure: Any, path: str | PathLike[str], *, private: bool = False) -> None:

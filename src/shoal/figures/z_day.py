@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import PolicyError, RunError
-from shoal.figures.lines import save
+from shoal.errors import PolicyError
+from shoal.figures.lines import require_matplotlib, save
 
 SECOND: Final = 1_000_000_000
 BIN, HOUR, DAY = 600 * SECOND, 3600 * SECOND, 86_400 * SECOND
@@ -82,12 +82,11 @@ def _totals(verdicts: NDArray[np.str_], timeless: int) -> dict[str, int]:
 
 
 def _figure(*, rows: int) -> Any:
-    try:
-        # The object interface with Agg: no display, no global state of pyplot.
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise RunError("figures need matplotlib, which is not installed; run: pip install shoal[figures]") from None
+    require_matplotlib()
+    # The object interface with Agg: no display, no global state of pyplot.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(10, 2.6 + 1.9 * rows), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     figure.subplots(rows, 1, sharex=True, height_ratios=[2.2, 1.2, 1][:rows])

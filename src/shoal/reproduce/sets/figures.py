@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
-import shapely
-
 from shoal.figures.lines import Panel, Record, draw_panels, lines_by, make_figure, save, values_of
 from shoal.hierarchies.places import Places
 
@@ -61,6 +59,7 @@ def draw_by_m(
 
 
 def _draw_map(axis: Any, places: Places, blocks: Blocks) -> None:
+    import shapely
     from matplotlib.collections import PolyCollection
 
     number = {name: place for place, name in enumerate(places.names)}

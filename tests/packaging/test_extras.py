@@ -1,0 +1,75 @@
+"""Without an extra, the feature that needs it fails with one sentence that names the extra."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import shoal
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "import sys; sys.modules[sys.argv.pop(1)] = None; from shoal.cli.app import main; main()"
+STREAM = '[stream]\nperson = "u"\n[source]\nkind = "csv"\npath = "in.csv"\n'
+SINK = '[sink]\nkind = "csv"\npath = "out.csv"\n'
+ONTOLOGY = f"""{STREAM}[anonymize]
+method = "flexible-k"
+k = 2
+[anonymize.quasi.device]
+kind = "ontology"
+ontology = {{ kind = "rdf", path = "devices.ttl" }}
+{SINK}"""
+PLACES = f"""{STREAM}[anonymize]
+method = "k^m"
+item = "place"
+k = 2
+m = 1
+[anonymize.generalize]
+places = "places.csv"
+{SINK}"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in.csv").write_text("u,device,place\na,x,p\nb,x,p\nc,y,q\n")
+    (tmp_path / "devices.ttl").write_text("@prefix : <urn:x#> .\n")
+    (tmp_path / "places.csv").write_text("name,lon,lat\np,1,1\nq,2,2\nr,1,2\n")
+    (tmp_path / "ontology.toml").write_text(ONTOLOGY)
+    (tmp_path / "places.toml").write_text(PLACES)
+    return tmp_path
+
+
+def run_without(module, *words, cwd):
+    """Call the command line in a fresh process in which a module cannot be imported."""
+    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
+    command = [sys.executable, "-c", SCRIPT, module, *words]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "words"),
+    [
+        ("rdflib", "ontology", ("ontology", "check", "devices.ttl")),
+        ("rdflib", "ontology", ("run", "ontology.toml")),
+        ("shapely", "places", ("run", "places.toml")),
+        ("shapely", "places", ("reproduce", "km", "--quick")),
+        ("matplotlib", "figures", ("reproduce", "z", "--quick")),
+    ],
+)
+def test_one_sentence_names_the_extra(module, extra, words, folder):
+    ended = run_without(module, *words, cwd=folder)
+    assert ended.returncode == 1, ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert f"pip install 'shoal[{extra}]'" in ended.stderr
+
+
+@pytest.mark.parametrize("module", ["rdflib", "shapely", "matplotlib", "psycopg"])
+def test_importing_every_public_name_needs_no_extra(module):
+    names = [name for name in shoal.__all__ if name != "Places"]
+    script = f"import sys; sys.modules[{module!r}] = None; import shoal; [getattr(shoal, name) for name in {names}]"
+    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
