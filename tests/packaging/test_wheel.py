@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OFFLINE = (
-    "No matching distribution",
-    "Failed to establish a new connection",
-    "Could not find a version",
-    "ConnectionError",
-)
+OFFLINE = ("No matching distribution", "Failed to establish a new connection", "Could not find a version")
 
 pytestmark = [pytest.mark.slow, pytest.mark.compiled]
 
@@ -98,6 +93,4 @@ def test_flexible(python, shoal, tmp_path):
     page = shutil.copy(ROOT / "docs" / "howto" / "measurements.md", tmp_path)
     ended = run(python, "-m", "doctest", page, cwd=tmp_path, env={})
     assert ended.returncode == 0, ended.stdout
-    folder = example("measurements", tmp_path)
-    assert run(python, "make_measurements.py", cwd=folder, env={}).returncode == 0
-    assert "shoal[ontology]" in shoal("run", "policy.toml", code=1, cwd=folder).stderr
+    assert "shoal[ontology]" in shoal("ontology", "check", code=1).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -14,6 +15,7 @@ FloatArray = NDArray[np.float64]
 Array = TypeVar("Array", bound=NDArray[Any])
 EARTH_RADIUS_M: Final = 6_371_008.8
 """The mean radius of the WGS 84 ellipsoid."""
+METRES_A_DEGREE: Final = EARTH_RADIUS_M * math.pi / 180
 
 
 @dataclass(frozen=True, slots=True, eq=False)

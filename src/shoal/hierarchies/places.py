@@ -10,10 +10,15 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import shapely
-import shapely.geometry
 
-from shoal.errors import PolicyError
+from shoal.errors import PolicyError, RunError
+
+try:
+    import shapely
+    import shapely.geometry
+except ImportError:
+    raise RunError("places on a map need the package shapely: pip install 'shoal[places]'") from None
+
 from shoal.hierarchies.geometry import (
     MILLIMETRE,
     haversine_m,
@@ -25,6 +30,7 @@ from shoal.hierarchies.geometry import (
 )
 from shoal.hierarchies.neighbourhood import (
     EARTH_RADIUS_M,
+    METRES_A_DEGREE,
     FloatArray,
     Ground,
     IntArray,
@@ -35,7 +41,6 @@ from shoal.hierarchies.neighbourhood import (
 from shoal.hierarchies.place_files import axes, checked_names, checked_points, csv_columns, table_columns
 
 Moving = Callable[[FloatArray], FloatArray]
-METRES_A_DEGREE = EARTH_RADIUS_M * math.pi / 180
 _LEAST_SHRINKING = 0.01  # of longitudes; at a pole they would shrink to nothing
 
 

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rdflib import OWL, RDF, RDFS, BNode, Graph, Literal, URIRef
-from rdflib.collection import Collection
-from rdflib.term import Node
+from shoal.errors import PolicyError, RunError
 
-from shoal.errors import PolicyError
+try:
+    from rdflib import OWL, RDF, RDFS, BNode, Graph, Literal, URIRef
+    from rdflib.collection import Collection
+    from rdflib.term import Node
+except ImportError:
+    raise RunError("reading RDF needs the package rdflib: pip install 'shoal[ontology]'") from None
+
 from shoal.hierarchies.ontology.compile import Key, Sketch
 from shoal.hierarchies.ontology.concepts import IS_A, Tag
 from shoal.hierarchies.ontology.rdf_files import SHOAL, label, read_graph

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import PolicyError
-from shoal.hierarchies.places import METRES_A_DEGREE, Places
+from shoal.hierarchies.neighbourhood import METRES_A_DEGREE
+from shoal.hierarchies.places import Places
 from shoal.kernels.sets.city import Habits, Lots, fill_lots, visit_places
 
 Floats = npt.NDArray[np.float64]

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
+from shoal.hierarchies.neighbourhood import METRES_A_DEGREE
 from shoal.hierarchies.ontology.ontology import Ontology
-from shoal.hierarchies.places import METRES_A_DEGREE
 from shoal.reproduce.sets.campaign_city import PARTS, Floats, Ints, campaign_places, city_cells
 
 __all__ = ["campaign_places", "make_campaign"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.hierarchies.hierarchy import Hierarchy
-from shoal.hierarchies.places import METRES_A_DEGREE
+from shoal.hierarchies.neighbourhood import METRES_A_DEGREE
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
