@@ -39,7 +39,7 @@ class ReversesTrace(ZAnonymity):
 
 class CountsBatches(ZAnonymity):
     def push_batch(self, batch):
-        self._clock[-1] += 1
+        self._engine.decider.clock[-1] += 1
         return super().push_batch(batch)
 
 
@@ -50,7 +50,7 @@ class PushReleasesLess(ZAnonymity):
 
 class PushCountsMore(ZAnonymity):
     def push(self, record):
-        self._counts["released"] += 1
+        self._engine.counts.released += 1
         return super().push(record)
 
 
@@ -82,28 +82,28 @@ class HidesHeld(ZAnonymity):
 class ForgetsCrowds(ZAnonymity):
     def _load(self, state):
         super()._load(state)
-        for column in self._attributes:
+        for column in self._engine.attributes:
             column.crowd.clear()
 
 
 class SnapshotsDiffer(ZAnonymity):
     def snapshot(self):
-        self._clock[-1] += 1
+        self._engine.decider.clock[-1] += 1
         return super().snapshot()
 
 
 class SnapshotsExpire(ZAnonymity):
     def snapshot(self):
-        for column in self._attributes:
+        for column in self._engine.attributes:
             column.crowd.clear()
         return super().snapshot()
 
 
 class CountsRefused(ZAnonymity):
     def push_batch(self, batch):
-        self._seen += 1
+        self._engine.counts.pushed += 1
         release = super().push_batch(batch)
-        self._seen -= 1
+        self._engine.counts.pushed -= 1
         return release
 
 
@@ -130,7 +130,7 @@ class KeepsHolding(ZAnonymity):
 class FlushMovesTime(ZAnonymity):
     def flush(self):
         release = super().flush()
-        self._clock[1] += 1
+        self._engine.decider.clock[1] += 1
         return release
 
 
@@ -242,15 +242,15 @@ class FailsInItsOwnWay(ZAnonymity):
 
 
 class LowersZ(ZAnonymity):
-    def _begin(self, settings, secret):
-        super()._begin(settings, secret)
-        self._attributes[0].z -= 1
+    def _start(self, settings, secret):
+        super()._start(settings, secret)
+        self._engine.attributes[0].z -= 1
 
 
 class HoldsBackMore(ZAnonymity):
-    def _begin(self, settings, secret):
-        super()._begin(settings, secret)
-        self._attributes[0].z += 1
+    def _start(self, settings, secret):
+        super()._start(settings, secret)
+        self._engine.attributes[0].z += 1
 
 
 def make_broken(kind, settings):

@@ -178,7 +178,7 @@ class StreamMethod:
 
     def _start(self, settings: Any, secret: Secret) -> None:
         """Begin an empty stream with checked settings."""
-        self._settings = settings
+        self._settings: Any = settings
         self._secret = secret
         self._engine = self._make_engine(settings, secret)
         self._input_schema: pa.Schema | None = None

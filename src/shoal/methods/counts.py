@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,8 @@ class Counts:
 
     def refuse_all(self, reasons: Iterable[int]) -> None:
         """Count one refused record for each index of a reason."""
-        for reason in reasons:
-            self.refuse(reason)
+        for reason, count in Counter(reasons).items():
+            self.refuse(reason, count)
 
     def shown(self, pending: int) -> dict[str, int]:
         """The counts as a method reports them; `pending` records are not decided yet."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.methods.z.reorder_buffer import HeldRows, OneWaiting, Waiting
+from shoal.methods.z.reorder_buffer import OneWaiting, ReorderBuffer, Waiting
 from tests.reference.effort import tries
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -24,6 +24,12 @@ def batch_of(seqs, times):
         np.array([[seq, -seq] for seq in seqs], dtype=np.int64).reshape(-1, 2),
         pa.RecordBatch.from_pylist([{"n": 100 + seq} for seq in seqs], schema=SCHEMA),
     )
+
+
+def empty_buffer():
+    buffer = ReorderBuffer()
+    buffer.schema = SCHEMA
+    return buffer
 
 
 def content(rows):
@@ -54,41 +60,35 @@ class Model:
 @example([("batch", list(range(8))), ("take", 6), ("batch", [7, 7]), ("single", [7]), ("take", 7)])
 @tries(150)
 def test_everything_leaves_by_time_and_arrival(script):
-    held, model = HeldRows(), Model()
+    buffer, model = empty_buffer(), Model()
     for what, arg in script:
         if what == "batch":
-            held.add(batch_of(model.add(arg), arg)) if not held._heap else add_after_gathering(held, model, arg)
+            buffer.add(batch_of(model.add(arg), arg))
         elif what == "single":
             for time in arg:
                 (seq,) = model.add([time])
-                held.add_one(OneWaiting(time, seq, (seq, -seq), {"n": 100 + seq}))
+                buffer.add_one(OneWaiting(time, seq, (seq, -seq), {"n": 100 + seq}))
         elif what == "take":
-            held.gather_singles(SCHEMA)
-            assert content(held.take_until(arg, SCHEMA)) == model.take(arg)
+            assert content(buffer.take_until(arg)) == model.take(arg)
         elif what == "pop":
-            one = held.pop_one(arg, SCHEMA)
+            one = buffer.pop_one(arg)
             found = [] if one is None else [(one.time, one.seq)]
             assert found == model.take(arg, 1)
             assert one is None or (one.key, one.record) == ((one.seq, -one.seq), {"n": 100 + one.seq})
         else:
-            assert content(held.dump(SCHEMA)) == sorted(model.rows, key=lambda row: row[1])
-        assert len(held) == len(model.rows)
-
-
-def add_after_gathering(held, model, times):
-    held.gather_singles(SCHEMA)
-    held.add(batch_of(model.add(times), times))
+            assert content(buffer.dump()) == sorted(model.rows, key=lambda row: row[1])
+        assert len(buffer) == len(model.rows)
 
 
 def test_a_batch_is_cut_down_when_little_of_it_waits():
-    held = HeldRows()
-    held.add(batch_of(range(100), range(100)))
-    held.take_until(70, SCHEMA)
-    assert [len(chunk) for chunk in held._chunks] == [100]
-    held.take_until(90, SCHEMA)
-    assert [len(chunk) for chunk in held._chunks] == [9]
-    held.take_until(100, SCHEMA)
-    assert held._chunks == []
-    assert len(held) == 0
-    held.add(batch_of([], []))
-    assert held._chunks == []
+    buffer = empty_buffer()
+    buffer.add(batch_of(range(100), range(100)))
+    buffer.take_until(70)
+    assert [len(chunk) for chunk in buffer._chunks] == [100]
+    buffer.take_until(90)
+    assert [len(chunk) for chunk in buffer._chunks] == [9]
+    buffer.take_until(100)
+    assert buffer._chunks == []
+    assert len(buffer) == 0
+    buffer.add(batch_of([], []))
+    assert buffer._chunks == []

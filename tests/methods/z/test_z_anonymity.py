@@ -16,7 +16,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import Refusal
 from shoal.methods.z import columns as attributes
-from shoal.methods.z import helper_thread
+from shoal.methods.z import helper_thread, values
 from shoal.methods.z.z_anonymity import ZAnonymity
 from tests.reference.effort import IS_COMPILED
 
@@ -601,7 +601,7 @@ def test_single_records_give_memory_back(monkeypatch):
 
 def test_a_reader_of_paths_must_say_where_they_come_from():
     with pytest.raises(NotImplementedError):
-        attributes._PathReader()._paths(None, slice(0), None)
+        values._PathValues()._paths(None, slice(0), None)
 
 
 @pytest.mark.compiled

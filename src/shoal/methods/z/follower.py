@@ -1,15 +1,25 @@
-"""What a z that follows the stream knows: the epoch that runs, and what came of those before."""
+"""A z that follows the stream: set at every epoch's start, so that a share of people is k-anonymous.
+
+Only the number of people who must be behind a value changes, and only from epoch to epoch. Every z in force is a
+promise like a fixed one; that the share is reached is aimed at, not promised (see models/z/controller.py).
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
+from shoal.kernels.z.crowd import PRIVATE
 from shoal.kernels.z.peaks import move_peaks, note_peaks
 from shoal.methods.text_keys import Ints
+from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.reader import Arrivals
+from shoal.methods.z.values import Levels
 from shoal.models.z.controller import EpochOutcome, EpochProfile, ZController
 from shoal.models.z.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, set_curve
@@ -117,9 +127,40 @@ class Follower:
             self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
         return self._controller.z
 
-    def note(self, persons: Ints, values: Ints, sizes: Ints) -> None:
-        """Note the people behind events of the epoch entered."""
-        self._peaks.note(persons, values, sizes)
+    # ---- deciding
+
+    def judge(self, attributes: Sequence[CrowdColumn], arrivals: Arrivals) -> tuple[list[Levels], Ints]:
+        """The level of every value of rows in time order, and the z of each row; -1 for rows that are refused."""
+        usable = arrivals.usable
+        levels = [np.full(len(arrivals), PRIVATE, dtype=np.int32) for _ in attributes]
+        in_force = np.full(len(arrivals), -1, dtype=np.int64)
+        for part in self._epochs_in(arrivals.times, np.flatnonzero(usable)):
+            z = self.enter(int(arrivals.times[part.start]))
+            in_force[part] = np.where(usable[part], z, -1)
+            for column, reading, level in zip(attributes, arrivals.readings, levels, strict=True):
+                sizes = column.count(reading, part, persons=arrivals.persons, times=arrivals.times, usable=usable)
+                self._peaks.note(arrivals.persons[part], reading.keys[part], sizes)
+                level[part] = np.where(sizes >= z, 0, PRIVATE)
+        return levels, in_force
+
+    def _epochs_in(self, times: Ints, rows: Ints) -> list[slice]:
+        """Stretches of usable rows that lie in one epoch each; the first and last row of each are usable."""
+        if not len(rows):
+            return []
+        starts = np.flatnonzero(np.diff(times[rows] // self._rotation_ns)) + 1
+        bounds = [0, *starts.tolist(), len(rows)]
+        return [slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in pairwise(bounds)]
+
+    def judge_one(
+        self, attributes: Sequence[CrowdColumn], texts: list[str | None], person: Ints, time: int
+    ) -> list[int]:
+        """The level of every value of one event."""
+        z, levels = self.enter(time), []
+        for column, text in zip(attributes, texts, strict=True):
+            size, key = column.count_one(text, person=person, time=time)
+            self._peaks.note(person, key, size)
+            levels.append(0 if size[0] >= z else PRIVATE)
+        return levels
 
     def _close(self) -> None:
         is_filled = (self._epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
@@ -155,7 +196,7 @@ class Follower:
         mine = {"marks": marks, "peaks": self._peaks.pairs(), "outcomes": outcomes, **self._controller.dump()}
         return {f"follow.{name}": array for name, array in mine.items()}
 
-    def load(self, arrays: dict[str, Any]) -> None:
+    def load(self, arrays: Mapping[str, Any]) -> None:
         """Take over what dump returned."""
         marks = (int(mark) for mark in arrays["follow.marks"])
         self._first_ns, self._epoch, self._closed, self._shown, self._met = marks

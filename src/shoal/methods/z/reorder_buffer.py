@@ -33,16 +33,6 @@ class Waiting:
         return Waiting(self.seqs[chosen], self.times[chosen], self.persons[chosen], self.batch.take(pa.array(chosen)))
 
 
-def join(parts: list[Waiting], schema: pa.Schema) -> Waiting:
-    """Parts one after another."""
-    return Waiting(
-        np.concatenate([np.empty(0, dtype=np.int64), *(part.seqs for part in parts)]),
-        np.concatenate([np.empty(0, dtype=np.int64), *(part.times for part in parts)]),
-        np.concatenate([np.empty((0, 2), dtype=np.int64), *(part.persons for part in parts)]),
-        pa.concat_batches([pa.RecordBatch.from_pylist([], schema=schema), *(part.batch for part in parts)]),
-    )
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class OneWaiting:
     """A single record that waits."""
@@ -53,10 +43,12 @@ class OneWaiting:
     record: dict[str, Any]
 
 
-class HeldRows:
+class ReorderBuffer:
     """Batches and single records that wait; both leave in one order."""
 
     def __init__(self) -> None:
+        self.schema = pa.schema([])
+        """Types of the rows; set before the first one."""
         self._chunks: list[Waiting] = []
         self._times = np.empty(0, dtype=np.int64)  # of all rows in chunks, by (time, seq)
         self._seqs = np.empty(0, dtype=np.int64)
@@ -67,6 +59,7 @@ class HeldRows:
 
     def add(self, rows: Waiting) -> None:
         """Let rows wait; their numbers ascend and come after all others'."""
+        self._gather_singles()
         if not len(rows):
             return
         order = np.argsort(rows.times, kind="stable")
@@ -80,7 +73,7 @@ class HeldRows:
         """Let a single record wait."""
         heappush(self._heap, one)
 
-    def gather_singles(self, schema: pa.Schema) -> None:
+    def _gather_singles(self) -> None:
         """Turn single records into a batch, so that all that waits is in columns."""
         if not self._heap:
             return
@@ -90,7 +83,7 @@ class HeldRows:
             np.array([one.seq for one in singles], dtype=np.int64),
             np.array([one.time for one in singles], dtype=np.int64),
             np.array([one.key for one in singles], dtype=np.int64).reshape(-1, 2),
-            pa.RecordBatch.from_pylist([one.record for one in singles], schema=schema),
+            pa.RecordBatch.from_pylist([one.record for one in singles], schema=self.schema),
         )
         self._insert_between(chunk)
 
@@ -102,14 +95,15 @@ class HeldRows:
         order = np.lexsort((seqs, times))
         self._times, self._seqs = times[order], seqs[order]
 
-    def take_until(self, limit: int, schema: pa.Schema) -> Waiting:
+    def take_until(self, limit: int) -> Waiting:
         """Hand out the rows with a time up to limit, by (time, arrival)."""
+        self._gather_singles()
         count = int(np.searchsorted(self._times, limit, side="right"))
         seqs = self._seqs[:count]
         self._times, self._seqs = self._times[count:], self._seqs[count:]
-        return self._hand_out(seqs, schema)
+        return self._hand_out(seqs)
 
-    def _hand_out(self, seqs: Ints, schema: pa.Schema) -> Waiting:
+    def _hand_out(self, seqs: Ints) -> Waiting:
         parts, kept = [], []
         for chunk in self._chunks:
             leaving = np.isin(chunk.seqs, seqs, assume_unique=True) if len(seqs) else np.zeros(len(chunk), np.bool_)
@@ -119,7 +113,7 @@ class HeldRows:
             else:
                 kept.append(chunk)
         self._chunks = kept
-        rows = join(parts, schema)
+        rows = self._join(parts)
         return rows.pick(np.lexsort((rows.seqs, rows.times)))
 
     def _cut_down(self, chunk: Waiting) -> list[Waiting]:
@@ -129,24 +123,33 @@ class HeldRows:
             return [chunk]
         return [chunk.pick(waiting)] if waiting.any() else []
 
-    def pop_one(self, limit: int, schema: pa.Schema) -> OneWaiting | None:
+    def pop_one(self, limit: int) -> OneWaiting | None:
         """The first waiting record with a time up to limit, from the singles or the batches."""
         first = self._heap[0] if self._heap else None
         if len(self._seqs) and (first is None or (self._times[0], self._seqs[0]) < (first.time, first.seq)):
-            return self._pop_from_batches(limit, schema)
+            return self._pop_from_batches(limit)
         return heappop(self._heap) if first is not None and first.time <= limit else None
 
-    def _pop_from_batches(self, limit: int, schema: pa.Schema) -> OneWaiting | None:
+    def _pop_from_batches(self, limit: int) -> OneWaiting | None:
         if self._times[0] > limit:
             return None
         seqs = self._seqs[:1]
         self._times, self._seqs = self._times[1:], self._seqs[1:]
-        row = self._hand_out(seqs, schema)
+        row = self._hand_out(seqs)
         record = row.batch.to_pylist()[0]
         return OneWaiting(int(row.times[0]), int(row.seqs[0]), (int(row.persons[0, 0]), int(row.persons[0, 1])), record)
 
-    def dump(self, schema: pa.Schema) -> Waiting:
+    def dump(self) -> Waiting:
         """All that waits, by number, without handing it out."""
-        self.gather_singles(schema)
-        rows = join([chunk.pick(np.isin(chunk.seqs, self._seqs, assume_unique=True)) for chunk in self._chunks], schema)
+        self._gather_singles()
+        rows = self._join([chunk.pick(np.isin(chunk.seqs, self._seqs, assume_unique=True)) for chunk in self._chunks])
         return rows.pick(np.argsort(rows.seqs))
+
+    def _join(self, parts: list[Waiting]) -> Waiting:
+        nothing = np.empty(0, dtype=np.int64)
+        return Waiting(
+            np.concatenate([nothing, *(part.seqs for part in parts)]),
+            np.concatenate([nothing, *(part.times for part in parts)]),
+            np.concatenate([nothing.reshape(0, 2), *(part.persons for part in parts)]),
+            pa.concat_batches([pa.RecordBatch.from_pylist([], schema=self.schema), *(part.batch for part in parts)]),
+        )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from shoal.crypto.keys import Secret, as_secret
-from shoal.crypto.snapshots import State
 from shoal.hierarchies import Hierarchy
+from shoal.kernels import clock as clock_kernel
+from shoal.methods.base import StreamMethod
 from shoal.methods.z.columns import OnPrivate
-from shoal.methods.z.combining import ZCombining
-from shoal.methods.z.settings import check_settings, settings_from
+from shoal.methods.z.engine import ZEngine
+from shoal.methods.z.settings import ZSettings, check_settings, settings_from
+from shoal.models.z.controller import EpochOutcome
 from shoal.models.z.target import KTarget
 
 
-class ZAnonymity(ZCombining):
+class ZAnonymity(StreamMethod):
     """Release an event at once if at least z different people exposed the same value within the window.
 
     **Promise.** Every value that leaves at time t was exposed by at least ``z`` different people, the row's own
@@ -95,6 +97,11 @@ class ZAnonymity(ZCombining):
     be undone by subtraction. Table keys are 128 bits and keyed; see the guarantee page for what a collision would do.
     """
 
+    method: ClassVar[str] = "z-anonymity"
+    kernel: ClassVar[Any] = staticmethod(clock_kernel.admit)
+    _settings: ZSettings
+    _engine: ZEngine
+
     def __init__(  # noqa: PLR0913 - the method's parameters, all by name
         self,
         *,
@@ -120,12 +127,28 @@ class ZAnonymity(ZCombining):
             lateness=lateness, max_gap=max_gap, rotation=rotation,
             combine=combine, k=k, target=target,
         )  # fmt: skip
-        self._begin(settings, as_secret(key))
+        self._start(settings, as_secret(key))
+
+    def _make_engine(self, settings: ZSettings, secret: Secret) -> ZEngine:
+        return ZEngine(settings, secret)
 
     @classmethod
-    def from_state(cls, state: State, secret: Secret) -> Self:
-        """The anonymizer whose opened snapshot this is."""
-        made = cls.__new__(cls)
-        made._begin(settings_from(state.header["settings"]), secret)  # noqa: SLF001 - it is one of us
-        made._load(state)  # noqa: SLF001
-        return made
+    def _settings_from(cls, described: Mapping[str, Any]) -> ZSettings:
+        return settings_from(described)
+
+    @property
+    def z(self) -> int | None:
+        """The z in force; None where every column has its own."""
+        if self._engine.follower is not None:
+            return self._engine.follower.z
+        return None if self._settings.is_table else self._engine.attributes[0].z
+
+    @property
+    def outcomes(self) -> tuple[EpochOutcome, ...]:
+        """What z achieved in past epochs, the last thousand at most; empty where z is fixed."""
+        return () if self._engine.follower is None else tuple(self._engine.follower.outcomes)
+
+    @property
+    def live_pairs(self) -> int:
+        """(person, value) pairs inside the windows now: what the memory is for."""
+        return sum(column.crowd.live_pairs for column in self._engine.attributes)

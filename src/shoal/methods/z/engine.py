@@ -1,0 +1,319 @@
+"""The engine of z-anonymity: its reader, decider and publisher at work, for batches and for single records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.crypto.keys import Secret
+from shoal.crypto.pseudonyms import Pseudonyms
+from shoal.kernels import clock as clock_kernel
+from shoal.methods.base import Guarantee, Record, Refusal, Release
+from shoal.methods.counts import Counts
+from shoal.methods.text_keys import Bools, Ints, as_text, key_words
+from shoal.methods.trace import IS_RELEASED, IS_SUPPRESSED, NO_REASON
+from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.combiner import Combiner, Passed
+from shoal.methods.z.decider import REASONS, Decider, Judged
+from shoal.methods.z.follower import Follower, ZChange
+from shoal.methods.z.helper_thread import one_ahead, piece_rows, soon
+from shoal.methods.z.publisher import Publisher
+from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
+from shoal.methods.z.reorder_buffer import Waiting
+from shoal.methods.z.settings import ZSettings
+from shoal.methods.z.trace import AT_ONCE, Decisions, Tracer, verdicts_of
+from shoal.schema import format_duration
+from shoal.times import LATEST
+
+_Rows: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
+_When: TypeAlias = Callable[..., _Rows]
+"""How to call a function: at once, or soon in the helper thread."""
+
+
+def _at_once(function: Callable[..., pa.RecordBatch], *args: Any) -> pa.RecordBatch:
+    return function(*args)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """When the rows of one call are decided."""
+
+    turns: Ints
+    """The number of the arrival with which each row is decided."""
+    delays: Ints
+    newest: Ints
+    """The stream's time after each arrival of the call."""
+    first: int
+    """The number of the first arrival."""
+    refused: Decisions | None = None
+    """Decisions on the arrivals that are refused, where the rows decided are others."""
+    is_last: bool = False
+    """Whether everything pending is decided."""
+
+
+class ZEngine:
+    """Reads, decides and publishes; a target adds a follower, combine a combiner."""
+
+    def __init__(self, settings: ZSettings, secret: Secret) -> None:
+        self._settings = settings
+        self.columns = settings.columns
+        self.guarantee = _guarantee(settings)
+        reasons = reasons_of(settings)
+        self.counts = Counts(reasons)
+        self._tracer = _tracer(settings, reasons)
+        self.trace_schema = self._tracer.schema
+        self.attributes = [
+            CrowdColumn(column, key_words(secret.subkey("table of values", column.name.encode())))
+            for column in settings.attributes
+        ]
+        person_key = key_words(secret.subkey("table of people"))
+        self._keeps_blank = not settings.is_table and settings.attributes[0].on_private == "blank"
+        self.follower = None if settings.target is None else Follower(
+            settings.target, rotation_ns=settings.rotation_ns, keeps_blank=self._keeps_blank,
+            window_ns=max(column.window_ns for column in settings.attributes),
+        )  # fmt: skip
+        self._combiner = None if settings.k is None else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
+        self._reader = Reader(settings, self.attributes, person_key)
+        self.decider = Decider(
+            settings, self.attributes, person_key, follower=self.follower, keeps_blank=self._keeps_blank
+        )
+        self._publisher = Publisher(settings, self.attributes, Pseudonyms(secret, rotation_ns=settings.rotation_ns))
+        self.assumed_schema = self._reader.assumed_schema
+        self.check_types = self._reader.check_types
+        self.read_record = self._reader.read_record
+
+    # ---- what it is
+
+    @property
+    def pending(self) -> int:
+        """Records accepted and not decided yet."""
+        return len(self.decider.buffer) + (0 if self._combiner is None else len(self._combiner.epochs))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The z in force and how past epochs went, with a target; else empty."""
+        return {} if self.follower is None else self.follower.metrics()
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the tables."""
+        return sum(column.crowd.nbytes for column in self.attributes)
+
+    def take_changes(self) -> list[ZChange]:
+        """Every z set since the last call; none where z is fixed."""
+        return [] if self.follower is None else self.follower.take_changes()
+
+    def explain(self, reason: str) -> Refusal:
+        """Why a record with this reason is refused, in words."""
+        return explain(reason, self._settings)
+
+    def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
+        """Prepare for input of these types; return the output schema."""
+        output = self._publisher.set_types(schema)
+        self.decider.buffer.schema = schema
+        if self._combiner is not None:
+            self._combiner.epochs.schema = output
+        return output
+
+    # ---- batches
+
+    def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
+        """Decide about batches; while one piece is decided, the helper thread reads the next and writes the last."""
+        pieces = []
+        for batch in batches:
+            rows = piece_rows(batch.num_rows)
+            pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+        if len(pieces) == 1:
+            return self._push(self._reader.read(pieces[0]), _at_once)
+        # a release's rows may still be under way: StreamMethod joins all releases of a call
+        return [release for read in one_ahead(self._reader.read, pieces) for release in self._push(read, soon)]
+
+    def _push(self, arrivals: Arrivals, when: _When) -> list[Release]:
+        arrivals.seqs += self.counts.pushed
+        self.counts.pushed += len(arrivals)
+        restarts = self.decider.admit(arrivals)
+        if not restarts:
+            return [self._decide(arrivals, when)]
+        releases = [self._decide(self._reader.part(arrivals, 0, restarts[0]), when)] if restarts[0] else []
+        for start, stop in zip(restarts, [*restarts[1:], len(arrivals)], strict=True):
+            releases += [self._start_over(), self._decide(self._reader.part(arrivals, start, stop), when)]
+        return releases
+
+    def _decide(self, arrivals: Arrivals, when: _When) -> Release:
+        """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
+        if not self._settings.lateness_ns:
+            delays = np.zeros(len(arrivals), dtype=np.int64)
+            call = _Call(arrivals.seqs, delays, arrivals.newest, int(arrivals.seqs[0]))
+            return self._release(self.decider.judge(arrivals), call, when)
+        ready, places = self.decider.reorder(arrivals)
+        first, dead = int(arrivals.seqs[0]), ~arrivals.usable
+        refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
+        call = _Call(first + places, arrivals.newest[places] - ready.times, arrivals.newest, first, refused)
+        return self._release(self.decider.judge(self._reader.read_waiting(ready)), call)
+
+    def _release(self, judged: Judged, call: _Call, when: _When = _at_once) -> Release:
+        """Publish what passed z, or let it wait for the end of its epoch."""
+        combiner, refused = self._combiner, [] if call.refused is None else [call.refused]
+        if combiner is None:
+            rows = when(self._publisher.rows, judged, judged.passed)
+            decisions = self._decisions(judged, call, released=judged.passed)
+            if refused:
+                decisions = Decisions.joined([decisions, *refused])
+                decisions = decisions.arranged(np.argsort(decisions.turns, kind="stable"))
+        else:
+            waits = combiner.waits(judged)
+            combiner.keep(judged, waits, self._publisher.rows(judged, waits))
+            decided = self._decisions(judged, call, released=np.zeros_like(waits)).arranged(~waits)
+            closed = combiner.close_ended(call.newest, call.first, everything=call.is_last)
+            rows, decisions = combiner.joined(Decisions.joined([decided, *refused]), closed)
+        return self._counted(rows, decisions)
+
+    def _decisions(self, judged: Judged, call: _Call, *, released: Bools) -> Decisions:
+        arrivals = judged.arrivals
+        if judged.z is not None:
+            details = judged.z[:, np.newaxis]
+        elif self._combiner is not None:
+            details = np.column_stack((np.full(len(arrivals), AT_ONCE), *judged.levels))
+        else:
+            details = np.empty((len(arrivals), 0), dtype=np.int64)
+        verdicts = verdicts_of(released, arrivals.reasons)
+        return Decisions(
+            arrivals.seqs, arrivals.times, call.turns, verdicts, arrivals.reasons, call.delays, details
+        )  # fmt: skip
+
+    def _counted(self, rows: _Rows, decisions: Decisions) -> Release:
+        self.counts.released += int(np.count_nonzero(decisions.verdicts == IS_RELEASED))
+        self.counts.suppressed += int(np.count_nonzero(decisions.verdicts == IS_SUPPRESSED))
+        self.counts.refuse_all(decisions.reasons[decisions.reasons != NO_REASON].tolist())
+        return Release(rows, partial(self._tracer.trace, decisions))
+
+    def _start_over(self) -> Release:
+        """Forget the stream so far, because the first clock was wrong; refuse all rows that wait under it."""
+        # only one person was seen, so nothing was published: every epoch is open again
+        waiting: list[Passed | Waiting] = [] if self._combiner is None else [self._combiner.epochs.forget()]
+        parts = [
+            self._tracer.refused(rows.seqs, rows.times, np.full(len(rows), AHEAD, dtype=np.int8))
+            for rows in (*waiting, self.decider.forget())
+        ]
+        return self._counted(pa.RecordBatch.from_pylist([], schema=self._publisher.schema), Decisions.joined(parts))
+
+    # ---- single records
+
+    def push_record(self, event: Event) -> list[dict[str, Any]]:
+        """Decide about one record: the same decisions as for batches, without Arrow on the way."""
+        record, person, time, reason = event
+        counts, settings = self.counts, self._settings
+        seq = counts.pushed
+        counts.pushed += 1
+        if reason == NO_REASON:
+            code = self.decider.admit_one(person, time)
+            reason = REASONS[code]
+            if code == clock_kernel.RESTART:
+                self._start_over()
+        if reason != NO_REASON:
+            counts.refuse(reason)
+            return []
+        if not settings.lateness_ns:
+            rows = self._decide_one(record, person, time, seq)
+        else:
+            self.decider.let_wait(time, seq, {name: record.get(name) for name in self.columns})
+            rows = self._decide_ready()
+        return rows if self._combiner is None else rows + self._rows_of_ended(self._combiner)
+
+    def _decide_ready(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        while (one := self.decider.next_ready()) is not None:
+            person = as_text(one.record[self._settings.person]) or ""
+            rows += self._decide_one(one.record, person, one.time, one.seq)
+        return rows
+
+    def _decide_one(self, record: Record, person: str, time: int, seq: int) -> list[dict[str, Any]]:
+        texts = [as_text(record.get(column.name)) for column in self.attributes]
+        levels = self.decider.judge_one(texts, time)
+        if max(levels) < 0 and not self._keeps_blank:
+            self.counts.suppressed += 1
+            return []
+        row = self._publisher.row(record, person, time, texts, levels)
+        if self._combiner is None:
+            self.counts.released += 1
+            return [row]
+        if not self._combiner.keep_one(seq, time, levels, row):
+            self.counts.suppressed += 1
+        return []
+
+    def _rows_of_ended(self, combiner: Combiner) -> list[dict[str, Any]]:
+        newest = np.array([self.decider.newest])
+        ended = (self._counted(*closed) for closed in combiner.close_ended(newest, 0))
+        return [row for release in ended for row in release.rows.to_pylist()]
+
+    # ---- time and end
+
+    def advance(self, now_ns: int) -> Release:
+        """Let time pass without a record."""
+        limit = self.decider.advance(now_ns)
+        release, _ = self._release_until(limit)
+        self.decider.expire(limit)
+        return release
+
+    def flush(self) -> Release:
+        """Decide everything pending; what comes later and is older is late."""
+        release, times = self._release_until(LATEST)
+        if len(times):
+            self.decider.close(int(times[-1]))
+        return release
+
+    def _release_until(self, limit: int) -> tuple[Release, Ints]:
+        ready, newest = self.decider.buffer.take_until(limit), self.decider.newest
+        judged = self.decider.judge(self._reader.read_waiting(ready))
+        delays = np.maximum(newest - ready.times, 0)
+        call = _Call(np.zeros(len(ready), np.int64), delays, np.array([newest]), 0, is_last=limit == LATEST)
+        return self._release(judged, call), ready.times
+
+    # ---- state
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """The state as plain values and named arrays."""
+        return {}, {**self.decider.dump(), **({} if self._combiner is None else self._combiner.dump())}
+
+    def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over a state from dump()."""
+        self.decider.load(arrays)
+        if self._combiner is not None:
+            self._combiner.load(arrays)
+
+
+def _tracer(settings: ZSettings, reasons: tuple[str, ...]) -> Tracer:
+    names = [f".{column.name}" for column in settings.attributes] if settings.is_table else [""]
+    thresholds = {f"z{name}": column.z for name, column in zip(names, settings.attributes, strict=True)}
+    levels = [] if settings.k is None else [f"level{name}" for name in names]
+    return Tracer(reasons, thresholds, follows=settings.target is not None, levels=levels)
+
+
+def _guarantee(settings: ZSettings) -> Guarantee:
+    promises = [
+        f"every {column.name!r} that leaves was exposed by at least {column.z} different people "
+        f"within the {format_duration(column.window_ns)} up to it"
+        for column in settings.attributes
+    ]
+    target, max_delay_ns = settings.target, settings.lateness_ns
+    if target is not None:
+        promises.append(
+            f"z follows the stream, never below {target.least}, so that at least {target.p:g} of the people shown in "
+            f"an epoch are {target.k}-anonymous by all that is released of them: that is aimed at, not promised"
+        )
+    if settings.k is not None:
+        max_delay_ns += settings.rotation_ns
+        promises.append(
+            f"all that leaves of a person in an epoch of {format_duration(settings.rotation_ns)}, taken as a set of "
+            f"values, leaves of at least {settings.k} different people; rows wait for that to the end of their epoch"
+        )
+    return Guarantee(
+        method="z-anonymity", statement="; ".join(promises), parameters=settings.describe(),
+        max_delay_ns=max_delay_ns, max_pending=None if max_delay_ns else 0,
+    )  # fmt: skip

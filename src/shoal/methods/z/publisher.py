@@ -1,0 +1,69 @@
+"""Decisions become publishable rows: pseudonyms, generalized values and carried columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.crypto.pseudonyms import Pseudonyms
+from shoal.methods.arrow_input import plain
+from shoal.methods.base import Record
+from shoal.methods.hidden_values import picked
+from shoal.methods.text_keys import Bools, Texts
+from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.decider import Judged
+from shoal.methods.z.settings import ZSettings
+
+
+class Publisher:
+    """Writes the rows that may be published; keeps no state of the stream."""
+
+    def __init__(self, settings: ZSettings, attributes: Sequence[CrowdColumn], pseudonyms: Pseudonyms) -> None:
+        self._settings = settings
+        self._attributes = attributes
+        self._pseudonyms = pseudonyms
+        self.schema = pa.schema([])
+
+    def set_types(self, schema: pa.Schema) -> pa.Schema:
+        """Prepare for input of these types; return the output schema."""
+        settings = self._settings
+        self.schema = pa.schema(
+            [
+                (settings.time, schema.field(settings.time).type),
+                (settings.person, pa.string()),
+                *((column.name, column.output_type(schema.field(column.name).type)) for column in self._attributes),
+                *((name, schema.field(name).type) for name in settings.carry),
+            ]
+        )
+        return self.schema
+
+    def rows(self, judged: Judged, which: Bools) -> pa.RecordBatch:
+        """Some of the rows judged, as they may be published."""
+        settings, arrivals, rows = self._settings, judged.arrivals, np.flatnonzero(which)
+        batch, chosen = arrivals.batch, pa.array(rows)
+        people = Texts.of(batch.column(settings.person))
+        names = self._pseudonyms.names(people.offsets, people.data, rows, arrivals.times[rows])
+        offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int32)
+        columns = [
+            plain(batch.column(settings.time).take(chosen)),
+            pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(names)),
+            *(
+                column.values.publish(reading, rows, level[rows])
+                for column, reading, level in zip(self._attributes, arrivals.readings, judged.levels, strict=True)
+            ),
+            *(plain(picked(batch.column(name), chosen)) for name in settings.carry),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def row(self, record: Record, person: str, time: int, texts: list[str | None], levels: list[int]) -> dict[str, Any]:
+        """One record as it may be published."""
+        settings = self._settings
+        row = {settings.time: record[settings.time], settings.person: self._pseudonyms.name(person.encode(), time)}
+        for column, text, level in zip(self._attributes, texts, levels, strict=True):
+            row[column.name] = column.publish_one(record.get(column.name), text, level)
+        for name in settings.carry:
+            row[name] = record.get(name)
+        return row

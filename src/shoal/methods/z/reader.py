@@ -1,0 +1,192 @@
+"""Events as z-anonymity decides them: Arrow batches and single records become times, keys and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.errors import InputError
+from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
+from shoal.methods.base import Record, Refusal
+from shoal.methods.text_keys import Bools, Ints, Texts, Words, as_text, is_present, is_text_like
+from shoal.methods.trace import NO_REASON
+from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.reorder_buffer import Waiting
+from shoal.methods.z.settings import ZSettings
+from shoal.times import column_ns, is_time_type, value_ns
+
+_GENERAL: Final = ("late", "ahead", "null-person", "null-time", "bad-time")
+LATE, AHEAD, NULL_PERSON, NULL_TIME, BAD_TIME = range(5)
+_FIRST_UNKNOWN: Final = len(_GENERAL)
+_UNKNOWN: Final = "unknown-value."
+
+_SENTENCES: Final = {
+    "late": "older than the newest event by more than `lateness`; sort the input by time, or raise lateness",
+    "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
+    "null-person": "there is no person; fill the column",
+    "null-time": "there is no time; fill the column",
+    "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text; "
+    'numbers of milliseconds in a policy need time_unit = "ms" in [stream]',
+}
+
+
+def reasons_of(settings: ZSettings) -> tuple[str, ...]:
+    """All reasons to refuse a record, in the order of their numbers: the general ones, then one for each attribute."""
+    return (*_GENERAL, *(_UNKNOWN + column.name for column in settings.attributes))
+
+
+def explain(reason: str, settings: ZSettings) -> Refusal:
+    """The column to look at and what to do."""
+    if reason in _SENTENCES:
+        return Refusal(settings.person if reason == "null-person" else settings.time, _SENTENCES[reason])
+    return Refusal(reason.removeprefix(_UNKNOWN), "the hierarchy does not know this value; add it to the hierarchy")
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Rows to decide about: number, time, person and values of each, and why it is refused (NO_REASON: it is not)."""
+
+    batch: pa.RecordBatch
+    seqs: Ints
+    times: Ints
+    persons: Ints
+    reasons: npt.NDArray[np.int8]
+    readings: list[Any]
+    newest: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """The stream's time after each row, where the rows have just arrived."""
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @property
+    def usable(self) -> Bools:
+        """Which rows are not refused."""
+        usable: Bools = self.reasons == NO_REASON
+        return usable
+
+
+class Event(NamedTuple):
+    """A single record: its person and time, and why it is refused."""
+
+    record: Record
+    person: str
+    time: int
+    reason: int
+
+
+class Reader:
+    """Reads batches and records of one stream; keeps no state."""
+
+    def __init__(self, settings: ZSettings, attributes: Sequence[CrowdColumn], person_key: Words) -> None:
+        self._settings = settings
+        self._attributes = attributes
+        self._listed = [(_FIRST_UNKNOWN + at, column) for at, column in enumerate(attributes) if column.is_listed]
+        self._person_key = person_key
+        self._needs_types = bool(settings.lateness_ns) or settings.k is not None
+
+    # ---- types
+
+    def assumed_schema(self) -> pa.Schema:
+        """The input types assumed before anything was seen."""
+        types = {self._settings.time: pa.timestamp("ns", tz="UTC")}
+        return pa.schema([(name, types.get(name, pa.string())) for name in self._settings.columns])
+
+    def check_types(self, fields: pa.Schema) -> None:
+        """Raise InputError where a column has a type that cannot be used."""
+        settings = self._settings
+        if not is_time_type(fields.field(settings.time).type):
+            raise InputError(
+                f"column {settings.time!r}: {fields.field(settings.time).type} is no time; "
+                "give timestamps, numbers of seconds, or ISO 8601 text"
+            )
+        for name in (settings.person, *(column.name for column in settings.attributes)):
+            if not is_text_like(fields.field(name).type):
+                raise InputError(
+                    f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers"
+                )
+        for name in settings.carry:
+            if not is_carriable(fields.field(name).type):
+                raise InputError(
+                    f"column {name!r}: {fields.field(name).type} cannot be carried; give plain values, or lists and "
+                    "structs of them"
+                )
+
+    # ---- batches
+
+    def read(self, batch: pa.RecordBatch) -> Arrivals:
+        """Read a batch, and find the rows that cannot be used; they are numbered from 0."""
+        settings = self._settings
+        # rows that wait are joined later and need one type; where none waits, a dictionary saves hashing
+        as_read = plain if settings.lateness_ns else without_views
+        batch = pa.RecordBatch.from_arrays([as_read(column) for column in batch.columns], names=batch.schema.names)
+        times, timely = column_ns(batch.column(settings.time))
+        people = Texts.of(batch.column(settings.person))
+        readings = self._read_attributes(batch)
+        reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int8)
+        for reason, _ in reversed(self._listed):  # the first unknown column is named
+            reading = readings[reason - _FIRST_UNKNOWN]
+            reasons[~reading.known & reading.present] = reason
+        if not timely.all():
+            reasons[~timely] = np.where(is_present(batch.column(settings.time))[~timely], BAD_TIME, NULL_TIME)
+        if not (filled := people.filled).all():
+            reasons[~filled] = NULL_PERSON
+        seqs = np.arange(batch.num_rows, dtype=np.int64)
+        return Arrivals(batch, seqs, times, people.keys(self._person_key), reasons, readings)
+
+    def read_waiting(self, rows: Waiting) -> Arrivals:
+        """Rows that waited in the reorder buffer, as they are decided."""
+        reasons = np.full(len(rows), NO_REASON, dtype=np.int8)
+        return Arrivals(rows.batch, rows.seqs, rows.times, rows.persons, reasons, self._read_attributes(rows.batch))
+
+    def part(self, arrivals: Arrivals, start: int, stop: int) -> Arrivals:
+        """A run of rows."""
+        rows, batch = slice(start, stop), arrivals.batch.slice(start, stop - start)
+        return Arrivals(
+            batch, arrivals.seqs[rows], arrivals.times[rows], arrivals.persons[rows], arrivals.reasons[rows],
+            self._read_attributes(batch), arrivals.newest[rows],
+        )  # fmt: skip
+
+    def _read_attributes(self, batch: pa.RecordBatch) -> list[Any]:
+        return [column.values.read(batch.column(column.name)) for column in self._attributes]
+
+    # ---- single records
+
+    def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Event, pa.Schema | None]:
+        """Read one record, with the same result as a batch of it; return the types to bind where records wait."""
+        settings = self._settings
+        person = as_text(record.get(settings.person))
+        time = value_ns(record.get(settings.time))
+        reason = NO_REASON
+        if not person:
+            reason = NULL_PERSON
+        elif time is None:
+            reason = NULL_TIME if record.get(settings.time) is None else BAD_TIME
+        else:
+            for number, column in self._listed:
+                if not column.knows(as_text(record.get(column.name))):
+                    reason = number
+                    break
+        types = self._checked_types(record, known) if self._needs_types and reason == NO_REASON else None
+        return Event(record, person or "", time or 0, reason), types
+
+    def _checked_types(self, record: Record, known: pa.Schema | None) -> pa.Schema:
+        """Records that wait become columns later, so they must fit one type each."""
+        types = self._record_types(record) if known is None else known
+        for name, kind in zip(types.names, types.types, strict=True):
+            if not fits(record.get(name), kind):
+                raise InputError(f"column {name!r}: a value is not {kind}; give one type")
+        return types
+
+    def _record_types(self, record: Record) -> pa.Schema:
+        settings = self._settings
+        counted = {settings.person, *(column.name for column in settings.attributes)}
+        types = {name: record_type(record.get(name), is_counted=name in counted) for name in settings.columns}
+        for name, kind in types.items():
+            if kind is None:
+                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
+        return pa.schema(types)
