@@ -32,7 +32,7 @@ test: $(READY)  ## run the default tests
 
 test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
-	$(PYTEST)
+	SHOAL_TESTS=all $(PYTEST)
 
 check: $(READY)  ## lint, types, import rules
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ from shoal.testing import driving, laws
 from tests.laws.cases import PEOPLE, Z_CASES
 from tests.laws.flexible_cases import FLEXIBLE_CASES
 from tests.laws.tuple_cases import PAPER_CASES, TUPLE_CASES, TUPLE_METHODS, WRONG_STARTS
-from tests.reference.effort import IS_COMPILED
+from tests.reference.effort import IS_COMPILED, some_by_default
 
 JUDGED = [*Z_CASES, *TUPLE_CASES, *FLEXIBLE_CASES]
 CASES = [*JUDGED, *PAPER_CASES, *WRONG_STARTS]
@@ -36,6 +36,13 @@ def every(cases):
     return pytest.mark.parametrize("case", chosen, ids=lambda case: case.name)
 
 
+def few(cases):
+    """For costly laws: the default run tries one or two cases of every method, the exhaustive run all."""
+    chosen = [case for case in cases if IS_COMPILED or case.name in FEW]
+    names = lambda case: case.name  # noqa: E731
+    return pytest.mark.parametrize("case", some_by_default(chosen, lambda case: case.name in FEW), ids=names)
+
+
 def test_every_method_has_cases():
     assert {case.method for case in CASES} == set(methods_of("z", "tuples", "flexible"))
 
@@ -50,7 +57,7 @@ def test_everything_is_accounted_for(case):
     laws.everything_is_accounted_for(case.make, case.stream)
 
 
-@every(CASES)
+@few(CASES)
 def test_snapshots_are_invisible(case):
     laws.snapshots_are_invisible(case.make, case.stream)
 
@@ -98,28 +105,28 @@ def test_only_one_method_has_no_deadline(case):
     assert promised.max_pending == promised.max_delay_arrivals
 
 
-@every(CASES)
+@few(CASES)
 def test_held_is_bounded(case):
     laws.held_is_bounded(case.make, case.stream)
 
 
-@every([case for case in CASES if case.steady])
+@few([case for case in CASES if case.steady])
 def test_inputs_are_left_alone_where_nothing_is_refused(case):
     laws.inputs_are_left_alone(case.make, case.steady(0))
 
 
 @pytest.mark.compiled
-@every([case for case in CASES if case.steady])
+@few([case for case in CASES if case.steady])
 def test_memory_is_flat(case):
     laws.memory_is_flat(case.make, case.steady)
 
 
-@every(CASES)
+@few(CASES)
 def test_inputs_are_left_alone(case):
     laws.inputs_are_left_alone(case.make, case.stream)
 
 
-@every(CASES)
+@few(CASES)
 def test_output_is_as_promised(case):
     persons = {str(person) for person in case.stream[case.person].to_pylist() if person}
     laws.output_is_as_promised(case.make, case.stream, persons=persons)

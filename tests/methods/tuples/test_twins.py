@@ -20,7 +20,7 @@ from tests.methods.tuples.driving import (
     scenes,
     settings_of,
 )  # fmt: skip
-from tests.reference.effort import IS_COMPILED, tries
+from tests.reference.effort import IS_COMPILED, some_by_default, tries
 
 SCENES = ("line", "mixed", "trees", "grid")
 every_method = pytest.mark.parametrize("method", TWINS)
@@ -108,7 +108,7 @@ LONG = [
 
 @every_method
 @pytest.mark.parametrize(("name", "given_", "people", "missing"), LONG, ids=lambda value: str(value)[:40])
-@pytest.mark.parametrize("by", ["count", "time"])
+@pytest.mark.parametrize("by", some_by_default(["count", "time"], ["count"]))
 def test_long_streams(method, name, given_, people, missing, by):
     """Gaps close, memory grows, and the ring of clusters goes round."""
     scene, count = scenes()[name], 900 if IS_COMPILED else 150
