@@ -9,16 +9,15 @@ from datetime import UTC, date, datetime
 import pytest
 
 from shoal.hierarchies import Hierarchy
-from shoal.methods.registry import METHODS as ANONYMIZERS
-from shoal.methods.tuples.method import DEFAULTS as COMMON
+from shoal.methods.registry import METHODS
 from shoal.policy import load_policy, parse_policy
-from shoal.policy.methods import METHODS
+from shoal.policy.methods import section_for
 from shoal.schema import Categorical, Numeric, Schema
 from tests.policy.test_policy import changed
 from tests.policy.test_problems import problems_of
 
 TREE = {"any": {"school": ["primary", "secondary"], "college": ["bachelor", "master"]}}
-TUPLE_METHODS = ("least-loss", "fads", "fast", "k-varp", "iot-anonymization", "fads-varied", "castle")
+TUPLE_METHODS = ("least-loss", "fads", "fads-varied", "fast", "k-varp", "iot-anonymization", "castle")
 FULL = """
 [stream]
 person = "id"
@@ -102,13 +101,12 @@ def test_a_small_policy_has_the_defaults(method):
 
 @pytest.mark.parametrize("method", TUPLE_METHODS)
 def test_defaults_are_those_in_python(method):
-    section, made = METHODS[method].model_fields, ANONYMIZERS[method].load()
-    own = {name: given.default for name, given in inspect.signature(made).parameters.items()}
-    expected = {**COMMON, **{name: value for name, value in own.items() if name not in ("schema", "given")}}
+    section, made = section_for(method).model_fields, METHODS[method].load()
+    expected = {name: given.default for name, given in inspect.signature(made).parameters.items()}
     for name in set(section) - {"method", "quasi", "sensitive"}:
         default = section[name].default
         assert getattr(default, "given", default) == expected.pop(name), name
-    assert set(expected) == {"key"}
+    assert set(expected) == {"schema", "key"}
 
 
 def test_every_method_is_known():
@@ -257,18 +255,18 @@ def test_one_problem(path, value, sentence, tmp_path):
             "deadline: a duration needs to know when; name the column in [stream]",
         ),
         ({"deadline": 60, "reuse": 2, "l": 2, "sensitive": []}, "l: needs a sensitive column"),
-        ({"deadline": 48}, "deadline: nothing would ever leave: within a deadline of 48 arrivals at most 49 rows"),
-        ({"k": 2002}, "k: nothing would ever leave: within a deadline of 2,000 arrivals at most 2,001 rows"),
+        ({"deadline": 48}, "deadline: nothing would ever be published: within a deadline of 48 arrivals at most 49"),
+        ({"k": 2002}, "k: nothing would ever be published: within a deadline of 2,000 arrivals at most 2,001"),
         ({"entropy_l": 2, "sensitive": []}, "entropy_l: needs a sensitive column"),
         ({"t": 0.2, "sensitive": []}, "t: needs a sensitive column"),
         ({"nulls": "common", "min_carriers": 3}, 'min_carriers: is used only with nulls = "strict"'),
-        ({"nulls": "paper", "max_share": 0.5}, 'max_share: does not go with nulls = "paper"'),
+        ({"nulls": "paper", "max_share": 0.5}, 'max_share: cannot be combined with nulls = "paper"'),
         ({"t": 0.2, "reference": 0}, "reference: must be at least 1 arrival"),
         ({"t": 0.2, "reference": True}, "reference: must be a whole number of arrivals, or a table of shares"),
         ({"t": 0.2, "reference": {"occupation": 3}}, 'reference: the column "occupation" must have a table of shares'),
-        ({"t": 0.2, "reference": {"occupation": {"a": 2}}}, "must be numbers from 0 to 1"),
+        ({"t": 0.2, "reference": {"occupation": {"a": 2}}}, "must add up to 1"),
         ({"t": 0.2, "reference": {"occupation": {"a": 0.5, "b": 0.4}}}, "must add up to 1"),
-        ({"t": 0.2, "reference": {"occupation": {"a": 1}, "x": {"a": 1}}}, '"x" is not among sensitive'),
+        ({"t": 0.2, "reference": {"occupation": {"a": 1}, "x": {"a": 1}}}, '"x" is not among the sensitive columns'),
         ({"t": 0.2, "reference": {"x": {"a": 1}}, "sensitive": ["x", "y"]}, 'no shares for the sensitive column "y"'),
     ],
 )
@@ -344,11 +342,11 @@ def test_all_problems_at_once(tmp_path):
     ("method", "given", "sentence"),
     [
         ("k-varp", {"nulls": "paper"}, 'nulls = "paper" is not k-anonymous'),
-        ("least-loss", {"min_carriers": 1}, "one person's value may become"),
+        ("least-loss", {"min_carriers": 1}, "one person's value may be published"),
         ("least-loss", {"l": 1}, "l = 1 asks for nothing"),
         ("least-loss", {"entropy_l": 1}, "entropy_l = 1 asks for nothing"),
         ("fast", {"deadline": 120, "threads": 3}, "at most 41 rows of a lane can wait"),
-        ("fads-varied", {"deadline": 2}, "holds rows beyond their deadline"),
+        ("fads-varied", {"deadline": 2}, "keeps rows beyond their deadline"),
     ],
 )
 def test_what_is_rarely_meant_warns(method, given, sentence):

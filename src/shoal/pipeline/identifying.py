@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from shoal.errors import InputError, PolicyError
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
-from shoal.policy.methods import ZAnonymitySection
+from shoal.policy.z import ZAnonymitySection
 from shoal.sources.files import InputFile
 
 SAMPLE_ROWS: Final = 100_000

@@ -17,6 +17,7 @@ from shoal.crypto.keys import as_secret, key_warning, secret_from_environment
 from shoal.decode.base import Decoded, Decoder
 from shoal.errors import CheckpointError, InputError
 from shoal.methods.base import DEAD, Release, StreamMethod
+from shoal.methods.settings import Duration
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Phase, Progress, require_same_run
@@ -30,7 +31,6 @@ from shoal.pipeline.preparing import PreparedDecoder
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_outlet, make_trace_outlet
 from shoal.policy import Policy, load_policy
-from shoal.policy.fields import Duration
 from shoal.sources.files import InputFile
 from shoal.times import column_ns
 

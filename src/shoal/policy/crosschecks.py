@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.policy.fields import STANDARD, Location, locate
+from shoal.policy.fields import STANDARD, Location, key_path, locate
 from shoal.policy.method_base import KeyPath, MethodSection
-from shoal.policy.methods import METHODS
+from shoal.policy.methods import section_for
 from shoal.policy.overlaps import Use, overlap_problems
 from shoal.policy.sanitize import sanitize_places
-from shoal.policy.sentences import key_path
 from shoal.policy.stream import ROW
 
 Table = Mapping[str, Any]
@@ -104,7 +103,7 @@ def with_stream(table: Table) -> dict[str, Any]:
 
 
 def _method(table: Table) -> type[MethodSection] | None:
-    return METHODS.get(str(part(table, "anonymize").get("method")))
+    return section_for(part(table, "anonymize").get("method"))
 
 
 def _named_columns(table: Table) -> Iterator[tuple[str, str]]:

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, PlainValidator, ValidationInfo
 
-from shoal.errors import PolicyError
-from shoal.schema import duration_ns
+from shoal.methods.setting_problems import Step
+from shoal.methods.settings import Duration, Names, Settings, is_whole, read_duration, require_positive
 
 STANDARD = "-"
 
 
-class Section(BaseModel):
-    """A table of the policy: unknown keys are refused, types are taken as written, nothing changes later."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
-
-    @classmethod
-    def cross_check(cls, table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-        """What is wrong between keys of the table as written, as (path of the key, sentence)."""
-        return []
+class Section(Settings):
+    """A table of the policy."""
 
     def plain_fields(self) -> dict[str, Any]:
-        """What the table says, whichever way it is written: what counts for the fingerprint of a policy."""
+        """What counts for the fingerprint of a policy, however it is written."""
         return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+def key_path(section: str, steps: Iterable[Step]) -> str:
+    """``[anonymize.attribute.site] z`` from ("anonymize", ("attribute", "site", "z"))."""
+    names = [_key(step) for step in steps if isinstance(step, str)]
+    entry = "".join(f", entry {step + 1}" for step in steps if isinstance(step, int))
+    if not names:
+        return f"[{section}]{entry}"
+    return f"[{'.'.join([section, *names[:-1]])}] {names[-1]}{entry}"
+
+
+def _key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +62,6 @@ class Location:
     def is_pattern(self) -> bool:
         """Whether it holds wildcards and is not the name of a file that exists."""
         return has_magic(self.text) and not self.path.exists()
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """A length of time: as the policy gives it, and in nanoseconds."""
-
-    given: str | int | float
-    ns: int
 
 
 def locate(text: object, folder: Path) -> Location:
@@ -100,73 +101,14 @@ def _locations(value: object, info: ValidationInfo) -> tuple[Location, ...]:
     return places
 
 
-def _duration(value: object) -> Duration:
-    try:
-        nanoseconds = duration_ns(value, name="duration")
-    except PolicyError as error:
-        raise ValueError(error.problems[0].removeprefix("duration: ")) from None
-    assert isinstance(value, str | int | float)
-    return Duration(value, nanoseconds)
-
-
-def is_duration_text(value: object) -> bool:
-    """Whether a value is text that reads as a duration."""
-    try:
-        return isinstance(value, str) and duration_ns(value, name="duration") >= 0
-    except PolicyError:
-        return False
-
-
-def _positive(duration: Duration) -> Duration:
-    if duration.ns <= 0:
-        raise ValueError("must be longer than 0 seconds")
-    return duration
-
-
-def _interval(value: object) -> Duration | int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value < 1:
-            raise ValueError('must be at least 1 row, or a duration such as "30s"')
-        return value
-    if not isinstance(value, str):
+def _interval(value: Any) -> int:
+    if isinstance(value, str | Duration):
+        return require_positive(read_duration(value))
+    if not is_whole(value):
         raise ValueError('must be a duration such as "30s" or a whole number of rows')
-    return _positive(_duration(value))
-
-
-def _span(value: object) -> Duration | int:
-    if isinstance(value, str):
-        return _duration(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError('must be a whole number of arrivals, or a duration such as "30min"')
-    if not 0 <= value < 2**31:
-        raise ValueError("must be a number of arrivals from 0 to 2147483647")
-    return value
-
-
-def _longer_than_nothing(span: Duration | int) -> Duration | int:
-    if isinstance(span, Duration):
-        return _positive(span)
-    if span < 1:
-        raise ValueError("must be at least 1 arrival")
-    return span
-
-
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text
-
-
-def _listed(value: object) -> object:
-    if not isinstance(value, list | tuple):
-        raise ValueError('must be a list of texts, such as ["a", "b"]')
-    return tuple(value)
-
-
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(names)) < len(names):
-        raise ValueError("names something twice; name it once")
-    return names
+    if value < 1:
+        raise ValueError('must be at least 1 row, or a duration such as "30s"')
+    return int(value)
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -187,16 +129,10 @@ def _separator(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_filled)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
 Words = Annotated[Names, AfterValidator(_bare)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
 Separator = Annotated[str, AfterValidator(_separator)]
-AnyDuration = Annotated[Duration, PlainValidator(_duration)]
-PositiveDuration = Annotated[Duration, PlainValidator(_duration), AfterValidator(_positive)]
-Interval = Annotated[Duration | int, PlainValidator(_interval)]
-Span = Annotated[Duration | int, PlainValidator(_span)]
-PositiveSpan = Annotated[Duration | int, PlainValidator(_span), AfterValidator(_longer_than_nothing)]
+Interval = Annotated[int, PlainValidator(_interval)]
 Place = Annotated[Location, PlainValidator(_location)]
 KeptPlace = Annotated[Location, PlainValidator(_kept_location)]
 FilePlace = Annotated[Location, PlainValidator(_file_location)]

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
-from shoal.policy.fields import Names
+from shoal.methods.settings import Names
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
 from shoal.policy.ontologies import OntologySection
 from shoal.policy.quasi import (

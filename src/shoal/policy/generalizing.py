@@ -15,7 +15,8 @@ from pydantic import Field, PlainValidator, PrivateAttr, ValidationInfo, model_v
 from shoal.errors import PolicyError
 from shoal.hierarchies import Graph
 from shoal.hierarchies.neighbourhood import Neighbourhood
-from shoal.policy.fields import FilePlace, Location, Name, Section, locate
+from shoal.methods.settings import Name
+from shoal.policy.fields import FilePlace, Location, Section, locate
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import KeyPath, Table
 

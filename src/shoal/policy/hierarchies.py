@@ -10,7 +10,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.policy.fields import Delimiter, FilePlace, Name, Names, Section
+from shoal.methods.settings import Name, Names
+from shoal.policy.fields import Delimiter, FilePlace, Section
 
 
 class CsvHierarchy(Section):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.methods.registry import METHODS
+from shoal.methods.setting_problems import nearest, one_of
 from shoal.policy.crosschecks import (
     column_problems,
     default_dead_letters,
@@ -25,10 +25,10 @@ from shoal.policy.crosschecks import (
     with_stream,
     without_secrets,
 )
-from shoal.policy.fields import Section
+from shoal.policy.fields import Section, key_path
 from shoal.policy.hierarchies import build_hierarchy
 from shoal.policy.method_base import KeyPath
-from shoal.policy.methods import METHODS
+from shoal.policy.methods import section_for
 from shoal.policy.models import (
     FILE_KINDS,
     CheckpointSection,
@@ -41,7 +41,6 @@ from shoal.policy.models import (
 )
 from shoal.policy.ontologies import build_concepts
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
-from shoal.policy.sentences import key_path, nearest, one_of, sentences
 from shoal.policy.stream import StreamSection
 
 Table = Mapping[str, Any]
@@ -49,22 +48,23 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How a section is checked: by one model, or by the model that the value of `choice` picks."""
+    """How a section is checked: by one model, or by the model for the value of the key `choice`."""
 
-    models: Mapping[str, type[Section]]
+    model: Callable[[str], type[Section] | None]
     choice: str | None = None
+    known: Iterable[str] = ()
     is_needed: bool = False
 
 
 _RULES: Final = {
-    "stream": _Rule({"": StreamSection}, is_needed=True),
-    "source": _Rule(dict.fromkeys(FILE_KINDS, FileSource), choice="kind", is_needed=True),
-    "anonymize": _Rule(METHODS, choice="method", is_needed=True),
-    "sink": _Rule(dict.fromkeys(FILE_KINDS, FileSink), choice="kind", is_needed=True),
-    "trace": _Rule({"": TraceSection}),
-    "dead_letters": _Rule({"": DeadLettersSection}),
-    "checkpoint": _Rule({"": CheckpointSection}),
-    "sanitize": _Rule({"": SanitizeSection}),
+    "stream": _Rule(lambda _: StreamSection, is_needed=True),
+    "source": _Rule(lambda _: FileSource, "kind", FILE_KINDS, is_needed=True),
+    "anonymize": _Rule(section_for, "method", METHODS, is_needed=True),
+    "sink": _Rule(lambda _: FileSink, "kind", FILE_KINDS, is_needed=True),
+    "trace": _Rule(lambda _: TraceSection),
+    "dead_letters": _Rule(lambda _: DeadLettersSection),
+    "checkpoint": _Rule(lambda _: CheckpointSection),
+    "sanitize": _Rule(lambda _: SanitizeSection),
 }
 
 
@@ -147,33 +147,28 @@ def _section(name: str, rule: _Rule, table: Table, folder: Path, problems: list[
         problems.append(f"[{name}]: must be a table; write its keys below a line [{name}]")
         return None
     model = _model(name, rule, content, problems)
-    return _checked(name, model, content, folder, problems) if model else None
+    if model is None:
+        return None
+    section, found = model.read(content, {"folder": folder})
+    problems += [f"{key_path(name, steps)}: {text}" for steps, text in found]
+    return section
 
 
 def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> type[Section] | None:
     if rule.choice is None:
-        return rule.models[""]
+        return rule.model("")
     chosen = content.get(rule.choice)
-    if isinstance(chosen, str) and chosen in rule.models:
-        return rule.models[chosen]
+    if isinstance(chosen, str) and chosen in rule.known:
+        return rule.model(chosen)
     verb = "is missing; it " if rule.choice not in content else ""
-    problems.append(f"[{name}] {rule.choice}: {verb}{one_of(chosen, rule.models)}")
+    problems.append(f"[{name}] {rule.choice}: {verb}{one_of(chosen, rule.known)}")
     return None
-
-
-def _checked(name: str, model: type[Section], content: Table, folder: Path, problems: list[str]) -> Section | None:
-    problems += [f"{key_path(name, steps)}: {text}" for steps, text in model.cross_check(content)]
-    try:
-        return model.model_validate(dict(content), context={"folder": folder})
-    except ValidationError as error:
-        problems += sentences(name, model, error)
-        return None
 
 
 def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy | Concepts]:
     """Every hierarchy that is described well enough to be built; the descriptions are judged elsewhere."""
     anonymize = part(table, "anonymize")
-    method = METHODS.get(str(anonymize.get("method")))
+    method = section_for(anonymize.get("method"))
     built = {}
     for steps, described in (method.hierarchy_tables(anonymize) if method else {}).items():
         try:

@@ -80,10 +80,6 @@ class MethodSection(Section):
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of the anonymizer; the secret comes from elsewhere."""
 
-    @abstractmethod
-    def warnings(self) -> list[str]:
-        """Sentences about what is allowed and rarely meant."""
-
     @property
     @abstractmethod
     def runs_on_time(self) -> bool:

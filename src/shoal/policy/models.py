@@ -12,14 +12,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, model_validator
 
 from shoal.errors import PolicyError
+from shoal.methods.settings import Duration, Names
 from shoal.policy.fields import (
     Delimiter,
-    Duration,
     FilePlace,
     Interval,
     KeptPlace,
     Location,
-    Names,
     Place,
     Places,
     Section,
@@ -125,7 +124,7 @@ class CheckpointSection(Section):
     """Where state is kept for after a crash, and how often."""
 
     path: KeptPlace = Field(description="name where state is kept")
-    every: Interval = Duration("30s", 30_000_000_000)
+    every: Interval = Duration("30s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Location):
         return value.text
     if isinstance(value, Duration):
-        return {"ns": value.ns}
+        return {"ns": int(value)}
     if isinstance(value, Mapping):
         return {key: _plain(below) for key, below in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value

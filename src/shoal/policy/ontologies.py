@@ -9,7 +9,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies.ontology.ontology import Concepts, Ontology
-from shoal.policy.fields import FilePlace, Name, Names, Section
+from shoal.methods.settings import Name, Names
+from shoal.policy.fields import FilePlace, Section
 
 
 class RdfOntology(Section):

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from shoal.policy.fields import STANDARD, Duration, FilePlace, Location, Name, Names, PositiveDuration, Section, locate
-from shoal.policy.methods import METHODS
+from shoal.methods.settings import Duration, Name, Names, PositiveDuration
+from shoal.policy.fields import STANDARD, FilePlace, Location, Section, locate
+from shoal.policy.methods import section_for
 
 Table = Mapping[str, Any]
 MAID: Final = "maid"
@@ -44,7 +45,7 @@ class SanitizeSection(Section):
 
     pii: Names = Field(description='list the columns that name a person, such as ["account", "email"]')
     maid: Names = ()
-    keep: PositiveDuration = Duration("7d", 7 * 86_400_000_000_000)
+    keep: PositiveDuration = Duration("7d")
     blend: bool = True
     sealed: FilePlace = Field(description="name the file that keeps the sealed hashes")
     internal: StoreSection = Field(description="add a table [sanitize.internal]")
@@ -115,7 +116,7 @@ def _section_problems(table: Table) -> Iterator[str]:
 
 def _method_problems(table: Table) -> Iterator[str]:
     anonymize = table.get("anonymize")
-    method = METHODS.get(str(anonymize.get("method"))) if isinstance(anonymize, Mapping) else None
+    method = section_for(anonymize.get("method")) if isinstance(anonymize, Mapping) else None
     if method is not None and not ("quasi" in method.model_fields and method.IS_STREAM):
         yield "[anonymize] method: shoal sanitize needs a method with quasi-identifiers, such as flexible-k"
 
@@ -128,7 +129,7 @@ def _column_problems(table: Table, sanitize: Table) -> Iterator[str]:
         used.update(dict.fromkeys(_texts(stream.get("carry")), "[stream] carry"))
         used.update(dict.fromkeys(_texts([stream.get("time")]), "[stream] time"))
     if isinstance(anonymize, Mapping):
-        method = METHODS.get(str(anonymize.get("method")))
+        method = section_for(anonymize.get("method"))
         used.update({name: "[anonymize]" for _, name in (method.named_columns(anonymize) if method else ())})
     for key in ("pii", "maid"):
         for name in _texts(sanitize.get(key)):

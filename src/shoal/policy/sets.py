@@ -10,7 +10,7 @@ from pydantic import Field
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.sets.settings import check_settings
-from shoal.policy.fields import Name
+from shoal.methods.settings import Name
 from shoal.policy.generalizing import GeneralizeSection, generalize_files, generalize_problems
 from shoal.policy.method_base import KeyPath, MethodSection, Table
 from shoal.policy.stream import StreamSection

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from shoal.policy.fields import Name, Names, Section
+from shoal.methods.settings import Name, Names
+from shoal.policy.fields import Section
 
 ROW: Final = "row"
 """As the name of the person column: each row is one person, unless the input has a column of this name."""

@@ -254,7 +254,7 @@ def test_parameters_are_checked():
     schema = Schema(person="id", quasi=[Numeric("x", low=0, high=1)])
     with pytest.raises(PolicyError) as caught:
         Castle(schema, beta=0, mu=1.5, k=1)
-    assert [problem.split(":")[0] for problem in caught.value.problems] == ["beta", "mu", "k"]
+    assert [problem.split(":")[0] for problem in caught.value.problems] == ["k", "beta", "mu"]
 
 
 def test_a_snapshot_is_of_one_beta():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -11,14 +13,14 @@ import pytest
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.tuples import layout as t
+from shoal.methods.registry import METHODS, methods_of
 from shoal.methods.tuples.castle import Castle
 from shoal.methods.tuples.fads import Fads
 from shoal.methods.tuples.fads_varied import FadsVaried
 from shoal.methods.tuples.fast import Fast
 from shoal.methods.tuples.iot_anonymization import IotAnonymization
 from shoal.methods.tuples.k_varp import KVarp
-from shoal.methods.tuples.method import DEFAULTS, Common
-from shoal.methods.tuples.settings import TupleChecker, check_tuple_settings, settings_from
+from shoal.methods.tuples.settings import TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
 AGE = Numeric("age", low=0, high=100, grid=5, weight=2)
@@ -28,7 +30,7 @@ TIMELESS = Schema(person="id", quasi=[AGE])
 
 
 def checked(schema=SCHEMA, **given):
-    return check_tuple_settings(TupleChecker(), schema, {}, {**DEFAULTS, **given})
+    return TupleSettings.for_schema(schema, given)
 
 
 def problems_of(make=checked, **given):
@@ -40,59 +42,62 @@ def problems_of(make=checked, **given):
 @pytest.mark.parametrize(
     ("given", "saying"),
     [
-        ({"k": 1}, "k: must be a whole number from 2 to"),
+        ({"k": 1}, "k: must be at least 2"),
         ({"k": 2.0}, "k: must be a whole number"),
         ({"k": True}, "k: must be a whole number"),
-        ({"k": 2**31 + 1}, "k: must be a whole number"),
-        ({"deadline": 0}, "deadline: must be a whole number from 1"),
-        ({"deadline": 1.5}, "deadline: must be a whole number from 1"),
+        ({"k": 2**31}, "k: must be at most 2147483647"),
+        ({"deadline": 0}, "deadline: must be at least 1 arrival"),
+        ({"deadline": 1.5}, "deadline: must be a whole number of arrivals, or a duration"),
         ({"deadline": "0s", "reuse": "0s"}, "deadline: must be longer than 0"),
         ({"deadline": "soon", "reuse": "1s"}, "deadline: not a duration"),
-        ({"reuse": -1}, "reuse: must be a whole number from 0"),
-        ({"reuse": None}, "reuse: must be a whole number from 0"),
+        ({"reuse": -1}, "reuse: must be a number of arrivals from 0"),
+        ({"reuse": None}, "reuse: must be a whole number of arrivals, or a duration"),
         ({"deadline": "1s", "reuse": "x"}, "reuse: not a duration"),
         ({"deadline": "soon"}, "deadline: not a duration"),
-        ({"deadline": "10s"}, "deadline and reuse: give both"),
-        ({"reuse": "10s"}, "deadline and reuse: give both"),
-        ({"nulls": "strct"}, "nulls: must be one of strict, common, paper"),
+        ({"deadline": "10s"}, "reuse: is missing; deadline is a duration, so give this as one too"),
+        ({"reuse": "10s"}, "deadline: is missing; reuse is a duration, so give this as one too"),
+        ({"deadline": "10s", "reuse": 3}, "reuse: must be a duration if deadline is one"),
+        ({"nulls": "strct"}, 'nulls: must be one of "strict", "common", "paper"; did you mean "strict"?'),
         ({"nulls": None}, "nulls: must be one of"),
-        ({"min_carriers": 0}, "min_carriers: must be a whole number from 1 to 50"),
-        ({"min_carriers": 51}, "min_carriers: must be a whole number from 1 to 50"),
-        ({"max_share": 0}, "max_share: must be a number above 0 and at most 1"),
-        ({"max_share": 1.01}, "max_share: must be a number above 0 and at most 1"),
-        ({"max_share": True}, "max_share: must be a number above 0 and at most 1"),
+        ({"min_carriers": 0}, "min_carriers: must be at least 1"),
+        ({"min_carriers": 51}, "min_carriers: must be at most k"),
+        ({"max_share": 0}, "max_share: must be above 0"),
+        ({"max_share": 1.01}, "max_share: must be at most 1"),
+        ({"max_share": True}, "max_share: must be a number"),
         ({"max_share": 0.019}, "max_share: must be at least 1/k"),
-        ({"max_share": 0.5, "nulls": "paper"}, 'max_share: does not go with nulls = "paper"'),
-        ({"l": 0}, "l: must be a whole number from 1"),
-        ({"l": 2.5}, "l: must be a whole number from 1"),
-        ({"entropy_l": 0.5}, "entropy_l: must be a number of at least 1"),
-        ({"entropy_l": math.nan}, "entropy_l: must be a number of at least 1"),
-        ({"t": 0}, "t: must be a number above 0 and at most 1"),
-        ({"t": 1.5}, "t: must be a number above 0 and at most 1"),
-        ({"t": "0.2"}, "t: must be a number above 0 and at most 1"),
-        ({"t": True}, "t: must be a number above 0 and at most 1"),
-        ({"reference": 0}, "reference: must be a whole number from 1"),
-        ({"reference": "1000"}, "reference: must be a whole number from 1"),
-        ({"reference": {}}, "reference: column 'ill' needs a table"),
-        ({"reference": {"ill": {}}}, "reference: column 'ill' needs a table"),
-        ({"reference": {"ill": 3}}, "reference: column 'ill' needs a table"),
-        ({"reference": {"ill": {"flu": -1, "gout": 1}}}, "reference: column 'ill': must be a number of at least 0"),
-        ({"reference": {"ill": {"flu": "x", "gout": 1}}}, "reference: column 'ill': must be a number of at least 0"),
-        ({"reference": {"ill": {"flu": 0}}}, "reference: column 'ill': shares must not all be 0"),
-        ({"reference": {"ill": {"flu": 1}, "age": {"1": 1}}}, "reference: column 'age' is not among the sensitive"),
+        ({"max_share": 0.5, "nulls": "paper"}, 'max_share: cannot be combined with nulls = "paper"'),
+        ({"l": 0}, "l: must be at least 1"),
+        ({"l": 2.5}, "l: must be a whole number"),
+        ({"entropy_l": 0.5}, "entropy_l: must be at least 1"),
+        ({"entropy_l": math.nan}, "entropy_l: must be a number that is not infinite"),
+        ({"t": 0}, "t: must be above 0"),
+        ({"t": 1.5}, "t: must be at most 1"),
+        ({"t": "0.2"}, "t: must be a number"),
+        ({"t": True}, "t: must be a number"),
+        ({"reference": 0}, "reference: must be at least 1 arrival"),
+        ({"reference": "1000"}, "reference: must be a whole number of arrivals, or a table of shares"),
+        ({"reference": {"ill": {}}}, 'reference: the column "ill" must have a table'),
+        ({"reference": {"ill": 3}}, 'reference: the column "ill" must have a table'),
+        (
+            {"reference": {"ill": {"flu": -1, "gout": 1}}},
+            'reference: the shares of the column "ill" must be numbers of',
+        ),
+        ({"reference": {"ill": {"flu": "x", "gout": 1}}}, 'reference: the shares of the column "ill" must be numbers'),
+        ({"reference": {"ill": {"flu": 0}}}, 'reference: the shares of the column "ill" must not all be 0'),
+        ({"reference": {"ill": {"flu": 1}, "age": {"1": 1}}}, 'reference: the column "age" is not among the sensitive'),
         (
             {"reference": {"ill": {("flu",): 1}}},
-            "reference: column 'ill': values must be text, numbers or truth values",
+            'reference: the values of the column "ill" must be text, numbers or truth values',
         ),
         ({"groups": 1}, "groups: must be true or false"),
-        ({"suppressed": "keep"}, "suppressed: must be one of drop, root"),
-        ({"alpha": -0.1}, "alpha: must be a number of at least 0"),
+        ({"suppressed": "keep"}, 'suppressed: must be one of "drop", "root"'),
+        ({"alpha": -0.1}, "alpha: must be at least 0"),
         ({"max_gap": 0}, "max_gap: must be longer than 0"),
         ({"max_gap": "long"}, "max_gap: not a duration"),
         ({"schema": TIMELESS, "deadline": "1s", "reuse": "1s"}, "deadline: a duration needs a time column"),
-        ({"schema": TIMELESS, "l": 2}, "l, entropy_l and t are about sensitive columns"),
-        ({"schema": TIMELESS, "entropy_l": 1.5}, "l, entropy_l and t are about sensitive columns"),
-        ({"schema": TIMELESS, "t": 0.5}, "l, entropy_l and t are about sensitive columns"),
+        ({"schema": TIMELESS, "l": 2}, "l: needs a sensitive column; name it in the schema"),
+        ({"schema": TIMELESS, "entropy_l": 1.5}, "entropy_l: needs a sensitive column"),
+        ({"schema": TIMELESS, "t": 0.5}, "t: needs a sensitive column"),
         ({"schema": {"person": "id"}}, "schema: must be a shoal.Schema"),
         ({"schema": None}, "schema: must be a shoal.Schema"),
     ],
@@ -115,19 +120,19 @@ def test_everything_is_wrong_at_once():
 @pytest.mark.parametrize(
     ("kind", "given", "saying"),
     [
-        (KVarp, {"likeness": 1.1}, "likeness: must be a number of at least 0 and at most 1"),
+        (KVarp, {"likeness": 1.1}, "likeness: must be at most 1"),
         (KVarp, {"likeness": "x"}, "likeness: must be a number"),
-        (FadsVaried, {"late_penalty": -1}, "late_penalty: must be a number of at least 0"),
-        (Castle, {"beta": 0}, "beta: must be a whole number from 1"),
-        (Castle, {"mu": 0}, "mu: must be a whole number from 1"),
-        (Fast, {"threads": 0}, "threads: must be a whole number from 1"),
-        (Fast, {"round": 0}, "round: must be a whole number from 1"),
+        (FadsVaried, {"late_penalty": -1}, "late_penalty: must be at least 0"),
+        (Castle, {"beta": 0}, "beta: must be at least 1"),
+        (Castle, {"mu": 0}, "mu: must be at least 1"),
+        (Fast, {"threads": 0}, "threads: must be at least 1"),
+        (Fast, {"round": 0}, "round: must be at least 1"),
     ],
 )
 def test_what_only_one_method_knows(kind, given, saying):
-    own, other = problems_of(lambda: kind(SCHEMA, k=1, **given))
+    shared, own = problems_of(lambda: kind(SCHEMA, k=1, **given))
     assert own.startswith(saying)
-    assert other.startswith("k: ")
+    assert shared.startswith("k: ")
 
 
 @pytest.mark.parametrize("kind", [Fads, KVarp, IotAnonymization, FadsVaried])
@@ -138,16 +143,25 @@ def test_parameters_that_do_not_exist(kind):
         kind("id", k=2)
 
 
-def test_every_common_parameter_has_a_default():
-    assert set(DEFAULTS) == set(Common.__annotations__)
+@pytest.mark.parametrize("method", methods_of("tuples"))
+def test_type_checkers_help_and_settings_know_the_same_parameters(method):
+    kind = METHODS[method].load()
+    settings = kind.settings_class.model_fields
+    (declared,) = get_args(get_type_hints(kind.__init__)["given"])
+    assert {*settings, "key"} == set(get_type_hints(declared))
+    shown = inspect.signature(kind).parameters
+    assert list(shown) == ["schema", *settings, "key"]
+    assert all(
+        shown[name].default == getattr(settings[name].default, "given", settings[name].default) for name in settings
+    )
 
 
 def test_what_is_right():
     settings = checked(k=5, deadline="1min", reuse="2s", min_carriers=None, max_gap="1h")
     assert (settings.is_timed, settings.deadline, settings.reuse) == (True, 60 * 10**9, 2 * 10**9)
-    assert settings.min_carriers == 3  # half of k, rounded up
-    assert checked(k=4).min_carriers == 2
-    assert checked(k=4, min_carriers=4).min_carriers == 4
+    assert settings.carriers == 3  # half of k, rounded up
+    assert checked(k=4).carriers == 2
+    assert checked(k=4, min_carriers=4).carriers == 4
     assert checked(k=49, max_share=1 / 49).max_share == 1 / 49  # although 49 times that is less than 1
     assert settings.max_gap_ns == 3600 * 10**9
     assert not settings.is_diverse
@@ -187,12 +201,16 @@ def test_numbers_for_the_kernels():
 )
 def test_settings_come_back_from_what_describes_them(given):
     settings = checked(**given)
-    described = json.loads(json.dumps(settings.describe()))
-    again = settings_from(described)
-    assert again.describe() == settings.describe()
+    again = TupleSettings.from_header(json.loads(json.dumps(settings.to_header())))
+    assert again == settings
     assert again.schema == settings.schema
+    assert again.describe() == settings.describe()
     assert np.array_equal(again.plan(), settings.plan())
-    assert again.declared == (None if settings.declared is None else dict(settings.declared))
+
+
+def test_a_header_does_not_depend_on_how_a_duration_is_written():
+    assert checked(deadline="1min", reuse="0s").to_header() == checked(deadline="60s", reuse="0ns").to_header()
+    assert checked(deadline="1min", reuse="0s").to_header() != checked(deadline="1h", reuse="0s").to_header()
 
 
 def test_methods_differ_where_they_should():

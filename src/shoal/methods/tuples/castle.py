@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Unpack
+from typing import Annotated, Any, ClassVar, Final, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from shoal.kernels.tuples import castle_generalize as c
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.castle import run_castle, take_homes_back
 from shoal.methods.schema_arrays import Shape
-from shoal.methods.tuples.method import Common, TupleMethod
-from shoal.methods.tuples.settings import TupleChecker
+from shoal.methods.settings import Count
+from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.methods.tuples.state import Arrays, Ints, TupleState
 from shoal.schema import Schema
 
@@ -68,6 +70,23 @@ class CastleState(TupleState):
         take_homes_back(self.stream, self.forming, np.ascontiguousarray(arrays["homes"]))
 
 
+class CastleSettings(TupleSettings):
+    """Parameters of CASTLE."""
+
+    beta: Count = Field(50, description="Clusters that may be forming at the same time.")
+    mu: Annotated[int, Field(ge=1, le=_MOST_REMEMBERED)] = Field(
+        100,
+        description="A forming cluster accepts what keeps its loss within the average of this many published clusters.",
+    )
+
+
+class CastleParameters(TupleParameters, total=False):
+    """Keyword arguments for type checkers."""
+
+    beta: int
+    mu: int
+
+
 class Castle(TupleMethod):
     """k-anonymity of a tuple stream within a deadline by clusters that form as tuples come; for comparison.
 
@@ -84,7 +103,7 @@ class Castle(TupleMethod):
     mu
         A forming cluster takes in what keeps its loss within the average of so many last published clusters.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     Examples
     --------
@@ -107,14 +126,10 @@ class Castle(TupleMethod):
     number: ClassVar[int] = t.CASTLE
     kernel: ClassVar[Any] = staticmethod(run_castle)
 
-    def __init__(self, schema: Schema, *, beta: int = 50, mu: int = 100, **given: Unpack[Common]) -> None:
-        self._start_checked(schema, given, beta=beta, mu=mu)
+    settings_class: ClassVar[type[TupleSettings]] = CastleSettings
 
-    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            "beta": checker.whole("beta", own["beta"], 1),
-            "mu": checker.whole("mu", own["mu"], 1, _MOST_REMEMBERED),
-        }
+    def __init__(self, schema: Schema, **given: Unpack[CastleParameters]) -> None:
+        self._start_checked(schema, **given)
 
     def _plan(self) -> npt.NDArray[np.int64]:
         plan = super()._plan()

@@ -20,7 +20,7 @@ class Fads(TupleMethod):
     schema
         A :class:`shoal.Schema`: which columns say who, which are quasi-identifiers, which are sensitive.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     Examples
     --------

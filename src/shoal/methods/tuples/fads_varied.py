@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from shoal.kernels.tuples import layout as t
 from shoal.methods.base import Guarantee
-from shoal.methods.tuples.method import Common, TupleMethod
-from shoal.methods.tuples.settings import TupleChecker
+from shoal.methods.settings import Amount
+from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
+
+
+class FadsVariedSettings(TupleSettings):
+    """Parameters of FADS for streams whose attributes come and go."""
+
+    KEEPS_DEADLINE: ClassVar[bool] = False
+
+    late_penalty: Amount = Field(
+        0.001, description="What each arrival (or second) of lateness adds to the reported loss of a row, up to 1."
+    )
+
+    def warnings(self) -> list[str]:
+        late = (
+            "fads-varied keeps rows beyond their deadline until enough others lack the same values; "
+            "it is there for comparison"
+        )
+        return [*super().warnings(), late]
+
+
+class FadsVariedParameters(TupleParameters, total=False):
+    """Keyword arguments for type checkers."""
+
+    late_penalty: float
 
 
 class FadsVaried(TupleMethod):
@@ -29,7 +52,7 @@ class FadsVaried(TupleMethod):
     late_penalty
         Reported losses grow by this share for every arrival (or second) a row is late, up to 1.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     References
     ----------
@@ -39,11 +62,10 @@ class FadsVaried(TupleMethod):
     method: ClassVar[str] = "fads-varied"
     number: ClassVar[int] = t.VARIED
 
-    def __init__(self, schema: Schema, *, late_penalty: float = 0.001, **given: Unpack[Common]) -> None:
-        self._start_checked(schema, given, late_penalty=late_penalty)
+    settings_class: ClassVar[type[TupleSettings]] = FadsVariedSettings
 
-    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
-        return {"late_penalty": checker.ratio("late_penalty", own["late_penalty"], 0, math.inf)}
+    def __init__(self, schema: Schema, **given: Unpack[FadsVariedParameters]) -> None:
+        self._start_checked(schema, **given)
 
     def _plan(self) -> npt.NDArray[np.int64]:
         plan = super()._plan()

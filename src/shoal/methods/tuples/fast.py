@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar, Unpack, cast
+from collections.abc import Callable
+from typing import Annotated, ClassVar, TypeVar, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from shoal.kernels.tuples import layout as t
 from shoal.methods.schema_arrays import Shape
+from shoal.methods.settings import Count
 from shoal.methods.tuples.lane_assignment import Dealing
 from shoal.methods.tuples.lane_threads import Chore, Chores
 from shoal.methods.tuples.lanes import Lanes
-from shoal.methods.tuples.method import Common, TupleMethod
-from shoal.methods.tuples.settings import TupleChecker
+from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.methods.tuples.state import TupleState
 from shoal.schema import Schema
 
 _ROUNDS = 4
 _TIMED_ROUND = 256
 _Made = TypeVar("_Made")
+
+
+class FastSettings(TupleSettings):
+    """Parameters of FAST."""
+
+    threads: Annotated[int, Field(ge=1, le=64)] = Field(
+        2, description="Lanes that work at the same time. The output depends on it, never on how threads are scheduled."
+    )
+    round: Count | None = Field(
+        None, description="Arrivals in a round; by default a quarter of `deadline`, or 256 if that is a duration."
+    )
+
+    def warnings(self) -> list[str]:
+        most = self.k if self.is_timed else self.deadline // self.threads + 1
+        if most >= self.k:
+            return super().warnings()
+        hopeless = (
+            f"at most {most:,} rows of a lane can wait for one another within the deadline, fewer than k, so "
+            "nothing will ever be published; raise the deadline, or lower k or threads"
+        )
+        return [*super().warnings(), hopeless]
+
+
+class FastParameters(TupleParameters, total=False):
+    """Keyword arguments for type checkers."""
+
+    threads: int
+    round: int | None
 
 
 class Fast(TupleMethod):
@@ -38,7 +68,7 @@ class Fast(TupleMethod):
     round
         How many arrivals make a round; by default a quarter of the deadline, or 256 where that is a duration.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     References
     ----------
@@ -48,22 +78,10 @@ class Fast(TupleMethod):
     method: ClassVar[str] = "fast"
     number: ClassVar[int] = t.FADS
 
-    def __init__(
-        self,
-        schema: Schema,
-        *,
-        threads: int = 2,
-        round: int | None = None,  # noqa: A002 - its name in the paper
-        **given: Unpack[Common],
-    ) -> None:
-        self._start_checked(schema, given, threads=threads, round=round)
+    settings_class: ClassVar[type[TupleSettings]] = FastSettings
 
-    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
-        rows = own["round"]
-        return {
-            "threads": checker.whole("threads", own["threads"], 1, 64),
-            "round": None if rows is None else checker.whole("round", rows, 1),
-        }
+    def __init__(self, schema: Schema, **given: Unpack[FastParameters]) -> None:
+        self._start_checked(schema, **given)
 
     @property
     def _round(self) -> int:

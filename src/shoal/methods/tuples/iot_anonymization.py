@@ -24,7 +24,7 @@ class IotAnonymization(TupleMethod):
     schema
         A :class:`shoal.Schema`.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     References
     ----------

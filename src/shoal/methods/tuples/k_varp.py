@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from shoal.kernels.tuples import layout as t
-from shoal.methods.tuples.method import Common, TupleMethod
-from shoal.methods.tuples.settings import TupleChecker
+from shoal.methods.settings import Share
+from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
+
+
+class KVarpSettings(TupleSettings):
+    """Parameters of K-VARP."""
+
+    likeness: Share = Field(
+        0.2,
+        description="Of partitions with equally similar attributes, the one with more rows within this distance "
+        "is added first.",
+    )
+
+
+class KVarpParameters(TupleParameters, total=False):
+    """Keyword arguments for type checkers."""
+
+    likeness: float
 
 
 class KVarp(TupleMethod):
@@ -30,7 +47,7 @@ class KVarp(TupleMethod):
     likeness
         Of two partitions with equally like attributes, the one with more tuples within this distance is added first.
     **given
-        The parameters every tuple method takes; see :class:`shoal.methods.tuples.method.Common`.
+        The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     References
     ----------
@@ -41,11 +58,10 @@ class KVarp(TupleMethod):
     method: ClassVar[str] = "k-varp"
     number: ClassVar[int] = t.K_VARP
 
-    def __init__(self, schema: Schema, *, likeness: float = 0.2, **given: Unpack[Common]) -> None:
-        self._start_checked(schema, given, likeness=likeness)
+    settings_class: ClassVar[type[TupleSettings]] = KVarpSettings
 
-    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
-        return {"likeness": checker.ratio("likeness", own["likeness"], 0, 1)}
+    def __init__(self, schema: Schema, **given: Unpack[KVarpParameters]) -> None:
+        self._start_checked(schema, **given)
 
     def _plan(self) -> npt.NDArray[np.int64]:
         plan = super()._plan()

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from shoal.kernels.tuples import layout as t
-from shoal.methods.tuples.method import Common, TupleMethod
-from shoal.methods.tuples.settings import TupleChecker
+from shoal.methods.settings import MOST
+from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
 _MOST_NEAR = 8
 _EXCHANGES = 8
 _SMALLEST_EXCHANGED = 20
+
+
+class LeastLossSettings(TupleSettings):
+    """Parameters of least-loss."""
+
+    candidates: Annotated[int, Field(ge=0, le=MOST)] = Field(
+        0,
+        description="Nearest waiting rows considered for a cluster; 0 for all. A few hundred are much faster on "
+        "large windows and lose little more.",
+    )
+
+
+class LeastLossParameters(TupleParameters, total=False):
+    """Keyword arguments for type checkers."""
+
+    candidates: int
 
 
 class LeastLoss(TupleMethod):
@@ -47,7 +64,7 @@ class LeastLoss(TupleMethod):
         Leave in groups of k people only, never by reuse; ``"drop"`` rows without a crowd, or show their ``"root"``.
     alpha, max_gap, key
         The price of delay in the reported cost; the longest gap that one person's time may open; secret bytes for
-        snapshots. All of these every tuple method takes; more in :class:`shoal.methods.tuples.method.Common`.
+        snapshots. All of these every tuple method takes; more in :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     Examples
     --------
@@ -67,11 +84,10 @@ class LeastLoss(TupleMethod):
     method: ClassVar[str] = "least-loss"
     number: ClassVar[int] = t.LEAST_LOSS
 
-    def __init__(self, schema: Schema, *, candidates: int = 0, **given: Unpack[Common]) -> None:
-        self._start_checked(schema, given, candidates=candidates)
+    settings_class: ClassVar[type[TupleSettings]] = LeastLossSettings
 
-    def _check_own(self, checker: TupleChecker, own: Mapping[str, Any]) -> dict[str, Any]:
-        return {"candidates": checker.whole("candidates", own["candidates"], 0)}
+    def __init__(self, schema: Schema, **given: Unpack[LeastLossParameters]) -> None:
+        self._start_checked(schema, **given)
 
     def _plan(self) -> npt.NDArray[np.int64]:
         plan = super()._plan()

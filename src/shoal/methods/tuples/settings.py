@@ -1,70 +1,239 @@
-"""The parameters of the tuple methods, checked all at once before anything runs."""
+"""The parameters that all tuple methods share; a method adds its own in its file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, PlainValidator
 
-from shoal.errors import PolicyError
-from shoal.hierarchies import Hierarchy
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.schema import Categorical, Numeric, Schema, duration_ns
+from shoal.methods.setting_problems import Problem
+from shoal.methods.settings import (
+    MOST,
+    Amount,
+    Count,
+    Crowd,
+    Duration,
+    Given,
+    PositiveDuration,
+    PositiveShare,
+    PositiveSpan,
+    SchemaSettings,
+    Span,
+    is_duration_text,
+    is_whole,
+)
+from shoal.schema import Categorical, Schema
 
 Nulls = Literal["strict", "common", "paper"]
 Suppressed = Literal["drop", "root"]
-Reference = int | Mapping[str, Mapping[Any, float]]
+Shares = Mapping[str, Mapping[Any, float]]
+Reference = int | Shares
 
 _MODES: Final = {"strict": t.SHOW_ALL, "common": t.SHOW_COMMON, "paper": t.SHOW_OWN}
-_MOST: Final = 2**31
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class TupleSettings:
-    """Checked parameters. A deadline and a reuse age are counts of arrivals, or nanoseconds when timed."""
+class TupleParameters(TypedDict, total=False):
+    """The keyword arguments of every tuple method, for type checkers; :class:`TupleSettings` describes them."""
 
-    schema: Schema
     k: int
-    is_timed: bool
-    deadline: int
-    reuse: int
+    deadline: int | str
+    reuse: int | str
     nulls: Nulls
-    min_carriers: int
-    distinct_l: int
-    entropy_l: float
-    closeness: float | None
-    reference: int
-    declared: Mapping[str, Mapping[Any, float]] | None
+    min_carriers: int | None
+    l: int | None  # noqa: E741 - its name everywhere
+    entropy_l: float | None
+    t: float | None
+    reference: Reference
     groups: bool
+    max_share: float | None
     suppressed: Suppressed
     alpha: float
-    max_gap_ns: int
-    max_share: float | None = None
-    """How large a part of a cluster's rows may be one person's."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What only one method knows."""
+    max_gap: str | float
+    key: Secret | bytes | None
+
+
+def _reference(value: Any) -> Reference:
+    if is_whole(value):
+        if not 1 <= value <= MOST:
+            raise ValueError(f"must be at least 1 arrival, and at most {MOST}")
+        return int(value)
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(
+            "must be a whole number of arrivals, or a table of shares such as {illness = {flu = 0.9, gout = 0.1}}"
+        )
+    return {column: _shares(column, shares) for column, shares in value.items()}
+
+
+def _shares(column: str, shares: object) -> dict[Any, float]:
+    if not isinstance(shares, Mapping) or not shares:
+        raise ValueError(f'the column "{column}" must have a table of shares such as {{flu = 0.9, gout = 0.1}}')
+    if not all(isinstance(value, str | int | float | bool) for value in shares):
+        raise ValueError(
+            f'the values of the column "{column}" must be text, numbers or truth values; write others as text'
+        )
+    if not all(isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < math.inf
+               for share in shares.values()):  # fmt: skip
+        raise ValueError(f'the shares of the column "{column}" must be numbers of at least 0')
+    if math.fsum(shares.values()) <= 0:
+        raise ValueError(f'the shares of the column "{column}" must not all be 0')
+    return {value: float(share) for value, share in shares.items()}
+
+
+class TupleSettings(SchemaSettings):
+    """What every tuple method is asked for. Spans are counts of arrivals, or nanoseconds when timed."""
+
+    KEEPS_DEADLINE: ClassVar[bool] = True
+    """Whether every row is decided by its deadline."""
+
+    k: Crowd = Field(50, description="People, never rows, among whom each published row hides.")
+    deadline: PositiveSpan = Field(
+        2000, description='How long a row may wait: a count of arrivals, or a duration such as `"30s"` (needs `time`).'
+    )
+    reuse: Span = Field(
+        200, description="How long a published cluster may accept further rows: a count or a duration, like `deadline`."
+    )
+    nulls: Nulls = Field(
+        "strict", description="What is shown of attributes that some rows of a cluster lack; see guarantees/tuples.md."
+    )
+    min_carriers: Count | None = Field(
+        None,
+        description='With `nulls = "strict"`, an attribute is shown if this many people of the cluster carry it; '
+        "by default half of `k`, rounded up.",
+    )
+    l: Count | None = Field(  # noqa: E741 - its name everywhere
+        None, description="Distinct values that each sensitive column of a cluster must have (l-diversity)."
+    )
+    entropy_l: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = Field(
+        None, description="Entropy l-diversity: the entropy of sensitive values is at least log of this."
+    )
+    t: PositiveShare | None = Field(
+        None, description="Greatest distance of a cluster's sensitive values from the reference (t-closeness)."
+    )
+    reference: Annotated[Any, PlainValidator(_reference)] = Field(
+        1000, description="What `t` compares with: this many recent arrivals, or a table of shares for each column."
+    )
+    groups: bool = Field(
+        default=False,
+        description="Publish only in groups of at least `k` people and reuse nothing. Set it if an attacker may know "
+        "when rows arrived.",
+    )
+    max_share: PositiveShare | None = Field(
+        None, description="Largest part of a cluster's rows that may be one person's, from 1/k to 1."
+    )
+    suppressed: Suppressed = Field(
+        "drop", description='Rows without enough others: `"drop"` them, or publish every attribute at its `"root"`.'
+    )
+    alpha: Amount = Field(0.02, description="What an arrival (or second) of delay adds to the reported cost.")
+    max_gap: PositiveDuration = Field(
+        Duration("24h"),
+        description="A record further ahead than this moves time only once a second person's record confirms it.",
+    )
+
+    # ---- checks
+
+    @classmethod
+    def cross_check(cls, given: Given) -> Iterator[Problem]:
+        yield from _span_problems(given)
+        k, least, share = given.get("k", 50), given.get("min_carriers"), given.get("max_share")
+        if is_whole(k) and is_whole(least) and least > k:
+            yield ("min_carriers",), "must be at most k"
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
+            return  # reported as such
+        if is_whole(k) and k > 0 and share * k < 1 - _ROUNDING:
+            yield ("max_share",), f"must be at least 1/k = {1 / k:.4g}: no person has less of a cluster of k people"
+        if given.get("nulls") == "paper":
+            text = 'cannot be combined with nulls = "paper", where rows of one cluster differ; leave one of them out'
+            yield ("max_share",), text
+
+    @classmethod
+    def schema_problems(cls, schema: Schema, given: Given) -> Iterator[Problem]:
+        for role in schema.quasi:
+            if isinstance(role, Categorical) and role.hierarchy is None:
+                yield (f"column {role.name!r}",), "has no hierarchy; give it one"
+        if schema.time is None and is_duration_text(given.get("deadline")):
+            yield ("deadline",), "a duration needs a time column; name it in the schema, or count arrivals"
+        for key, least in (("l", 1), ("entropy_l", 1), ("t", 0)):
+            value = given.get(key)
+            if not schema.sensitive and isinstance(value, int | float) and value > least:
+                yield (key,), "needs a sensitive column; name it in the schema"
+        yield from reference_problems(given.get("reference"), schema.sensitive)
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.nulls == "paper":
+            found.append(
+                'nulls = "paper" is not k-anonymous: rows are told apart by which values are missing; it is there for '
+                'comparison, use "strict" to publish'
+            )
+        elif self.min_carriers == 1:
+            found.append("min_carriers = 1: one person's value may be published for a whole class; choose at least 2")
+        for key in ("l", "entropy_l"):
+            if getattr(self, key) == 1:
+                found.append(f"{key} = 1 asks for nothing; choose at least 2, or leave it out")
+        return found
+
+    # ---- what the parameters mean
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether spans are durations."""
+        return isinstance(self.deadline, Duration)
+
+    @property
+    def carriers(self) -> int:
+        """People who must carry an attribute that is shown in strict mode."""
+        return (self.k + 1) // 2 if self.min_carriers is None else self.min_carriers
+
+    @property
+    def distinct_l(self) -> int:
+        """Distinct sensitive values of a cluster."""
+        return self.l or 1
+
+    @property
+    def entropy(self) -> float:
+        """Entropy l-diversity; 1 asks for nothing."""
+        return self.entropy_l or 1.0
+
+    @property
+    def declared(self) -> Shares | None:
+        """The reference, where it is given as shares."""
+        return self.reference if isinstance(self.reference, Mapping) else None
+
+    @property
+    def max_gap_ns(self) -> int:
+        """The longest gap that one person's record may open."""
+        return int(self.max_gap)
 
     @property
     def is_diverse(self) -> bool:
         """Whether anything is asked of sensitive values."""
-        return self.distinct_l > 1 or self.entropy_l > 1.0 or self.closeness is not None
+        return self.distinct_l > 1 or self.entropy > 1.0 or self.t is not None
 
     @property
     def remembers(self) -> int:
-        """How many arrivals' sensitive values are remembered, to hold clusters against."""
-        return self.reference if self.closeness is not None and self.declared is None else 0
+        """How many arrivals' sensitive values are remembered as the reference."""
+        return self.reference if self.t is not None and self.declared is None else 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The parameters that only this method has."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in TupleSettings.model_fields}
+
+    # ---- for kernels, snapshots and reports
 
     def plan(self) -> npt.NDArray[np.int64]:
         """The whole numbers for the kernels; a method adds its own."""
         plan = np.zeros(t.PLAN, dtype=np.int64)
         plan[t.K], plan[t.TIMED] = self.k, self.is_timed
         plan[t.DEADLINE], plan[t.REUSE] = self.deadline, self.reuse
-        plan[t.NULLS], plan[t.MIN_CARRIERS] = _MODES[self.nulls], self.min_carriers
+        plan[t.NULLS], plan[t.MIN_CARRIERS] = _MODES[self.nulls], self.carriers
         plan[t.IN_GROUPS], plan[t.DISTINCT] = self.groups, self.distinct_l
         plan[t.REFERENCE], plan[t.IS_DIVERSE] = self.remembers, self.is_diverse
         return plan
@@ -72,175 +241,56 @@ class TupleSettings:
     def ratios(self) -> npt.NDArray[np.float64]:
         """The other numbers for the kernels."""
         ratios = np.zeros(t.RATIOS)
-        ratios[t.ENTROPY] = math.log(self.entropy_l)
-        ratios[t.CLOSENESS] = -1.0 if self.closeness is None else self.closeness
+        ratios[t.ENTROPY] = math.log(self.entropy)
+        ratios[t.CLOSENESS] = -1.0 if self.t is None else self.t
         ratios[t.ALPHA] = self.alpha
         ratios[t.MAX_SHARE] = self.max_share or 0.0
         return ratios
 
+    def to_header(self) -> dict[str, Any]:
+        return {**super().to_header(), "reference": self._listed_shares() or self.reference}
+
+    @classmethod
+    def from_header(cls, header: Given) -> Self:
+        reference = header["reference"]
+        shares = {} if is_whole(reference) else {"reference": {name: dict(pairs) for name, pairs in reference.items()}}
+        return super().from_header({**header, **shares})
+
     def describe(self) -> dict[str, Any]:
-        """Everything that shapes the output, as plain values."""
-        declared = {
-            name: sorted(([value, share] for value, share in shares.items()), key=str)
-            for name, shares in (self.declared or {}).items()
-        }
+        """What is promised, in plain values, for the guarantee."""
         return {
-            "schema": self.schema.describe(), "k": self.k, "is_timed": self.is_timed, "deadline": self.deadline,
-            "reuse": self.reuse, "nulls": self.nulls, "min_carriers": self.min_carriers,
-            "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "closeness": self.closeness,
-            "reference": self.reference, "declared": declared or None, "groups": self.groups,
-            "suppressed": self.suppressed, "alpha": self.alpha, "max_gap_ns": self.max_gap_ns,
-            **({} if self.max_share is None else {"max_share": self.max_share}),
-            "options": dict(self.options),
+            "schema": self.schema.describe(), "k": self.k, "is_timed": self.is_timed, "deadline": int(self.deadline),
+            "reuse": int(self.reuse), "nulls": self.nulls, "min_carriers": self.carriers,
+            "distinct_l": self.distinct_l, "entropy_l": self.entropy, "closeness": self.t,
+            "reference": 1 if self.declared else self.reference, "declared": self._listed_shares(),
+            "groups": self.groups, "suppressed": self.suppressed, "alpha": self.alpha, "max_gap_ns": self.max_gap_ns,
+            **({} if self.max_share is None else {"max_share": self.max_share}), "options": self.options,
         }  # fmt: skip
 
-
-def settings_from(described: Mapping[str, Any]) -> TupleSettings:
-    """The settings that describe() described."""
-    declared = described["declared"] and {name: dict(shares) for name, shares in described["declared"].items()}
-    return TupleSettings(**{**described, "schema": _schema_from(described["schema"]), "declared": declared})
-
-
-def _schema_from(described: Mapping[str, Any]) -> Schema:
-    return Schema(**{**described, "quasi": [_quasi_from(role) for role in described["quasi"]]})
+    def _listed_shares(self) -> dict[str, list[Any]] | None:
+        """Declared shares as pairs: a value may be a number or a truth value, which is no key in JSON."""
+        if self.declared is None:
+            return None
+        return {name: sorted(map(list, shares.items()), key=str) for name, shares in self.declared.items()}
 
 
-def _quasi_from(role: Mapping[str, Any]) -> Numeric | Categorical:
-    given = {name: value for name, value in role.items() if name != "kind"}
-    if role["kind"] == "numeric":
-        return Numeric(**given)
-    return Categorical(**{**given, "hierarchy": Hierarchy.from_dict(given["hierarchy"])})
+def _span_problems(given: Given) -> Iterator[Problem]:
+    kinds = {key: type(given[key]) for key in ("deadline", "reuse")
+             if key in given and (is_duration_text(given[key]) or is_whole(given[key]))}  # fmt: skip
+    if len(set(kinds.values())) == 2:
+        yield ("reuse",), "must be a duration if deadline is one, and a number of arrivals if deadline is one"
+    for key, other in (("deadline", "reuse"), ("reuse", "deadline")):
+        if kinds.get(key) is str and other not in given:
+            yield (other,), f'is missing; {key} is a duration, so give this as one too, such as "2min"'
 
 
-class TupleChecker:
-    """Collects every problem of a set of parameters instead of stopping at the first."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    def whole(self, name: str, value: object, low: int, high: int = _MOST) -> int:
-        """Read a whole number, or note what is wrong with it."""
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.problems.append(f"{name}: must be a whole number from {low} to {high}")
-            return low
-        return value
-
-    def ratio(self, name: str, value: object, low: float, high: float, *, above: bool = False) -> float:
-        """Read a number, or note what is wrong with it."""
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not low <= value <= high or (above and value == low):  # type: ignore[operator]
-            until = "" if high == math.inf else f" and at most {high:g}"
-            self.problems.append(f"{name}: must be a number {'above' if above else 'of at least'} {low:g}{until}")
-            return high if above else low
-        return float(value)  # type: ignore[arg-type]
-
-    def choice(self, name: str, value: object, known: tuple[str, ...]) -> Any:
-        """Read one of some words, or note what is wrong with it."""
-        if value not in known:
-            self.problems.append(f"{name}: must be one of {', '.join(known)}")
-            return known[0]
-        return value
-
-    def has_about(self, *names: str) -> bool:
-        """Whether something is wrong already with one of these parameters."""
-        return any(problem.split(":")[0] in names for problem in self.problems)
-
-    def span(self, name: str, value: object, low: int) -> tuple[bool, int]:
-        """Read a count of arrivals or a duration: whether it is timed, and how long it is."""
-        if not isinstance(value, str):
-            return False, self.whole(name, value, low)
-        try:
-            nanoseconds = duration_ns(value, name=name)
-        except PolicyError as error:
-            self.problems.extend(error.problems)
-            return True, low
-        if nanoseconds < low:
-            self.problems.append(f"{name}: must be longer than 0")
-        return True, nanoseconds
-
-    def duration(self, name: str, value: object) -> int:
-        """Read a duration longer than 0."""
-        try:
-            nanoseconds = duration_ns(value, name=name)
-        except PolicyError as error:
-            self.problems.extend(error.problems)
-            return 1
-        if nanoseconds == 0:
-            self.problems.append(f"{name}: must be longer than 0")
-        return max(nanoseconds, 1)
-
-
-def check_tuple_settings(
-    checker: TupleChecker, schema: object, options: Mapping[str, Any], given: Mapping[str, Any]
-) -> TupleSettings:
-    """Check everything; raise one PolicyError that lists all problems."""
-    if not isinstance(schema, Schema):
-        raise PolicyError(["schema: must be a shoal.Schema", *checker.problems])
-    checker.problems += [
-        f"column {role.name!r}: has no hierarchy; give it one"
-        for role in schema.quasi
-        if isinstance(role, Categorical) and role.hierarchy is None
-    ]
-    k = checker.whole("k", given["k"], 2)
-    is_timed, deadline = checker.span("deadline", given["deadline"], 1)
-    is_reuse_timed, reuse = checker.span("reuse", given["reuse"], 0)
-    if is_timed != is_reuse_timed and not checker.has_about("deadline", "reuse"):
-        checker.problems.append("deadline and reuse: give both as counts of arrivals or both as durations")
-    if is_timed and schema.time is None and not checker.has_about("deadline"):
-        checker.problems.append("deadline: a duration needs a time column; name it in the schema, or count arrivals")
-    nulls = checker.choice("nulls", given["nulls"], get_args(Nulls))
-    carriers = given["min_carriers"]
-    reference, declared = _reference(checker, schema, given["reference"])
-    settings = TupleSettings(
-        schema=schema, k=k, is_timed=is_timed, deadline=deadline, reuse=reuse, nulls=nulls,
-        min_carriers=(k + 1) // 2 if carriers is None else checker.whole("min_carriers", carriers, 1, k),
-        distinct_l=1 if given["l"] is None else checker.whole("l", given["l"], 1),
-        entropy_l=1.0 if given["entropy_l"] is None else checker.ratio("entropy_l", given["entropy_l"], 1, math.inf),
-        closeness=None if given["t"] is None else checker.ratio("t", given["t"], 0, 1, above=True),
-        reference=reference, declared=declared, groups=bool(given["groups"]),
-        suppressed=checker.choice("suppressed", given["suppressed"], get_args(Suppressed)),
-        alpha=checker.ratio("alpha", given["alpha"], 0, math.inf),
-        max_gap_ns=checker.duration("max_gap", given["max_gap"]), options=dict(options),
-        max_share=_max_share(checker, given["max_share"]),
-    )  # fmt: skip
-    if settings.max_share is not None and not checker.has_about("max_share"):
-        if settings.max_share * k < 1 - _ROUNDING and not checker.has_about("k"):
-            checker.problems.append("max_share: must be at least 1/k; nobody has less of a cluster of k people")
-        if nulls == "paper":
-            checker.problems.append('max_share: does not go with nulls = "paper", where rows of one cluster differ')
-    if not isinstance(given["groups"], bool):
-        checker.problems.append("groups: must be true or false")
-    if settings.is_diverse and not schema.sensitive:
-        checker.problems.append("l, entropy_l and t are about sensitive columns; name them in the schema")
-    if checker.problems:
-        raise PolicyError(checker.problems)
-    return settings
-
-
-def _max_share(checker: TupleChecker, given: object) -> float | None:
-    return None if given is None else checker.ratio("max_share", given, 0, 1, above=True)
-
-
-def _reference(
-    checker: TupleChecker, schema: Schema, given: object
-) -> tuple[int, Mapping[str, Mapping[Any, float]] | None]:
-    """How many arrivals to hold clusters against, or the declared distributions."""
-    if not isinstance(given, Mapping):
-        return checker.whole("reference", given, 1), None
-    declared: dict[str, dict[Any, float]] = {}
-    for name in schema.sensitive:
-        shares = given.get(name)
-        if not isinstance(shares, Mapping) or not shares:
-            checker.problems.append(f"reference: column {name!r} needs a table of values and their shares")
-            continue
-        where = f"reference: column {name!r}"
-        if not all(isinstance(value, str | int | float | bool) for value in shares):
-            checker.problems.append(f"{where}: values must be text, numbers or truth values; write others as text")
-            continue
-        checked = {value: checker.ratio(where, share, 0, math.inf) for value, share in shares.items()}
-        if sum(checked.values()) <= 0:
-            checker.problems.append(f"reference: column {name!r}: shares must not all be 0")
-        declared[name] = checked
-    unknown = [str(name) for name in given if name not in schema.sensitive]
-    checker.problems += [f"reference: column {name!r} is not among the sensitive ones" for name in unknown]
-    return 1, declared
+def reference_problems(reference: object, sensitive: object) -> Iterator[Problem]:
+    """Declared shares must be those of the sensitive columns."""
+    if not isinstance(reference, Mapping) or not isinstance(sensitive, list | tuple):
+        return
+    for column in reference:
+        if column not in sensitive:
+            yield ("reference",), f'the column "{column}" is not among the sensitive columns; add it there'
+    for column in sensitive:
+        if isinstance(column, str) and column not in reference:
+            yield ("reference",), f'has no shares for the sensitive column "{column}"; add them'

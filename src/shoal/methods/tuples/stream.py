@@ -22,7 +22,7 @@ from shoal.methods.refusals import explain, tuple_reasons
 from shoal.methods.schema_arrays import Shape, compile_shape
 from shoal.methods.text_keys import is_text_like, key_words
 from shoal.methods.tuples.sensitive import SensitiveCodes, is_ordered
-from shoal.methods.tuples.settings import TupleSettings, settings_from
+from shoal.methods.tuples.settings import TupleSettings
 from shoal.methods.tuples.state import Run, TupleState
 from shoal.times import EARLIEST, is_time_type
 
@@ -35,6 +35,7 @@ class TupleStream(StreamMethod):
     """The state of a tuple anonymizer and the questions about it; deciding is added by the classes on top."""
 
     method: ClassVar[str]
+    settings_class: ClassVar[type[TupleSettings]]
     _settings: TupleSettings
     number: ClassVar[int]
     """The method's number in the kernels."""
@@ -113,13 +114,13 @@ class TupleStream(StreamMethod):
     def _promise(self) -> str:
         settings = self._settings
         each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
-        parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.min_carriers)]
+        parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.carriers)]
         if settings.distinct_l > 1:
             parts.append(f"{each} with at least {settings.distinct_l} different sensitive values")
-        if settings.entropy_l > 1.0:
-            parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy_l:g}")
-        if settings.closeness is not None:
-            parts.append(f"{each} with sensitive values within {settings.closeness:g} of the reference")
+        if settings.entropy > 1.0:
+            parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy:g}")
+        if settings.t is not None:
+            parts.append(f"{each} with sensitive values within {settings.t:g} of the reference")
         if settings.max_share is not None:
             parts.append(f"no person has more than {settings.max_share:g} of the rows of one")
         return "; ".join(parts)
@@ -229,7 +230,7 @@ class TupleStream(StreamMethod):
         arrays = {f"state.{name}": array for name, array in self._state.dump().items()}
         header = {
             "method": self.method,
-            "settings": self._settings.describe(),
+            "settings": self._settings.to_header(),
             "seen": self._seen,
             "counts": self._counts,
             "is_bound": self._input_schema is not None,
@@ -248,7 +249,7 @@ class TupleStream(StreamMethod):
 
     def restore(self, state: bytes) -> Self:
         opened = open_state(self._secret, state)
-        if opened.header["method"] != self.method or opened.header["settings"] != self._settings.describe():
+        if opened.header["method"] != self.method or opened.header["settings"] != self._settings.to_header():
             raise CheckpointError("the snapshot is of another method or of other parameters")
         self._load(opened)
         return self
@@ -257,7 +258,7 @@ class TupleStream(StreamMethod):
     def from_state(cls, state: State, secret: Secret) -> Self:
         """The anonymizer whose opened snapshot this is."""
         made = cls.__new__(cls)
-        made._begin(settings_from(state.header["settings"]), secret)  # noqa: SLF001 - it is one of us
+        made._begin(cls.settings_class.from_header(state.header["settings"]), secret)  # noqa: SLF001 - it is one of us
         made._load(state)  # noqa: SLF001
         return made
 

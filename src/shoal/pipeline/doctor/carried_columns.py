@@ -27,8 +27,8 @@ from shoal.pipeline.identifying import (
 )
 from shoal.pipeline.wiring import make_files
 from shoal.policy import Policy
-from shoal.policy.methods import ZAnonymitySection
 from shoal.policy.tuples import TupleSection
+from shoal.policy.z import ZAnonymitySection
 
 
 def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:

@@ -289,5 +289,5 @@ def _rows_to_try(method: MethodSection) -> int | None:
     """Searching for neighbours costs, so that a part of the sample must do; None is all of it."""
     if not isinstance(method, TupleSection):
         return None
-    deadline = method.deadline if isinstance(method.deadline, int) else 0
+    deadline = 0 if method.is_timed else method.deadline
     return max(_TRIED_ROWS, _TRIED_DEADLINES * deadline)

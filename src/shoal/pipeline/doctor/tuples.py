@@ -16,7 +16,6 @@ from shoal.hierarchies import Hierarchy
 from shoal.pipeline.doctor.remarks import Remark, Sample
 from shoal.pipeline.near_labels import NearLabels
 from shoal.policy import Policy
-from shoal.policy.fields import Duration
 from shoal.policy.quasi import NumericSection
 from shoal.policy.tuples import TupleSection
 from shoal.schema import Numeric
@@ -274,7 +273,7 @@ def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
 
 def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
     rows = sample.batch.num_rows
-    if isinstance(method.deadline, int):
+    if not method.is_timed:
         if sample.is_all and rows <= method.deadline:
             yield Remark(
                 "look", "deadline",
@@ -290,12 +289,12 @@ def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> I
         yield Remark("look" if is_short else "good", "deadline", sentence)
 
 
-def _rows_within(policy: Policy, deadline: Duration, batch: pa.RecordBatch) -> int | None:
+def _rows_within(policy: Policy, deadline_ns: int, batch: pa.RecordBatch) -> int | None:
     assert policy.stream.time is not None, "a duration needs it"
     times, usable = column_ns(batch.column(policy.stream.time))
     known = times[usable]
     length = int(known.max() - known.min()) if len(known) else 0
-    return min(len(known), round(len(known) * deadline.ns / length)) if length else None
+    return min(len(known), round(len(known) * deadline_ns / length)) if length else None
 
 
 def outcome_words(metrics: Mapping[str, Any], *, unit: str) -> str:

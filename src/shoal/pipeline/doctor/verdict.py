@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from shoal.methods.settings import Duration
 from shoal.pipeline.doctor.remarks import Level, Sample
 from shoal.policy import Policy
-from shoal.policy.fields import Duration
 from shoal.times import column_ns
 
 MANY_REFUSED: Final = 0.05
@@ -47,7 +47,7 @@ def _longest_ns(method: Any) -> int:
     if isinstance(columns, Mapping):
         return max(int(column.window.ns) for column in columns.values())
     deadline = getattr(method, "deadline", None)
-    return deadline.ns if isinstance(deadline, Duration) else 0
+    return int(deadline) if isinstance(deadline, Duration) else 0
 
 
 def _span_ns(policy: Policy, sample: Sample) -> int:

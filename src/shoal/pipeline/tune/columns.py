@@ -11,7 +11,7 @@ from shoal.models.z.events import USUAL_NAMES
 from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy
-from shoal.policy.methods import ZAnonymitySection
+from shoal.policy.z import ZAnonymitySection
 
 _KINDS: Final = {
     ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",

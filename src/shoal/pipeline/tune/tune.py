@@ -15,7 +15,7 @@ from shoal.pipeline import warmup as compiling
 from shoal.pipeline.tune.columns import Columns, find_columns, plain_policy
 from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import Policy, load_policy
-from shoal.policy.methods import ZAnonymitySection
+from shoal.policy.z import ZAnonymitySection
 from shoal.schema import duration_ns
 
 
@@ -96,7 +96,7 @@ def _own_window(hints: Policy | None, attribute: str) -> list[tuple[str, int]]:
     if hints is None or not isinstance(hints.anonymize, ZAnonymitySection):
         return []
     column = hints.anonymize.columns.get(attribute)
-    return [] if column is None else [(_duration_text(column.window.given), column.window.ns)]
+    return [] if column is None else [(_duration_text(column.window.given), int(column.window))]
 
 
 def _duration_text(given: str | float) -> str:

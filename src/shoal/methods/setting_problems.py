@@ -1,9 +1,7 @@
-"""What is wrong with a table, in our own words: pydantic finds it, this module says it."""
+"""What is wrong with settings, in shoal's own sentences: pydantic finds the errors, this module words them."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 Step = str | int
+Problem = tuple[tuple[Step, ...], str]
+"""The path of a key, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +25,13 @@ class Spot:
     steps: tuple[Step, ...]
 
 
-def sentences(section: str, model: type[BaseModel], error: ValidationError) -> list[str]:
-    """One sentence a problem, each starting with the path of its key."""
+def problems_of(model: type[BaseModel], error: ValidationError) -> list[Problem]:
+    """One sentence for each problem, with the path of its key."""
     found = []
     for item in error.errors(include_url=False):
-        spot = find_spot(model, item["loc"])
         write = _SENTENCES.get(item["type"], _anything_else)
-        steps, text = write(spot, {**item.get("ctx", {}), "input": item["input"]})
-        found.append(f"{key_path(section, steps)}: {text}")
+        found.append(write(find_spot(model, item["loc"]), {**item.get("ctx", {}), "input": item["input"]}))
     return found
-
-
-def key_path(section: str, steps: Iterable[Step]) -> str:
-    """``[anonymize.attribute.site] z`` from ("anonymize", ("attribute", "site", "z"))."""
-    names = [_bare(step) for step in steps if isinstance(step, str)]
-    entry = "".join(f", entry {step + 1}" for step in steps if isinstance(step, int))
-    if not names:
-        return f"[{section}]{entry}"
-    return f"[{'.'.join([section, *names[:-1]])}] {names[-1]}{entry}"
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
@@ -65,13 +54,13 @@ def one_of(word: object, known: Iterable[str]) -> str:
 
 
 def unknown(word: str, known: Iterable[str], *, what: str = "key") -> str:
-    """What to say of a key nobody knows."""
+    """The sentence about an unknown key."""
     near = nearest(word, known)
     return f"unknown {what}; " + (f'did you mean "{near}"?' if near else f"known are {', '.join(known)}")
 
 
 def find_spot(model: type[BaseModel], loc: tuple[Step, ...]) -> Spot:
-    """Follow pydantic's location through the models, leaving out the tags it adds for unions."""
+    """Follow pydantic's location through the models, without the tags it adds for unions."""
     owner, steps, rest = model, [loc[0]] if loc else [], list(loc[1:])
     field = _field(owner, steps)
     while rest and field is not None and (models := _models_in(field.annotation)):
@@ -110,43 +99,38 @@ def _literals(annotation: Any) -> list[str]:
     return []
 
 
-def _bare(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+# ---- one function for each kind of error
 
-
-# ---- one function a kind of problem; each returns the path of the key and what to say of it
-
-Written = tuple[tuple[Step, ...], str]
-Writer = Callable[[Spot, Mapping[str, Any]], Written]
+Writer = Callable[[Spot, Mapping[str, Any]], Problem]
 
 
 def _fixed(text: str) -> Writer:
     return lambda spot, _: (spot.steps, text)
 
 
-def _missing(spot: Spot, _: Mapping[str, Any]) -> Written:
+def _missing(spot: Spot, _: Mapping[str, Any]) -> Problem:
     hint = spot.field.description if spot.field else None
     return spot.steps, f"is missing; {hint or 'write it down'}"
 
 
-def _unknown_key(spot: Spot, _: Mapping[str, Any]) -> Written:
+def _unknown_key(spot: Spot, _: Mapping[str, Any]) -> Problem:
     return spot.steps, unknown(str(spot.steps[-1]), spot.owner.model_fields)
 
 
-def _bad_choice(spot: Spot, context: Mapping[str, Any]) -> Written:
+def _bad_choice(spot: Spot, context: Mapping[str, Any]) -> Problem:
     return spot.steps, one_of(context["input"], _literals(spot.field.annotation) if spot.field else [])
 
 
-def _bad_kind(spot: Spot, context: Mapping[str, Any]) -> Written:
+def _bad_kind(spot: Spot, context: Mapping[str, Any]) -> Problem:
     known = [_tag(model) for model in _models_in(spot.field.annotation)] if spot.field else []
     return (*spot.steps, "kind"), one_of(context.get("tag"), known)
 
 
-def _own_words(spot: Spot, context: Mapping[str, Any]) -> Written:
+def _own_words(spot: Spot, context: Mapping[str, Any]) -> Problem:
     return spot.steps, str(context["error"])
 
 
-def _anything_else(spot: Spot, _: Mapping[str, Any]) -> Written:
+def _anything_else(spot: Spot, _: Mapping[str, Any]) -> Problem:
     return spot.steps, "has a value that cannot be used; see the reference of the policy file"
 
 
