@@ -107,7 +107,10 @@ class Engine(Protocol):
     columns: tuple[str, ...]
     """Names of the input columns that are read."""
     trace_schema: pa.Schema
-    guarantee: Guarantee
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised of every published row."""
 
     @property
     def pending(self) -> int:

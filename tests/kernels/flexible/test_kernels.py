@@ -17,7 +17,7 @@ from shoal.kernels.flexible.groups import (
 )
 from shoal.kernels.flexible.labels import Desk, people_in
 from shoal.kernels.sorting import copy_run, sort_rows
-from shoal.methods.flexible.tables import GroupTable
+from shoal.methods.flexible.group_table import GroupTable
 
 SEED = np.array([3, 5], dtype=np.uint64)
 WIDE = 2**62

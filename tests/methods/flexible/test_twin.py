@@ -187,5 +187,5 @@ def test_decides_as_the_naive_one_where_many_people_are(seed):
     assert len({str(labels) for labels in expected.values()}) > 1
     assert flexible.pending == len(twin.waiting)
     known = sorted(count for count, _ in twin.groups.values())
-    table = flexible._grouping.table
+    table = flexible._engine._decider.grouping.table
     assert sorted(table.groups.counts[: len(table)].tolist()) == known

@@ -1,7 +1,7 @@
 """Normal quasi-identifiers as trees of labels: fixed cells for numbers, nodes of a hierarchy for values.
 
-A row has one code for each attribute, that of its finest cell or of its leaf. From it follow the codes of all labels
-above, coarsest first, and what each of them loses.
+A row has one code per attribute: its finest cell or its leaf. The code determines all labels above it, coarsest first,
+and the loss of each.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _CELLS: Final = 1024
-"""Into how many cells a domain without a grid is cut."""
+"""Number of cells of a domain without a grid."""
 _HOUR: Final = 3600.0
 _ROUNDING: Final = 1e-9
 _USUAL: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
-"""Widths of cells of time that people know, in seconds."""
+"""Familiar widths of time cells, in seconds."""
 
 
 class Axis(ABC):
-    """One attribute: how fine it can be shown, and what that loses."""
+    """One attribute: its labels at every depth, and their losses."""
 
     lines: int
-    """How many depths there are, the coarsest included."""
+    """Number of depths, the coarsest included."""
     floor: int
-    """The coarsest depth that may leave."""
+    """The coarsest depth that may be published."""
 
     @abstractmethod
     def paths(self, codes: Ints) -> Ints:
@@ -50,22 +50,22 @@ class Axis(ABC):
 
     @abstractmethod
     def losses(self, codes: Ints) -> Ints:
-        """What each of these labels loses, in parts of SCALE, before weights."""
+        """The loss of each of these labels, in parts of SCALE, before weights."""
 
     def crowds(self, paths: Ints) -> Ints:
-        """How many people labels ask for; 0 where it does not hang on this attribute."""
+        """Number of people that labels need; 0 where it does not depend on this attribute."""
         return np.zeros_like(paths)
 
     @abstractmethod
     def publish(self, labels: Ints, kind: pa.DataType) -> pa.Array:
-        """Labels as they leave."""
+        """Labels as they are published."""
 
 
 class TreeAxis(Axis):
     """Values that are leaves of a tree; a code is the number of a leaf.
 
-    `crowds` says how many people each leaf asks for, and last no value; a label asks for as many as any leaf under it.
-    `unknown` is the label of values that are not listed.
+    `crowds` is the number of people each leaf needs, and last a missing value; a label needs the largest number of any
+    leaf under it. `unknown` is the label of unlisted values.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class TreeAxis(Axis):
 
 
 def tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
-    """What each label loses: its share of the listed values; all for the label of those that are not listed."""
+    """The loss of each label: its share of the listed values; 1 for the label of unlisted values."""
     counts = tree.leaf_counts.astype(np.int64)
     counts[0] -= unknown is not None
     losses: Floats = (counts - 1) / max(int(counts[0]) - 1, 1)
@@ -117,7 +117,7 @@ def tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
 
 
 def _tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:
-    """Nodes above each leaf by depth; below a leaf that is not as deep as others it goes on itself."""
+    """Nodes above each leaf by depth; a leaf less deep than others is repeated below itself."""
     parents, depths = tree.parents.astype(np.int64), tree.depths.astype(np.int64)
     paths = np.tile(leaf_nodes, (lines, 1))
     node = leaf_nodes.copy()
@@ -144,11 +144,11 @@ class GridAxis(Axis):
         self._firsts = np.concatenate(([0], np.cumsum(counts)))[:-1].astype(np.int64)
 
     def cells_of(self, raws: Floats) -> Ints:
-        """Numbers of the cells that hold values, MISSING for NaN."""
+        """Numbers of the cells that contain the values, MISSING for NaN."""
         is_missing = np.isnan(raws)
         values = np.where(is_missing, self._role.low, raws)
         cells = np.floor((values - self._role.low) / self._grid).astype(np.int64)
-        # The ends of cells are what is published, so they decide, not the quotient.
+        # The published ends of cells decide, not the quotient, which is rounded.
         cells -= values < self._end(cells)
         cells += values >= self._end(cells + 1)
         cells = np.clip(cells, 0, self.cells - 1)
@@ -192,7 +192,7 @@ class GridAxis(Axis):
 
 
 def _points(role: Numeric, grid: float, cells: int) -> Callable[[Ints], Floats]:
-    """The point of the grid before each cell: the float nearest to the exact multiple."""
+    """The grid point at the low end of each cell: the float nearest to the exact multiple."""
     low, high = as_printed(role.low), as_printed(role.high)
     is_cut = role.grid is None and grid == (role.high - role.low) / _CELLS
     width = (high - low) / _CELLS if is_cut else as_printed(grid)
@@ -205,7 +205,7 @@ def _points(role: Numeric, grid: float, cells: int) -> Callable[[Ints], Floats]:
 
 
 def _cell_count(role: Numeric, grid: float) -> int:
-    """How many cells hold the domain; one that is a rounding error wide is none."""
+    """Number of cells of the domain; a cell as narrow as a rounding error does not count."""
     steps = (role.high - role.low) / grid
     error = _ROUNDING * max(1.0, steps) + 4 * math.ulp(max(abs(role.low), abs(role.high))) / grid
     whole = round(steps)
@@ -213,7 +213,7 @@ def _cell_count(role: Numeric, grid: float) -> int:
 
 
 def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:
-    """Finest cells in a cell, from the whole domain to one; each holds whole ones of the next."""
+    """Finest cells per cell by depth, from the whole domain down to one; each is a multiple of the next."""
     found = [1]
     for width in _USUAL if is_moment else ():
         factor = width / as_printed(grid)
@@ -225,7 +225,7 @@ def _factors(grid: float, cells: int, *, is_moment: bool) -> list[int]:
 
 
 def stacked(axes: list[Axis], codes: Ints, weights: Floats) -> tuple[Ints, Ints, Ints, Ints]:
-    """Paths, weighted losses and crowds of rows by attribute and depth, and the line each attribute begins at."""
+    """Paths, weighted losses and crowds of rows by attribute and depth, and the first line of each attribute."""
     first = np.concatenate(([0], np.cumsum([axis.lines for axis in axes]))).astype(np.int64)
     paths, losses, crowds = (np.zeros((int(first[-1]), codes.shape[1]), np.int64) for _ in range(3))
     for a, axis in enumerate(axes):

@@ -1,4 +1,4 @@
-"""What is found out once and then frozen: which columns are sparse, how sparse, and how many people that asks for."""
+"""Calibration, fixed after the first window: which columns are sparse, and how many people a label needs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from shoal.schema import Categorical
 
 Ints = npt.NDArray[np.int64]
 _EXACT: Final = 10**9
-"""Shares given as decimal numbers are meant as such, not as the nearest binary fraction."""
+"""Shares given as decimal numbers are taken as decimals, not as the nearest binary fraction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class Calibration:
     """Sparse columns with their share of rare records, and the k of a label by the k of its block."""
 
     sparse: tuple[str, ...]
@@ -27,16 +27,16 @@ class Frozen:
     k_s: Mapping[int, int]
 
     def describe(self) -> dict[str, Any]:
-        """As plain values."""
+        """The calibration as plain values."""
         return {"sparse": list(self.sparse), "shares": dict(self.shares), "k_s": [[k, s] for k, s in self.k_s.items()]}
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Frozen:
-        """What describe wrote."""
+    def of(cls, content: Mapping[str, Any]) -> Calibration:
+        """The calibration that describe() wrote."""
         return cls(tuple(content["sparse"]), dict(content["shares"]), dict(content["k_s"]))
 
     def by_crowd(self) -> Ints:
-        """The k of a label at the place of the k of its block."""
+        """The k of a label, indexed by the k of its block."""
         found = np.zeros(max(self.k_s) + 1, dtype=np.int64)
         for k, k_s in self.k_s.items():
             found[k] = k_s
@@ -48,14 +48,14 @@ def _exact(share: float) -> Fraction:
 
 
 def label_crowd(share: Fraction, k: int, floor: float) -> int:
-    """How many people must share a label: a part of k as large as the share of rare records; all of k where few are."""
+    """Number of people who must share a label: the share of rare records times k, or k where few records are rare."""
     if share < _exact(floor):
         return k
     return min(max(-(-share.numerator * k // share.denominator), LEAST), k)
 
 
 def rare_share(codes: Ints, persons: Ints, crowds: Ints) -> Fraction:
-    """The share of records whose value fewer people have than the record's k asks for; no value counts as one."""
+    """The share of records whose value fewer than k people have; a missing value counts as a value."""
     if not len(codes):
         return Fraction(0)
     pairs = np.unique(np.stack((codes, persons)), axis=1)
@@ -64,8 +64,8 @@ def rare_share(codes: Ints, persons: Ints, crowds: Ints) -> Fraction:
     return Fraction(int(rare.sum()), len(codes))
 
 
-def freeze(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints) -> Frozen:
-    """Look at the calibration window: a code for each quasi-identifier and record, people as numbers."""
+def calibrate(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints) -> Calibration:
+    """Calibrate with the first window: a code for each quasi-identifier and record, people as numbers."""
     shares = {
         role.name: rare_share(codes[a], persons, crowds)
         for a, role in enumerate(settings.schema.quasi)
@@ -75,15 +75,15 @@ def freeze(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints)
     if settings.p_sparse is not None:
         shares = dict.fromkeys(shares, _exact(settings.p_sparse))
     k_s = {k: _crowd_of(settings, [shares[name] for name in sparse], k) for k in settings.crowds}
-    return Frozen(sparse, {name: float(share) for name, share in shares.items()}, k_s)
+    return Calibration(sparse, {name: float(share) for name, share in shares.items()}, k_s)
 
 
 def _crowd_of(settings: FlexibleSettings, shares: list[Fraction], k: int) -> int:
     if not shares:
-        return k  # nothing is sparse, so nothing asks for fewer people
+        return k  # nothing is sparse
     if settings.k_s is not None:
         return min(max(settings.k_s, LEAST), k)
-    # Of several sparse columns the one that asks for most people counts.
+    # The sparse column that needs most people decides.
     return max(label_crowd(share, k, settings.floor) for share in shares)
 
 
@@ -92,14 +92,14 @@ def _sparse_columns(settings: FlexibleSettings, shares: Mapping[str, Fraction]) 
         return settings.sparse
     found = [name for name, share in shares.items() if _is_sparse(settings, name, share)]
     if len(found) == len(settings.schema.quasi):
-        found = found[1:]  # blocks need something to be formed by
+        found = found[1:]  # blocks need a normal column
     return tuple(found)
 
 
 def _is_sparse(settings: FlexibleSettings, name: str, share: Fraction) -> bool:
     concepts = settings.concepts.get(name)
     if concepts is None:
-        return False  # whoever knows a place, say, must not find fewer people because places are many
+        return False  # a person's crowd must not shrink because a column, say of places, has many values
     if concepts.tag is not None:
         return concepts.tag == "sparse"
     return share >= _exact(settings.threshold)

@@ -1,65 +1,75 @@
-"""Flexible k-anonymity: sparse values are shown under a common criterion of an ontology, and nothing is dropped."""
+"""Flexible k-anonymity: sparse values are published under a common label of an ontology, and nothing is dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from shoal.crypto.keys import Secret, as_secret
 from shoal.hierarchies.ontology.ontology import Concepts, Ontology
-from shoal.methods.flexible.settings import Density, Unknown, check_flexible_settings
-from shoal.methods.flexible.singles import FlexibleSingles
+from shoal.kernels.flexible.rounds import form_groups
+from shoal.methods.base import StreamMethod
+from shoal.methods.flexible.calibration import Calibration
+from shoal.methods.flexible.engine import METHOD, FlexibleEngine
+from shoal.methods.flexible.settings import (
+    Density,
+    FlexibleSettings,
+    Unknown,
+    check_flexible_settings,
+    settings_of,
+)
 from shoal.schema import Schema
 
 
-class FlexibleK(FlexibleSingles):
-    """Every row leaves once enough people are there, none is suppressed.
+class FlexibleK(StreamMethod):
+    """Flexible k-anonymity: every row is published once enough people are there, none is suppressed.
 
-    Of everything published so far: rows that are alike in their normal quasi-identifiers come from at least `k`
-    different people, and those that are alike in the label of the sparse ones too from at least K_s. So whoever does
-    not know a person's sparse value finds one of k, whoever knows it one of K_s. A row that cannot leave so waits, and
-    goes on waiting after a flush; it is never published twice.
+    Of everything published so far: rows with equal normal quasi-identifiers come from at least `k` different people,
+    and rows that also have equal labels of the sparse ones from at least K_s. So an attacker who does not know a
+    person's sparse value finds one of k, one who knows it finds one of K_s. A row that cannot be published under these
+    conditions waits, also after a flush; it is never published twice. Do not use it where rows must be published within
+    a deadline: use :class:`shoal.LeastLoss`.
 
     Parameters
     ----------
     schema
         Quasi-identifiers; a :class:`shoal.Categorical` without a hierarchy is described by the ontology. Numbers and
-        moments leave as cells of a fixed grid: without a `grid` an hour, or a 1,024th of the domain. People are
-        counted by the person column: one human with two devices that are called differently counts twice.
+        moments are published as cells of a fixed grid: without a `grid` an hour, or a 1,024th of the domain. People are
+        counted by the person column: one human with two devices of different names counts twice.
     ontology
         A :class:`shoal.Ontology` with an attribute named as the column (or with a single one), or a table from columns
         to ontologies.
     k
-        In how large a crowd a row hides.
+        Size of the crowd a row hides in.
     sparse
-        Names of the sparse quasi-identifiers, or "auto": of those that an ontology describes the ones it says are, and
-        where it is silent the ones whose values too few people have in a share of at least `threshold` of the records.
+        Names of the sparse quasi-identifiers, or "auto": of those that an ontology describes, the ones it tags as
+        sparse; where it has no tag, the ones where at least a share `threshold` of the records have a rare value.
     threshold
         See `sparse`.
     p_sparse
-        P(s), the share of records whose sparse value fewer than k people have. By default it is found out in the first
-        `window` records, and stays as it is then. K_s is P(s) times k, rounded up, at least 2; it is k where P(s) is
+        P(s), the share of records whose sparse value fewer than k people have. By default it is measured in the first
+        `window` records and fixed from then on. K_s is P(s) times k, rounded up, at least 2; it is k where P(s) is
         below `floor`.
     k_s
         K_s itself, instead of P(s).
     floor
         See `p_sparse`.
     window
-        After how many records groups are formed among those that wait.
+        Number of records after which groups are formed among the waiting rows.
     criteria
-        How many common criteria a block may show for the sparse values that are left over. A block keeps those it has
-        shown, so with few of them rows may wait long that none of them covers.
+        Number of common labels a block may publish for its remaining sparse values. A block keeps the labels it has
+        published, so with few of them a row that none of them covers may wait long.
     density
-        Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree; the
-        nearest label above a value counts, `k` where there is none; where an ontology has several that are as near, the
-        largest of theirs. A block needs the largest k that any value under its label asks for; where the column is
-        sparse, the largest of the table.
+        Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree. The
+        nearest label above a value applies, `k` where there is none; where an ontology has several equally near, the
+        largest of theirs. A block needs the largest k of any value under its label; where the column is sparse, the
+        largest of the table.
     root
-        Whether a root label, or the whole domain of a number, may leave.
+        Whether a root label, or the whole domain of a number, may be published.
     compare
-        Has no effect here; as a key of a policy it says whether ``shoal doctor`` compares with least-loss.
+        Has no effect here; as a key of a policy it decides whether ``shoal doctor`` compares with least-loss.
     remember
-        How many published groups are remembered, so that rows may join them.
+        Number of published groups that are remembered, so that rows can join them.
     unknown
         What happens to a value that the column's hierarchy or ontology does not list. "accept": it is published as the
         label ``unknown``, which lies directly below the root and needs as many people as any other label. "refuse":
@@ -88,7 +98,12 @@ class FlexibleK(FlexibleSingles):
     ['iPhone 6', 'iPhone 6', 'Android', 'Android', 'Android']
     """
 
-    def __init__(  # noqa: PLR0913 - all by name, and each means something to a user
+    method: ClassVar[str] = METHOD
+    kernel: ClassVar[Any] = staticmethod(form_groups)
+    _engine: FlexibleEngine
+    _settings: FlexibleSettings
+
+    def __init__(  # noqa: PLR0913 - the parameters of the method
         self,
         schema: Schema,
         ontology: Ontology | Concepts | Mapping[str, Ontology | Concepts] | None,
@@ -113,4 +128,21 @@ class FlexibleK(FlexibleSingles):
             window=window, criteria=criteria, density=density, root=root, compare=compare, remember=remember,
             unknown=unknown,
         )  # fmt: skip
-        self._begin(settings, as_secret(key))
+        self._start(settings, as_secret(key))
+
+    def _make_engine(self, settings: FlexibleSettings, secret: Secret) -> FlexibleEngine:
+        return FlexibleEngine(settings, secret)
+
+    @classmethod
+    def _settings_from(cls, described: Mapping[str, Any]) -> FlexibleSettings:
+        return settings_of(described)
+
+    @property
+    def settings(self) -> FlexibleSettings:
+        """The checked parameters."""
+        return self._settings
+
+    @property
+    def frozen(self) -> Calibration | None:
+        """Which columns are sparse and how many people a label needs; None until the first window is full."""
+        return self._engine.calibration

@@ -1,10 +1,9 @@
-"""Sparse quasi-identifiers: all labels above a value, from a class or from any other property it has."""
+"""Labels of sparse quasi-identifiers: all classes and other properties that a value has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ class LabelSet:
     starts: Ints
     above: Ints
     unknown: str | None = None
-    """The value that stands for all that are not listed."""
+    """The value that stands for all unlisted ones."""
 
     @classmethod
     def of_concepts(cls, concepts: Concepts, *, unknown: str | None = None) -> LabelSet:
@@ -60,7 +59,7 @@ class LabelSet:
         )  # fmt: skip
 
     def losses(self) -> Ints:
-        """What each label loses, in parts of SCALE: shares of the listed values; all for what is not listed."""
+        """The loss of each label, in parts of SCALE: its share of the listed values; SCALE for unlisted values."""
         leaves, listed = self.leaf_counts.copy(), self.values - (self.unknown is not None)
         leaves[-1] = listed
         losses = (leaves - 1) / max(listed - 1, 1)
@@ -76,7 +75,7 @@ class LabelSet:
 
 
 def _above(tree: Hierarchy, leaf: int) -> list[int]:
-    """Nodes above a leaf without the root, nearest first."""
+    """Nodes above a leaf, nearest first, without the root."""
     found, node = [], int(tree.parents[leaf])
     while node > 0:
         found.append(node)
@@ -85,7 +84,7 @@ def _above(tree: Hierarchy, leaf: int) -> list[int]:
 
 
 class SparseLabels:
-    """The labels of all sparse attributes, numbered together; after each attribute's own comes one for no value."""
+    """The labels of all sparse attributes, numbered together; each attribute ends with a label for a missing value."""
 
     def __init__(
         self, sets: Sequence[LabelSet], weights: npt.NDArray[np.float64], k_s: Ints, *, with_root: bool
@@ -121,7 +120,7 @@ class SparseLabels:
 
     @property
     def widest(self) -> int:
-        """Most labels above a value, itself included."""
+        """The largest number of labels above a value, itself included."""
         return int(np.diff(self.arrays.starts).max(initial=0)) + 1
 
     def values_of(self, codes: Ints) -> Ints:
@@ -132,9 +131,5 @@ class SparseLabels:
         return found
 
     def publish(self, s: int, labels: Ints) -> pa.Array:
-        """Labels of one attribute as they leave."""
+        """Names of one attribute's labels."""
         return self._names[s].take(pa.array(labels - self._bases[s]))
-
-    def name_one(self, s: int, label: int) -> Any:
-        """One label as it leaves."""
-        return self._names[s][label - int(self._bases[s])].as_py()

@@ -1,4 +1,4 @@
-"""The table of published groups, as large as it must be and no larger than it may be."""
+"""The table of published groups; it grows on demand and forgets the groups used least recently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ARRAYS: Final = ("keys", "criteria", *_COUNTS)
 
 
 class GroupTable:
-    """Groups by their labels. Groups used least recently are forgotten first: then rows join them no more."""
+    """Groups by their labels. Rows cannot join a group that was forgotten."""
 
     def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int, criteria: int = 1) -> None:
         self._criteria = criteria
@@ -44,24 +44,18 @@ class GroupTable:
         return sum(int(array.nbytes) for array in self.groups)
 
     def reserve(self, more: int) -> None:
-        """Make room for so many further groups."""
+        """Make room for `more` further groups."""
         capacity = len(self.groups.counts)
-        if len(self) + more <= capacity:
-            return
-        while capacity < len(self) + more:
-            capacity *= 2
-        self._refill(capacity, np.arange(len(self)))
+        if len(self) + more > capacity:
+            self._refill(_capacity(len(self) + more, capacity), np.arange(len(self)))
 
     def forget(self) -> None:
-        """Drop the groups used least recently, down to half of what may be remembered, once there are more."""
+        """Once there are more groups than `remember`, keep the half of that number that was used last."""
         if len(self) <= self._remember:
             return
         used = self.groups.used[: len(self)]
         newest = np.argsort(-used, kind="stable")[: max(self._remember // 2, 1)]
-        capacity = _FIRST
-        while capacity < len(newest):
-            capacity *= 2
-        self._refill(capacity, np.sort(newest))
+        self._refill(_capacity(len(newest)), np.sort(newest))
 
     def _refill(self, capacity: int, kept: npt.NDArray[np.int64]) -> None:
         old = self.groups
@@ -73,17 +67,21 @@ class GroupTable:
         self.groups = new
 
     def dump(self) -> dict[str, npt.NDArray[Any]]:
-        """The table as named arrays, however large it is."""
+        """The table as named arrays; they do not depend on its capacity."""
         count = len(self)
         found = {name: getattr(self.groups, name)[:count].copy() for name in _ARRAYS}
         return {**found, "meta": self.groups.meta.copy()}
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what dump gave."""
-        count, capacity = len(arrays["counts"]), _FIRST
-        while capacity < count:
-            capacity *= 2
-        self.groups = self._made(capacity, arrays["meta"].copy())
+        """Take over what dump() returned."""
+        count = len(arrays["counts"])
+        self.groups = self._made(_capacity(count), arrays["meta"].copy())
         for name in _ARRAYS:
             getattr(self.groups, name)[:count] = arrays[name]
         place_groups(self.groups)
+
+
+def _capacity(count: int, capacity: int = _FIRST) -> int:
+    while capacity < count:
+        capacity *= 2
+    return capacity

@@ -1,0 +1,238 @@
+"""Read records of the flexible method: columns or single values become codes, keys of people, and the k they need.
+
+A value that the tree or the ontology does not list has a negative code made from its keyed hash. All such values are
+published alike, but each counts separately when the share of rare records is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.crypto.keys import Secret
+from shoal.errors import InputError
+from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.kernels.flexible.rounds import MISSING
+from shoal.methods.arrow_input import is_carriable, plain_type
+from shoal.methods.base import Record
+from shoal.methods.chunk import Piece
+from shoal.methods.flexible.axes import GridAxis, is_moment_type
+from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.quasi_readers import REFUSED, Bools, CategoricalReader, NumericReader, Reader
+from shoal.methods.refusals import FIRST_REFUSED, NULL_PERSON
+from shoal.methods.schema_arrays import Leaves
+from shoal.methods.single_records import check_record, key_of, number_of
+from shoal.methods.text_keys import Texts, Words, as_text, is_text_like, key_words
+from shoal.methods.trace import NO_REASON
+from shoal.schema import Numeric, Quasi
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int16]
+
+_LARGEST_UNKNOWN: Final = MISSING - 1
+_DROPPED_BITS: Final = 13
+"""Codes pass through floats, which hold 53 bits; 51 bits of the hash are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """A batch or a single record as arrays; keys, codes and crowds have only the usable records."""
+
+    reasons: Reasons
+    """Why each record is refused; NO_REASON where it is usable."""
+    keys: Ints
+    """Two lines of words that stand for the person."""
+    codes: Ints
+    """One line of codes per quasi-identifier."""
+    crowds: Ints
+    """The k each record needs."""
+    clamped: int
+
+
+class ValueReader(CategoricalReader):
+    """Reads values of a hierarchy or an ontology; with a key it accepts unlisted values too."""
+
+    def __init__(self, name: str, values: Sequence[str], key: Words | None) -> None:
+        self.name = name
+        self._ranks = {value: rank for rank, value in enumerate(values)}
+        self._ranked = pa.array(values, type=pa.string())
+        self._key = key
+
+    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
+        raws, unknown = super().read(column)
+        if self._key is None or not unknown.any():
+            return raws, unknown
+        texts = Texts.of(column.filter(pa.array(unknown)))
+        raws = raws.copy()
+        raws[unknown] = _unknown_codes(texts.keys(self._key))
+        return raws, np.zeros_like(unknown)
+
+    def read_one(self, value: Any) -> Any:
+        found = super().read_one(value)
+        if found is not REFUSED or self._key is None or (text := as_text(value)) is None:
+            return found
+        return float(_unknown_codes(key_of(self._key, text))[0])
+
+
+class FlexibleReader:
+    """Turns batches and single records into codes; it has no state besides the bound types."""
+
+    def __init__(self, settings: FlexibleSettings, secret: Secret) -> None:
+        self._settings = settings
+        self._schema = settings.schema
+        self._person_key = key_words(secret.subkey("table of people"))
+        unknown_key = key_words(secret.subkey("unknown values"))
+        self.readers = [self._reader(role, unknown_key) for role in self._schema.quasi]
+        self.unknown_codes = settings.unknown_codes()
+        self.density = {a: _density_table(settings, role.name) for a, role in enumerate(self._schema.quasi)
+                        if role.name in settings.density}  # fmt: skip
+        """By number of the quasi-identifier: the k of each of its values."""
+
+    def _reader(self, role: Quasi, unknown_key: Words) -> Reader:
+        if isinstance(role, Numeric):
+            return NumericReader(role)
+        key = unknown_key if self._settings.accepts_unknown(role.name) else None
+        return ValueReader(role.name, self._settings.values_of(role.name), key)
+
+    # ---- types
+
+    def assumed_schema(self) -> pa.Schema:
+        """The input types assumed before anything was seen."""
+        types = {reader.name: pa.float64() for reader in self.readers if isinstance(reader, NumericReader)}
+        return pa.schema([(name, types.get(name, pa.string())) for name in self._schema.columns])
+
+    def check_types(self, fields: pa.Schema) -> None:
+        """Raise InputError where a column has a type that cannot be used."""
+        person = self._schema.person
+        if not is_text_like(fields.field(person).type):
+            raise InputError(f"column {person!r}: cannot name people; give text or whole numbers")
+        for reader in self.readers:
+            reader.check_type(plain_type(fields.field(reader.name).type))
+        for name in (*self._schema.sensitive, *self._schema.carry):
+            if not is_carriable(fields.field(name).type):
+                raise InputError(f"column {name!r}: {fields.field(name).type} cannot be passed on; give a plain type")
+
+    def set_types(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
+        """Prepare for input of these types; return the output schema and the schema of the carried columns."""
+        roles = self._schema
+        carried = pa.schema([(name, schema.field(name).type) for name in (*roles.sensitive, *roles.carry)])
+        shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self.readers]
+        self._grids = {
+            a: GridAxis(role, is_moment=is_moment_type(schema.field(role.name).type), with_root=True)
+            for a, role in enumerate(roles.quasi)
+            if isinstance(role, Numeric)
+        }
+        self._carried = carried.names
+        return pa.schema([*shown, *carried]), carried
+
+    def record_types(self, record: Record, known: pa.Schema | None) -> pa.Schema:
+        """Check one record; return its types, or the known ones."""
+        return check_record(record, self._schema, self.readers, self._schema.columns, known)
+
+    # ---- records
+
+    def read(self, batch: pa.RecordBatch) -> tuple[ReadRecords, pa.RecordBatch]:
+        """Read a batch; also return the carried columns of usable records.
+
+        Where several columns of a record cannot be used, the first is named.
+        """
+        piece = Piece(batch, self._schema.person, self._person_key, self.readers)
+        reasons = np.full(len(piece), NO_REASON, dtype=np.int16)
+        nameless, *of_readers = [piece.read(part) for part in range(piece.parts)]
+        for number, refused in reversed(list(enumerate(of_readers))):
+            reasons[refused] = FIRST_REFUSED + number
+        reasons[nameless] = NULL_PERSON
+        usable = reasons == NO_REASON
+        clamped = sum(
+            reader.count_clamped(piece.batch.column(reader.name), usable)
+            for reader in self.readers
+            if isinstance(reader, NumericReader)
+        )
+        carried = piece.batch.select(self._carried)
+        if self._carried:
+            carried = carried.filter(pa.array(usable))
+        piece.keep_only(usable)
+        codes, keys = self._codes_of(piece.raws), np.ascontiguousarray(piece.persons.T)
+        return ReadRecords(reasons, keys, codes, self._crowds_of(codes), clamped), carried
+
+    def read_one(self, record: Record) -> tuple[ReadRecords, tuple[Any, ...]] | int:
+        """Read one record and its carried values; return the reason where it is refused."""
+        person = as_text(record.get(self._schema.person))
+        raws = [number_of(reader, record.get(reader.name)) for reader in self.readers]
+        if not person:
+            return NULL_PERSON
+        refused = next((number for number, raw in enumerate(raws) if raw is REFUSED), None)
+        if refused is not None:
+            return FIRST_REFUSED + refused
+        clamped = sum(
+            isinstance(reader, NumericReader) and reader.is_clamped(record.get(reader.name)) for reader in self.readers
+        )
+        codes = self._codes_of(np.array(raws, dtype=np.float64).reshape(-1, 1))
+        keys = np.ascontiguousarray(key_of(self._person_key, person).T)
+        carried = tuple(record.get(name) for name in self._carried)
+        return ReadRecords(_USABLE, keys, codes, self._crowds_of(codes), clamped), carried
+
+    def _codes_of(self, raws: Floats) -> Ints:
+        found = np.empty(raws.shape, dtype=np.int64)
+        for a in range(len(self.readers)):
+            found[a] = self._grids[a].cells_of(raws[a]) if a in self._grids else _as_codes(raws[a])
+        return found
+
+    def _crowds_of(self, codes: Ints) -> Ints:
+        """The k each record needs: the largest of its columns' density classes."""
+        crowds = np.zeros(codes.shape[1], dtype=np.int64)
+        for a, table in self.density.items():
+            own = np.where(are_unknown(codes[a]), self.unknown_codes.get(a, 0), codes[a])
+            crowds = np.maximum(crowds, table[own])
+        return crowds if self.density else np.full_like(crowds, self._settings.k)
+
+
+_USABLE: Final = np.full(1, NO_REASON, dtype=np.int16)
+
+
+def are_unknown(codes: Ints) -> Bools:
+    """Which codes stand for unlisted values."""
+    found: Bools = codes <= _LARGEST_UNKNOWN
+    return found
+
+
+def _unknown_codes(keys: Ints) -> Floats:
+    """A code below MISSING for each keyed hash."""
+    kept = np.ascontiguousarray(keys[:, 0]).view(np.uint64) >> np.uint64(_DROPPED_BITS)
+    return _LARGEST_UNKNOWN - kept.astype(np.float64)
+
+
+def _as_codes(ranks: Floats) -> Ints:
+    """Ranks as codes, MISSING for NaN."""
+    is_missing = np.isnan(ranks)
+    codes = np.where(is_missing, 0.0, ranks).astype(np.int64)
+    codes[is_missing] = MISSING
+    return codes
+
+
+def _density_table(settings: FlexibleSettings, column: str) -> Ints:
+    """The k of each value of a column by the nearest label above it; the last entry is for a missing value."""
+    table, k = settings.density[column], settings.k
+    if column in settings.concepts:
+        concepts = settings.concepts_of(column)
+        found = [_nearest_k(concepts, value, table, k) for value in concepts.values]
+    else:
+        tree = settings.tree_of(column)
+        found = [next((table[label] for label in tree.path(value) if label in table), k)
+                 for value in Leaves(tree).ranks]  # fmt: skip
+    return np.array([*found, k], dtype=np.int64)
+
+
+def _nearest_k(concepts: Concepts, value: str, table: Mapping[str, int], otherwise: int) -> int:
+    """The k of the label with the fewest values above a value; the largest k where several labels are as near."""
+    if value in table:
+        return table[value]
+    asked = [(int(concepts.leaf_counts[concepts.node_of(label)]), -table[label])
+             for label in concepts.labels_above(value) if label in table]  # fmt: skip
+    return -min(asked)[1] if asked else table.get(concepts.root, otherwise)
