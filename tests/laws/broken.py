@@ -288,10 +288,10 @@ class HidesHeldTuples(Fads):
 class HoldsTuplesTooLong(Fads):
     """Promises the deadline of a policy and keeps another one."""
 
-    def _plan(self):
-        plan = super()._plan()
-        plan[t.DEADLINE] += 2
-        return plan
+    def _make_engine(self, settings, secret):
+        engine = super()._make_engine(settings, secret)
+        engine.decider.plan[t.DEADLINE] += 2
+        return engine
 
 
 class PromisesFewerTuples(Fads):
@@ -308,24 +308,24 @@ class HidesSuppressedRows(Fads):
 
 
 class LowersK(Fads):
-    def _plan(self):
-        plan = super()._plan()
-        plan[t.K] -= 1
-        return plan
+    def _make_engine(self, settings, secret):
+        engine = super()._make_engine(settings, secret)
+        engine.decider.plan[t.K] -= 1
+        return engine
 
 
 class ShowsFewCarriers(Fads):
-    def _plan(self):
-        plan = super()._plan()
-        plan[t.MIN_CARRIERS] = 1
-        return plan
+    def _make_engine(self, settings, secret):
+        engine = super()._make_engine(settings, secret)
+        engine.decider.plan[t.MIN_CARRIERS] = 1
+        return engine
 
 
 class ReusesForever(Fads):
-    def _plan(self):
-        plan = super()._plan()
-        plan[t.REUSE] = 10**6
-        return plan
+    def _make_engine(self, settings, secret):
+        engine = super()._make_engine(settings, secret)
+        engine.decider.plan[t.REUSE] = 10**6
+        return engine
 
 
 def make_broken_tuples(kind, settings):

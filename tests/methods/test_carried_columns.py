@@ -135,7 +135,7 @@ def test_declared_values_come_first_however_they_were_written():
 )
 def test_declared_values_take_the_columns_type(declared, kind, values):
     codes = SensitiveCodes("s", declared)
-    codes.fit_to(kind)
+    codes.set_type(kind, is_bound=True)
     assert dict(codes.declared) == values
     assert sorted(map(str, codes.values)) == sorted(map(str, values))
     assert [codes.share(code) for code in range(len(codes))] == [values[value] for value in codes.values]
@@ -145,7 +145,7 @@ def test_declared_values_that_are_not_of_the_columns_type():
     with pytest.raises(
         InputError, match="column 's': is int64, and values declared for it in reference are not"
     ) as told:
-        SensitiveCodes("s", {"secret": 1}).fit_to(pa.int64())
+        SensitiveCodes("s", {"secret": 1}).set_type(pa.int64(), is_bound=True)
     assert "secret" not in str(told.value)
 
 

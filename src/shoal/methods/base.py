@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.crypto.keys import Secret
+from shoal.crypto.keys import Secret, as_secret
 from shoal.crypto.snapshots import State, open_state, seal_state
 from shoal.errors import CheckpointError
 from shoal.methods.arrow_input import fitted, plain_type, record_batches, require_record, require_same, select
+from shoal.methods.settings import signature_of
 from shoal.times import now_ns
 
 if TYPE_CHECKING:
     from shoal.methods.counts import Counts
+    from shoal.schema import Schema
 
 RELEASED: Final = "released"
 SUPPRESSED: Final = "suppressed"
@@ -177,7 +179,22 @@ class StreamMethod:
     kernel: ClassVar[Any] = None
     """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
 
+    settings_class: ClassVar[Any] = None
+    """Describes the parameters; see shoal.methods.settings."""
+
     _engine: Engine
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.settings_class is not None:  # for help(): the parameters by name
+            cls.__signature__ = signature_of(cls.settings_class, "schema")  # type: ignore[attr-defined]
+
+    def _start_for(self, schema: Schema, *, key: Any = None, **given: Any) -> None:
+        """Begin an empty stream with parameters that are checked together with a schema."""
+        unknown = sorted(set(given) - set(self.settings_class.model_fields))
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")
+        self._start(self.settings_class.for_schema(schema, given), as_secret(key))
 
     def _start(self, settings: Any, secret: Secret) -> None:
         """Begin an empty stream with checked settings."""
@@ -331,11 +348,12 @@ class StreamMethod:
     @classmethod
     def _settings_from(cls, described: Mapping[str, Any]) -> Any:
         """The settings that a snapshot header describes."""
-        raise NotImplementedError
+        return cls.settings_class.from_header(described)
 
     def _described(self) -> Any:
         """The settings as they come back from a snapshot header."""
-        return json.loads(json.dumps(self._settings.describe()))
+        settings = self._settings
+        return json.loads(json.dumps(settings.to_header() if self.settings_class else settings.describe()))
 
     def _load(self, state: State) -> None:
         header = state.header

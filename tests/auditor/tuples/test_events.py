@@ -11,7 +11,7 @@ import pytest
 
 from shoal.auditor import audit
 from shoal.auditor.tuples.events import _log_chance
-from shoal.methods.tuples import batches as tuple_batches
+from shoal.methods.tuples import publisher as tuple_publisher
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import SECOND, Run, records
 from tests.laws.tuple_cases import BEGIN, TUPLE_CASES, WRONG_STARTS, people, tuple_case
@@ -184,7 +184,7 @@ def test_time_that_is_moved_on_without_records_splits_nothing(case):
 @pytest.mark.parametrize("case", [case for case in TUPLE_CASES if not case.time], ids=lambda case: case.name)
 def test_a_method_that_forgets_to_shuffle_is_found(case, monkeypatch):
     """Many short streams, one after the other, as one release would be too short to prove anything."""
-    monkeypatch.setattr(tuple_batches, "in_secret_order", lambda decided, _: decided)
+    monkeypatch.setattr(tuple_publisher, "in_secret_order", lambda decided, _: decided)
     anonymizer = case.make()
     repeated = pa.concat_tables([case.stream] * 6)
     releases = [anonymizer.push_batch(batch) for batch in batches_of(repeated, 50)]

@@ -16,7 +16,7 @@ from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.interning import clear_names
 from shoal.kernels.tuples.queue import pack_held, take_back
 from shoal.methods.schema_arrays import Leaves, compile_shape
-from shoal.methods.tuples.allocation import Sizes, make_stream
+from shoal.methods.tuples.decider.allocation import Sizes, make_stream
 from shoal.schema import Categorical, Numeric
 from tests.methods.tuples.driving import grown
 from tests.reference.effort import tries
@@ -40,10 +40,12 @@ def make(quasi=None, *, held=16, clusters=4, sensitive=0, values=8, recent=0, jo
     ratios = np.zeros(t.RATIOS)
     ratios[t.CLOSENESS] = -1.0
     sizes = Sizes(
-        attributes=len(quasi), sensitive=sensitive, values=values, recent=recent, held=held, clusters=clusters,
-        out_rows=64, out_groups=64, keeps_reference=recent > 0, joined=joined,
+        attributes=len(quasi), k=int(settings[t.K]), sensitive=sensitive, values=values, recent=recent, pending=held,
+        clusters=clusters, is_capped=joined > 0,
     )  # fmt: skip
-    return make_stream(sizes, compile_shape(quasi, trees), settings, ratios)
+    s = make_stream(sizes, compile_shape(quasi, trees), settings, ratios)
+    few = {name: getattr(s, name)[:64] for name in ("out_i", "group_f", "group_i", "group_r")}
+    return s._replace(joined=s.joined[:joined], **few)
 
 
 def arrivals(rows, people=None, sensitive=(), *, times=None):

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from shoal.hierarchies import Hierarchy
 from shoal.methods.registry import METHODS
-from shoal.methods.tuples.state import replace_sizes
 from shoal.schema import Categorical, Numeric, Schema
 from tests.reference.castle import CastleTwin
 from tests.reference.clock import AHEAD, RESTART, NaiveClock
@@ -305,8 +304,9 @@ class Pair:
 
     def spare_room(self) -> None:
         """Give the method hardly any memory, so that it has to ask for more."""
-        for state in getattr(self.made._state, "lanes", [self.made._state]):
-            state._resize(replace_sizes(state._sized, state._sizes, held=1, clusters=1))
+        decider = self.made._engine.decider
+        for one in getattr(decider, "lanes", [decider]):
+            one.resize(one.memory.sizes.with_room(pending=1, clusters=1))
 
     # -- comparing
 
@@ -314,7 +314,7 @@ class Pair:
         """What each record's arrival decides."""
         self.records += records
         if isinstance(self.run.twin, FastTwin):  # where lanes are cut is chosen on the first round, and free
-            self.run.twin.cuts = self.made._state._dealing._cuts
+            self.run.twin.cuts = self.made._engine.decider.assignment._cuts
         return [self.run.push(record, self.names, self.sensitive) for record in records]
 
     def compare(self, release: Any, events: Sequence[Sequence[Decision]]) -> None:

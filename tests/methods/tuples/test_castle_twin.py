@@ -13,8 +13,8 @@ import shoal
 from shoal.errors import CheckpointError, PolicyError
 from shoal.kernels.tuples.castle import run_castle, take_homes_back
 from shoal.kernels.tuples.castle_generalize import FORMING
-from shoal.methods.tuples import state as tuple_state
 from shoal.methods.tuples.castle import Castle
+from shoal.methods.tuples.decider import allocation
 from shoal.schema import Numeric, Schema
 from shoal.testing import laws
 from shoal.testing.strategies import cuts
@@ -172,9 +172,9 @@ def test_a_snapshot_knows_which_cluster_a_tuple_is_in_and_what_the_last_ones_los
     scene = scenes()["mixed"]
     pair = Pair("castle", scene, {**LINE, "k": 3, "deadline": 20, "reuse": 5})
     pair.push_batch(random_records(scene, 60, seed=5, people=40, missing=0.1))
-    before = pair.made._state.forming
+    before = pair.made._engine.decider.memory.extra.arrays
     pair.restore(shoal.restore)
-    after = pair.made._state.forming
+    after = pair.made._engine.decider.memory.extra.arrays
     forming = before.tally[FORMING]
     assert forming > 3
     assert after.tally[FORMING] == forming
@@ -188,8 +188,8 @@ def test_a_snapshot_knows_which_cluster_a_tuple_is_in_and_what_the_last_ones_los
 @pytest.mark.parametrize("by", ["count", "time"])
 def test_little_room_for_decisions(monkeypatch, by):
     """Whatever is noted must be taken away again and again amid a batch."""
-    monkeypatch.setattr(tuple_state, "_SPARE_ROWS", 3)
-    monkeypatch.setattr(tuple_state, "_SPARE_GROUPS", 2)
+    monkeypatch.setattr(allocation, "SPARE_ROWS", 3)
+    monkeypatch.setattr(allocation, "SPARE_GROUPS", 2)
     scene = scenes()["mixed"]
     records = random_records(scene, 200, seed=2, people=30, missing=0.1)
     for given_ in ({"k": 2, "deadline": 7, "beta": 3}, {"k": 2, "deadline": 50, "beta": 1}):
@@ -200,7 +200,7 @@ def test_little_room_for_decisions(monkeypatch, by):
 
 @pytest.mark.parametrize(("by", "deadline"), [("count", 100), ("time", 400)])
 def test_little_room_for_what_leaves_at_the_end(monkeypatch, by, deadline):
-    monkeypatch.setattr(tuple_state, "_SPARE_GROUPS", 2)
+    monkeypatch.setattr(allocation, "SPARE_GROUPS", 2)
     scene = scenes()["line"]
     crowd = random_records(scene, 5, seed=1, people=99, missing=0)
     crowd[0]["x"], crowd[1]["x"] = 0, 10

@@ -1,4 +1,4 @@
-"""Jobs side by side, and chores done by who is early."""
+"""Jobs side by side, and tasks done by who is early."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ import threading
 
 import pytest
 
-from shoal.methods.tuples.lane_threads import Chore, Chores, run_all
+from shoal.methods.tuples.decider.lane_threads import Task, Tasks, run_all
 
 
-def test_a_chore_is_done_by_who_needs_it():
-    assert Chore(lambda number: number * number, 4).result() == [0, 1, 4, 9]
-    assert Chore(str, 0).result() == []
+def test_a_task_is_done_by_who_needs_it():
+    assert Task(lambda number: number * number, 4).result() == [0, 1, 4, 9]
+    assert Task(str, 0).result() == []
 
 
 def test_helpers_do_a_part_of_it_and_nothing_is_done_twice():
     done = []
-    chore = Chore(lambda number: done.append(number) or -number, 3)
-    assert [chore.help(), chore.help()] == [True, True]
-    assert chore.result() == [0, -1, -2]
+    task = Task(lambda number: done.append(number) or -number, 3)
+    assert [task.help(), task.help()] == [True, True]
+    assert task.result() == [0, -1, -2]
     assert done == [0, 1, 2]
-    assert not chore.help()
+    assert not task.help()
 
 
-def test_chores_are_helped_with_in_order():
-    done, chores = [], Chores()
-    assert not chores.help()
+def test_tasks_are_helped_with_in_order():
+    done, tasks = [], Tasks()
+    assert not tasks.help()
     for name in "ab":
-        chores.add(Chore(lambda number, name=name: done.append(name + str(number)), 2))
-    while chores.help():
+        tasks.start(lambda number, name=name: done.append(name + str(number)), 2)
+    while tasks.help():
         pass
     assert done == ["a0", "a1", "b0", "b1"]
 
 
 def test_an_error_meets_who_needs_the_result():
-    chore, chores = Chore(lambda number: 1 // number, 2), Chores()
-    chores.add(chore)
-    while chores.help():
+    tasks = Tasks()
+    result = tasks.start(lambda number: 1 // number, 2)
+    while tasks.help():
         pass
     with pytest.raises(ZeroDivisionError):
-        chore.result()
+        result()
 
 
 @pytest.mark.parametrize("early", [0, 1])
-def test_who_is_early_does_chores_until_the_last_job_is_done(early):
+def test_who_is_early_does_tasks_until_the_last_job_is_done(early):
     all_done = threading.Event()
-    chores, done_by = Chores(), set()
+    tasks, done_by = Tasks(), set()
 
     def note(number):
         done_by.add(threading.get_ident())
         if number == 4:
             all_done.set()
 
-    chores.add(Chore(note, 5))
+    tasks.start(note, 5)
     at_work = []
 
     def work(number):
@@ -60,7 +60,7 @@ def test_who_is_early_does_chores_until_the_last_job_is_done(early):
         if number != early:
             assert all_done.wait(10)
 
-    run_all([lambda: work(0), lambda: work(1)], chores)
+    run_all([lambda: work(0), lambda: work(1)], tasks)
     assert all_done.is_set()
     assert len(set(at_work)) == 2
     assert len(done_by) == 1
@@ -68,7 +68,7 @@ def test_who_is_early_does_chores_until_the_last_job_is_done(early):
 
 def test_one_job_needs_no_other_thread():
     seen = []
-    run_all([lambda: seen.append(threading.current_thread())], Chores())
+    run_all([lambda: seen.append(threading.current_thread())], Tasks())
     assert seen == [threading.current_thread()]
 
 
@@ -82,5 +82,5 @@ def test_an_error_of_a_job_is_raised_when_all_have_ended(failing):
         ended.append(number)
 
     with pytest.raises(ValueError, match="no"):
-        run_all([lambda: work(0), lambda: work(1)], Chores())
+        run_all([lambda: work(0), lambda: work(1)], Tasks())
     assert ended == [1 - failing]

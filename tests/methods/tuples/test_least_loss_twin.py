@@ -109,7 +109,7 @@ def test_it_decides_as_its_twin(seed):
     cap = {} if given["nulls"] == "paper" else {"max_share": draw.choice([None, max(1 / k, 0.2)])}
     method, got, twin, decisions = both(rows, **given, **cap)
     assert got == expected(decisions)
-    assert method._state.sums[3] == twin.typical
+    assert method._engine.decider.sums[3] == twin.typical
 
 
 def test_exchanging_happens():

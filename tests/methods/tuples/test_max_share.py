@@ -106,5 +106,8 @@ def test_lanes_that_reuse_one_cluster_count_together():
     fast = shoal.Fast(schema, k=4, deadline=4, reuse=60, max_share=0.5, threads=2, round=4, key=KEY)
     rows, trace = released(fast, table, size=5)
     assert fast.metrics["reused"] > 0
-    assert len({int(lane) for lane in fast._state._dealing.deal(np.array([[0.1, 0.9]]), np.array([0, 1]))}) == 2
+    assert (
+        len({int(lane) for lane in fast._engine.decider.assignment.lanes_of(np.array([[0.1, 0.9]]), np.array([0, 1]))})
+        == 2
+    )
     assert largest_share(rows, trace, table) <= 0.5

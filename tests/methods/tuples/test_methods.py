@@ -18,7 +18,7 @@ from shoal import Categorical, Fads, FadsVaried, Hierarchy, IotAnonymization, KV
 from shoal.errors import CheckpointError, InputError, ShoalError
 from shoal.kernels import clock
 from shoal.kernels.tuples.clock import move_by_all, move_clock
-from shoal.methods.tuples import batches as tuple_batches
+from shoal.methods.tuples import engine as tuple_engine
 from shoal.methods.tuples import sensitive as tuple_sensitive
 from tests.reference.clock import NaiveClock
 
@@ -155,7 +155,7 @@ def test_anything_that_speaks_arrow():
 
 def test_a_large_batch_is_decided_piece_by_piece():
     expected = make().push_batch(SOME)
-    with mock.patch.object(tuple_batches, "_CHUNK", 1):
+    with mock.patch.object(tuple_engine, "CHUNK_ROWS", 1):
         release = make().push_batch(SOME)
     assert release.rows.equals(expected.rows)
     assert release.trace.to_pylist() == expected.trace.to_pylist()
@@ -586,7 +586,7 @@ def test_declared_values_keep_their_numbers_in_whoever_is_restored():
     for other in (made, scores(), shoal.restore(state, key=KEY)):
         other.restore(state)
         assert [other.push_batch(data.slice(1)).trace.to_pylist(), other.snapshot()] == expected
-        assert other._codes[0].values == made._codes[0].values
+        assert other._engine._reader.codes[0].values == made._engine._reader.codes[0].values
 
 
 @pytest.mark.parametrize("reference", [{"flu": 1}, {1: 1, 2: 2}, {1.5: 1}, {True: 1}])

@@ -82,10 +82,10 @@ def test_spellings_have_one_number_and_shares_add_up():
     assert codes.code_all(["01", "flu ", "gout", " gout", "", None]).tolist() == [0, 1, 2, 2, 3, 3]
     assert (codes.share(0), codes.share(1), codes.share(2)) == (0.5, 0.5, 0.0)
     assert codes.seen == ["gout", None]
-    codes.fit_to(pa.string())
+    codes.set_type(pa.string(), is_bound=True)
     assert codes.share(0) == 0.5
     numbers = SensitiveCodes("score", {"1": 0.25, "1.0": 0.75})
-    numbers.fit_to(pa.float64())
+    numbers.set_type(pa.float64(), is_bound=True)
     assert (len(numbers), numbers.share(0)) == (1, 1.0)
 
 

@@ -215,7 +215,7 @@ def test_a_header_does_not_depend_on_how_a_duration_is_written():
 
 def test_methods_differ_where_they_should():
     def plan_of(kind, **given):
-        return kind(SCHEMA, **given)._plan()
+        return kind(SCHEMA, **given)._engine.decider.plan
 
     fads, varp, iot = plan_of(Fads), plan_of(KVarp), plan_of(IotAnonymization)
     assert [plan[t.IS_PARTED] for plan in (fads, varp, iot, plan_of(FadsVaried))] == [0, 1, 1, 1]
@@ -223,5 +223,5 @@ def test_methods_differ_where_they_should():
     assert [plan[t.SKIP_MERGED] for plan in (fads, varp, iot, plan_of(FadsVaried))] == [0, 0, 1, 0]
     paper = plan_of(IotAnonymization, nulls="paper")
     assert (paper[t.NULLS], paper[t.MIN_CARRIERS]) == (t.SHOW_ALL, 1)
-    assert KVarp(SCHEMA, likeness=0.7)._ratios()[t.RATIO] == 0.7
-    assert FadsVaried(SCHEMA, late_penalty=0.7)._ratios()[t.PENALTY] == 0.7
+    assert KVarp(SCHEMA, likeness=0.7)._engine.decider.ratios[t.RATIO] == 0.7
+    assert FadsVaried(SCHEMA, late_penalty=0.7)._engine.decider.ratios[t.PENALTY] == 0.7

@@ -1,4 +1,4 @@
-"""CASTLE: tuples gather in clusters as they come; a cluster leaves when one of its tuples must."""
+"""CASTLE: tuples gather in clusters as they arrive; a cluster is published when one of its tuples expires."""
 
 from __future__ import annotations
 
@@ -9,65 +9,65 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import castle_generalize as c
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.castle import run_castle, take_homes_back
-from shoal.methods.schema_arrays import Shape
+from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
-from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.decider.allocation import Sizes
+from shoal.methods.tuples.decider.base import Arrays, Ints
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
-from shoal.methods.tuples.state import Arrays, Ints, TupleState
 from shoal.schema import Schema
 
 _MOST_REMEMBERED: Final = 1_000_000
 
 
-class CastleState(TupleState):
-    """A stream's memory, and that of the clusters that are forming in it."""
+class FormingClusters:
+    """The clusters that are forming: memory besides the stream's."""
 
-    def __init__(
-        self, shape: Shape, plan: Ints, ratios: npt.NDArray[np.float64], *, mu: int, columns: int, recent: int
-    ) -> None:
+    def __init__(self, mu: int) -> None:
         self._mu = mu
-        super().__init__(shape, plan, ratios, run=self._run_castle, columns=columns, recent=recent)
 
-    def _run_castle(self, stream: t.Stream, arrivals: t.Arrivals, start: int, stop: int) -> int:
-        came: int = run_castle(stream, self.forming, arrivals, start, stop)
-        return came
+    def run(self, stream: t.Stream, arrivals: t.Arrivals, start: int, stop: int) -> int:
+        """Run the kernel on the stream and the forming clusters."""
+        reached: int = run_castle(stream, self.arrays, arrivals, start, stop)
+        return reached
 
-    def _fresh(self) -> t.Stream:
-        wide, held = self._sizes.attributes, self._sizes.held
-        forming = min(int(self._plan[t.OPTION]), held)  # none is ever empty
-        parts = held // int(self._plan[t.K]) + 1
-        self.forming = c.Forming(
-            hulls=np.zeros((c.HULL_BLOCKS * wide + c.HULL_SUMS, forming + 2 + parts)),
+    def allocate(self, sizes: Sizes, plan: Ints) -> None:
+        """Begin with empty arrays."""
+        forming = min(int(plan[t.OPTION]), sizes.pending)  # no forming cluster is empty
+        parts = sizes.pending // sizes.k + 1
+        self.arrays = c.Forming(
+            hulls=np.zeros((c.HULL_BLOCKS * sizes.attributes + c.HULL_SUMS, forming + 2 + parts)),
             counts=np.zeros((c.CLUSTER_COUNTS, forming), dtype=np.int64),
             tally=np.zeros(c.FORMING_TALLY, dtype=np.int64),
             published=np.zeros(self._mu + 1),
         )
-        return super()._fresh()
 
     @property
     def nbytes(self) -> int:
-        forming: int = sum(array.nbytes for array in self.forming)
-        return super().nbytes + forming
+        """Bytes of memory."""
+        return sum(array.nbytes for array in self.arrays)
 
-    def dump(self) -> Arrays:
-        arrays = super().dump()
-        end, count = int(self.forming.tally[c.NEXT_LOSS]), int(self.forming.tally[c.LOSSES])
+    def dump(self, stream: t.Stream) -> Arrays:
+        """Each pending tuple's cluster, and the losses of the last published clusters."""
+        end, count = int(self.arrays.tally[c.NEXT_LOSS]), int(self.arrays.tally[c.LOSSES])
         return {
-            **arrays,
-            "homes": self.stream.held_i[t.PART, : self.held].copy(),
-            "published": self.forming.published[(end - count + np.arange(count)) % self._mu],
+            "homes": stream.held_i[t.PART, : int(stream.tally[t.LIVE])].copy(),
+            "published": self.arrays.published[(end - count + np.arange(count)) % self._mu],
         }
 
-    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        super().load(arrays)
+    def load(self, stream: t.Stream, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump() returned, after the stream is loaded."""
         published = arrays["published"]
-        self.forming.published[: len(published)] = published
-        self.forming.tally[c.NEXT_LOSS] = len(published) % self._mu
-        self.forming.tally[c.LOSSES] = len(published)
-        take_homes_back(self.stream, self.forming, np.ascontiguousarray(arrays["homes"]))
+        self.arrays.published[: len(published)] = published
+        self.arrays.tally[c.NEXT_LOSS] = len(published) % self._mu
+        self.arrays.tally[c.LOSSES] = len(published)
+        take_homes_back(stream, self.arrays, np.ascontiguousarray(arrays["homes"]))
 
 
 class CastleSettings(TupleSettings):
@@ -87,12 +87,13 @@ class CastleParameters(TupleParameters, total=False):
     mu: int
 
 
-class Castle(TupleMethod):
-    """k-anonymity of a tuple stream within a deadline by clusters that form as tuples come; for comparison.
+class Castle(StreamMethod):
+    """k-anonymity of a tuple stream within a deadline by clusters that form as tuples arrive; for comparison.
 
-    A tuple joins the forming cluster it enlarges least, or begins one. When a tuple's deadline comes, its cluster
-    leaves if k people are in it, split in several if it is large. If not, the tuple leaves as one more of a cluster
-    published not long ago, or its cluster is merged with those nearest to it; an outlier is suppressed.
+    A tuple joins the forming cluster it enlarges least, or begins a new one. When a tuple's deadline comes, its cluster
+    is published if k people are in it, split in several if it is large. If not, the tuple is published as one more row
+    of a recent cluster, or its cluster is merged with the nearest ones; an outlier is suppressed.
+    :class:`shoal.LeastLoss` loses less.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ class Castle(TupleMethod):
     beta
         How many clusters may be forming at once.
     mu
-        A forming cluster takes in what keeps its loss within the average of so many last published clusters.
+        A forming cluster accepts a tuple that keeps its loss within the average of the last ``mu`` published clusters.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
@@ -123,21 +124,15 @@ class Castle(TupleMethod):
     """
 
     method: ClassVar[str] = "castle"
-    number: ClassVar[int] = t.CASTLE
     kernel: ClassVar[Any] = staticmethod(run_castle)
-
     settings_class: ClassVar[type[TupleSettings]] = CastleSettings
 
     def __init__(self, schema: Schema, **given: Unpack[CastleParameters]) -> None:
-        self._start_checked(schema, **given)
+        self._start_for(schema, **given)
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
-        plan[t.OPTION] = self._settings.options["beta"]
-        return plan
-
-    def _make_state(self, shape: Shape) -> TupleState:
-        return CastleState(
-            shape, self._plan(), self._ratios(), mu=self._settings.options["mu"], columns=len(self._codes),
-            recent=self._settings.remembers,
-        )  # fmt: skip
+    def _make_engine(self, settings: CastleSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD], plan[t.OPTION] = t.CASTLE, settings.beta
+        reader, forming = TupleReader(settings, secret), FormingClusters(settings.mu)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=forming.run, extra=forming)
+        return TupleEngine(self.method, settings, secret, reader, decider)

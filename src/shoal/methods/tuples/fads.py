@@ -1,24 +1,34 @@
-"""FADS: a tuple that must leave takes its k - 1 nearest with it."""
+"""FADS: an expiring tuple is published together with its k - 1 nearest."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Unpack
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.methods.tuples.method import TupleMethod
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.schema import Schema
 
 
-class Fads(TupleMethod):
-    """k-anonymity of a tuple stream within a deadline: an expiring tuple leaves with its k - 1 nearest.
+class Fads(StreamMethod):
+    """k-anonymity of a tuple stream within a deadline: an expiring tuple is published with its k - 1 nearest.
 
-    When a tuple's deadline comes, the k - 1 nearest held tuples of other people are found; all k leave with ranges
-    and labels that cover them. If a cluster published not long ago covers the tuple at no greater loss, the tuple
-    leaves as one more of it instead, and the others stay.
+    When a tuple's deadline comes, the k - 1 nearest pending tuples of other people are found; all k are published with
+    ranges and labels that cover them. If a recently published cluster covers the tuple at no greater loss, the tuple is
+    published as one more row of that cluster instead, and the others stay pending.
+
+    Do not use it where an attacker knows when tuples arrived, unless ``groups=True``; with missing values,
+    :class:`shoal.LeastLoss` loses less.
 
     Parameters
     ----------
     schema
-        A :class:`shoal.Schema`: which columns say who, which are quasi-identifiers, which are sensitive.
+        A :class:`shoal.Schema`: which column identifies people, which are quasi-identifiers, which are sensitive.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
@@ -40,4 +50,15 @@ class Fads(TupleMethod):
     """
 
     method: ClassVar[str] = "fads"
-    number: ClassVar[int] = t.FADS
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    settings_class: ClassVar[type[TupleSettings]] = TupleSettings
+
+    def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
+        self._start_for(schema, **given)
+
+    def _make_engine(self, settings: TupleSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD] = t.FADS
+        reader = TupleReader(settings, secret)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        return TupleEngine(self.method, settings, secret, reader, decider)

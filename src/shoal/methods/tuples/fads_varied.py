@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.methods.base import Guarantee
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Amount
-from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
 
@@ -39,11 +41,12 @@ class FadsVariedParameters(TupleParameters, total=False):
     late_penalty: float
 
 
-class FadsVaried(TupleMethod):
+class FadsVaried(StreamMethod):
     """FADS within partitions of tuples that carry the same attributes; for comparison only.
 
-    A tuple whose partition has too few people when its deadline comes is held on, late, until there are enough. At
-    the end what is left is suppressed. It is the one method here that does not keep its deadline.
+    A tuple whose partition has too few people when its deadline comes stays pending, late, until there are enough. At
+    the end the rest is suppressed. This is the only method here that does not keep its deadline: do not use it in
+    production.
 
     Parameters
     ----------
@@ -60,24 +63,17 @@ class FadsVaried(TupleMethod):
     """
 
     method: ClassVar[str] = "fads-varied"
-    number: ClassVar[int] = t.VARIED
-
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
     settings_class: ClassVar[type[TupleSettings]] = FadsVariedSettings
 
     def __init__(self, schema: Schema, **given: Unpack[FadsVariedParameters]) -> None:
-        self._start_checked(schema, **given)
+        self._start_for(schema, **given)
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
+    def _make_engine(self, settings: FadsVariedSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD] = t.VARIED
         plan[t.IS_PARTED] = plan[t.SAME_PATTERN] = 1
-        return plan
-
-    def _ratios(self) -> npt.NDArray[np.float64]:
-        ratios = super()._ratios()
-        ratios[t.PENALTY] = self._settings.options["late_penalty"]
-        return ratios
-
-    @property
-    def guarantee(self) -> Guarantee:
-        base = super().guarantee
-        return Guarantee(base.method, base.statement, base.parameters, max_delay_ns=None, max_pending=None)
+        ratios[t.PENALTY] = settings.late_penalty
+        reader = TupleReader(settings, secret)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        return TupleEngine(self.method, settings, secret, reader, decider)

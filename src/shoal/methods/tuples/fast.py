@@ -1,28 +1,28 @@
-"""FAST: FADS in several lanes at once."""
+"""FAST: FADS in several lanes in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, ClassVar, TypeVar, Unpack, cast
+from typing import Annotated, Any, ClassVar, Final, Unpack
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.methods.schema_arrays import Shape
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
-from shoal.methods.tuples.lane_assignment import Dealing
-from shoal.methods.tuples.lane_threads import Chore, Chores
-from shoal.methods.tuples.lanes import Lanes
-from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
+from shoal.methods.tuples.decider.lane_threads import Tasks
+from shoal.methods.tuples.decider.lanes import Lanes
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import CHUNK_ROWS, TupleEngine
+from shoal.methods.tuples.publisher import at_once
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
-from shoal.methods.tuples.state import TupleState
 from shoal.schema import Schema
 
-_ROUNDS = 4
-_TIMED_ROUND = 256
-_Made = TypeVar("_Made")
+_ROUNDS: Final = 4
+_TIMED_ROUND: Final = 256
 
 
 class FastSettings(TupleSettings):
@@ -53,18 +53,19 @@ class FastParameters(TupleParameters, total=False):
     round: int | None
 
 
-class Fast(TupleMethod):
-    """FADS on several cores: tuples are dealt to lanes that work side by side and share what may be reused.
+class Fast(StreamMethod):
+    """FADS on several cores: tuples are assigned to lanes that run in parallel and share what may be reused.
 
-    A lane knows its own tuples only, so a cluster is found among fewer. To keep that cheap, like tuples are dealt to
-    the same lane, by cuts chosen on the first round. A tuple leaves at the end of the last round before its deadline.
+    A lane knows its own tuples only, so it finds clusters among fewer. To keep the loss small, similar tuples go to the
+    same lane, by cuts chosen on the first round. A tuple is decided at the end of the last round before its deadline.
+    On one core, use :class:`shoal.Fads`.
 
     Parameters
     ----------
     schema
         A :class:`shoal.Schema`.
     threads
-        How many lanes there are. The output depends on it, but never on how threads are scheduled.
+        Number of lanes. The output depends on it, but never on how threads are scheduled.
     round
         How many arrivals make a round; by default a quarter of the deadline, or 256 where that is a duration.
     **given
@@ -76,39 +77,28 @@ class Fast(TupleMethod):
     """
 
     method: ClassVar[str] = "fast"
-    number: ClassVar[int] = t.FADS
-
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
     settings_class: ClassVar[type[TupleSettings]] = FastSettings
 
     def __init__(self, schema: Schema, **given: Unpack[FastParameters]) -> None:
-        self._start_checked(schema, **given)
+        self._start_for(schema, **given)
 
-    @property
-    def _round(self) -> int:
-        settings = self._settings
-        if settings.is_timed:
-            return cast(int, settings.options["round"] or _TIMED_ROUND)
-        rows = settings.options["round"] or max(1, settings.deadline // _ROUNDS)
-        return cast(int, min(rows, settings.deadline))  # a longer round would make rows late
+    def _make_engine(self, settings: FastSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD], plan[t.IN_ROUNDS] = t.FADS, 1
+        threads, tasks = settings.threads, Tasks()
+        reader = TupleReader(settings, secret)
+        lanes = [SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples) for _ in range(threads)]
+        decider = Lanes(lanes, LaneAssignment(threads, reader.shape), tasks, round_rows=_round_rows(settings))
+        return TupleEngine(
+            self.method, settings, secret, reader, decider,
+            chunk_rows=CHUNK_ROWS // 2,  # lanes have work sooner, and there is something to publish sooner
+            start=at_once if threads == 1 else tasks.start,
+        )  # fmt: skip
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
-        plan[t.IN_ROUNDS] = 1
-        return plan
 
-    def _make_state(self, shape: Shape) -> TupleState:
-        make = super()._make_state
-        threads = self._settings.options["threads"]
-        self._chores = Chores()
-        lanes = Lanes(lambda: make(shape), Dealing(threads, shape), self._chores, lanes=threads, round_rows=self._round)
-        return cast(TupleState, lanes)  # it answers the same questions
-
-    def _piece_rows(self) -> int:
-        return max(1, super()._piece_rows() // 2)  # so that lanes soon have work, and soon something is to publish
-
-    def _soon(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
-        if self._settings.options["threads"] == 1:
-            return super()._soon(work, count)
-        chore = Chore(work, count)
-        self._chores.add(chore)
-        return chore.result
+def _round_rows(settings: FastSettings) -> int:
+    if settings.is_timed:
+        return settings.round or _TIMED_ROUND
+    rows = settings.round or max(1, settings.deadline // _ROUNDS)
+    return min(rows, settings.deadline)  # a longer round would make rows late

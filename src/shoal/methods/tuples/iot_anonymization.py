@@ -1,23 +1,27 @@
-"""IoT Anonymization: like K-VARP, with the largest of the likest partitions first and a stricter reuse."""
+"""IoT Anonymization: like K-VARP, with the largest of the most similar partitions first and a stricter reuse."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.methods.tuples.method import TupleMethod
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.schema import Schema
 
 
-class IotAnonymization(TupleMethod):
-    """k-anonymity for streams whose attributes come and go, by partitions and imputation.
+class IotAnonymization(StreamMethod):
+    """k-anonymity for streams whose attributes come and go, by partitions and imputation; for comparison.
 
-    Partitions are added by the likeness of their attributes, then by size. Rows of a cluster all show what the
+    Partitions are added by the similarity of their attributes, then by size. All rows of a cluster show what the
     cluster shows: a missing value is filled in with the cluster's range. In the paper's own mode one carrier is
-    enough for that; ``"strict"`` asks for ``min_carriers``. Only clusters whose rows carried exactly what a tuple
-    carries may be reused for it.
+    enough for that; ``"strict"`` requires ``min_carriers``. A cluster is reused only for tuples that carry exactly the
+    attributes its own rows carried.
 
     Parameters
     ----------
@@ -33,12 +37,18 @@ class IotAnonymization(TupleMethod):
     """
 
     method: ClassVar[str] = "iot-anonymization"
-    number: ClassVar[int] = t.IOT
-    _hides_own = False
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    settings_class: ClassVar[type[TupleSettings]] = TupleSettings
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
+    def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
+        self._start_for(schema, **given)
+
+    def _make_engine(self, settings: TupleSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD] = t.IOT
         plan[t.IS_PARTED] = plan[t.SAME_PATTERN] = plan[t.SKIP_MERGED] = 1
-        if self._settings.nulls == "paper":
+        if settings.nulls == "paper":
             plan[t.NULLS], plan[t.MIN_CARRIERS] = t.SHOW_ALL, 1
-        return plan
+        reader = TupleReader(settings, secret)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        return TupleEngine(self.method, settings, secret, reader, decider, fills_missing=True)

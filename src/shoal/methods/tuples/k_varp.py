@@ -1,16 +1,19 @@
-"""K-VARP: tuples that carry the same attributes hide among each other, and among others when they must."""
+"""K-VARP: tuples that carry the same attributes are clustered with each other first."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Share
-from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
 
@@ -31,21 +34,22 @@ class KVarpParameters(TupleParameters, total=False):
     likeness: float
 
 
-class KVarp(TupleMethod):
+class KVarp(StreamMethod):
     """k-anonymity within a deadline for streams whose attributes come and go.
 
-    Held tuples that carry the same attributes are a partition. An expiring tuple leaves with its nearest in its own
-    partition if k people are there, else partitions are added, likest first, until k people are.
+    Pending tuples that carry the same attributes form a partition. An expiring tuple is published with its nearest in
+    its own partition if k people are there; else the most similar partitions are added until there are k people.
 
-    As published, the method keeps each row's missing values missing (``nulls="paper"``), which tells rows of one
-    cluster apart: most of them stand in a class smaller than k. The default is ``"strict"``.
+    As published, the method keeps each row's missing values missing (``nulls="paper"``), which distinguishes rows of
+    one cluster: most of them are in a class smaller than k. The default is ``"strict"``.
+    :class:`shoal.LeastLoss` usually loses less.
 
     Parameters
     ----------
     schema
         A :class:`shoal.Schema`.
     likeness
-        Of two partitions with equally like attributes, the one with more tuples within this distance is added first.
+        Of two partitions with equally similar attributes, the one with more tuples within this distance is added first.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
@@ -56,19 +60,16 @@ class KVarp(TupleMethod):
     """
 
     method: ClassVar[str] = "k-varp"
-    number: ClassVar[int] = t.K_VARP
-
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
     settings_class: ClassVar[type[TupleSettings]] = KVarpSettings
 
     def __init__(self, schema: Schema, **given: Unpack[KVarpParameters]) -> None:
-        self._start_checked(schema, **given)
+        self._start_for(schema, **given)
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
-        plan[t.IS_PARTED] = 1
-        return plan
-
-    def _ratios(self) -> npt.NDArray[np.float64]:
-        ratios = super()._ratios()
-        ratios[t.RATIO] = self._settings.options["likeness"]
-        return ratios
+    def _make_engine(self, settings: KVarpSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD], plan[t.IS_PARTED] = t.K_VARP, 1
+        ratios[t.RATIO] = settings.likeness
+        reader = TupleReader(settings, secret)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        return TupleEngine(self.method, settings, secret, reader, decider)

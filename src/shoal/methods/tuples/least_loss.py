@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Final, Unpack
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.run import run_tuples
+from shoal.methods.base import StreamMethod
 from shoal.methods.settings import MOST
-from shoal.methods.tuples.method import TupleMethod
+from shoal.methods.tuples.decider.sequential import SequentialDecider
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
-_MOST_NEAR = 8
-_EXCHANGES = 8
-_SMALLEST_EXCHANGED = 20
+_MOST_NEAR: Final = 8
+_EXCHANGES: Final = 8
+_SMALLEST_EXCHANGED: Final = 20
 
 
 class LeastLossSettings(TupleSettings):
@@ -36,35 +39,38 @@ class LeastLossParameters(TupleParameters, total=False):
     candidates: int
 
 
-class LeastLoss(TupleMethod):
-    """k-anonymity of a tuple stream within a deadline, with little lost: the method we recommend.
+class LeastLoss(StreamMethod):
+    """k-anonymity of a tuple stream within a deadline, with little loss: the method we recommend.
 
-    One window, whatever attributes tuples carry. An expiring tuple's cluster grows by whoever widens its ranges and
-    labels least; tuples that are hard to place, or have waited long, are preferred a little, because what is left
-    behind must leave too. A cluster published not long ago is reused where that is not worse.
+    There is one window, whatever attributes tuples carry. An expiring tuple's cluster grows by the tuples that widen
+    its ranges and labels least; tuples that are hard to place, or have waited long, get a small preference, because
+    they have to be published later too. A recently published cluster is reused where that is not worse.
+
+    Do not use it where records must not wait (see :class:`shoal.ZAnonymity`), or, unless ``groups=True``, where an
+    attacker knows when tuples arrived.
 
     Parameters
     ----------
     schema
         A :class:`shoal.Schema`.
     candidates
-        How many of the nearest held tuples are looked at for a cluster; 0 for all. A few hundred are much faster on
+        How many of the nearest pending tuples are considered for a cluster; 0 for all. A few hundred are much faster on
         large windows and lose little more.
     k
-        In how large a crowd a person hides, in different people; by default 50.
+        How many different people share what is published; by default 50.
     deadline, reuse
-        How long a tuple may wait, and how long a published cluster takes in more: counts of arrivals (by default 2000
-        and 200), or durations such as ``"30s"``, which need a time column.
+        How long a tuple may be pending, and how long a published cluster accepts more: counts of arrivals (by default
+        2000 and 200), or durations such as ``"30s"``, which need a time column.
     nulls, min_carriers
-        ``"strict"`` (default), ``"common"`` or ``"paper"``; in strict mode an attribute is shown where so many people
-        of the cluster carried it, by default half of k.
+        ``"strict"`` (default), ``"common"`` or ``"paper"``; in strict mode an attribute is shown where at least
+        ``min_carriers`` people of the cluster carried it, by default half of k.
     l, entropy_l, t, reference
-        What is asked of sensitive columns: different values, entropy, closeness to a reference.
+        What is required of sensitive columns: different values, entropy, closeness to a reference.
     groups, suppressed
-        Leave in groups of k people only, never by reuse; ``"drop"`` rows without a crowd, or show their ``"root"``.
+        Publish in groups of k people only, never by reuse; ``"drop"`` suppressed rows, or show their ``"root"``.
     alpha, max_gap, key
-        The price of delay in the reported cost; the longest gap that one person's time may open; secret bytes for
-        snapshots. All of these every tuple method takes; more in :class:`shoal.methods.tuples.settings.TupleSettings`.
+        The price of delay in the reported cost; the longest gap in time that one person alone may open; secret bytes
+        for snapshots. Every tuple method takes these; more in :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     Examples
     --------
@@ -78,36 +84,34 @@ class LeastLoss(TupleMethod):
 
     Notes
     -----
-    docs/methods/least-loss.md says what else was tried and what it gave.
+    docs/methods/least-loss.md reports what else was tried, with results.
     """
 
     method: ClassVar[str] = "least-loss"
-    number: ClassVar[int] = t.LEAST_LOSS
-
+    kernel: ClassVar[Any] = staticmethod(run_tuples)
     settings_class: ClassVar[type[TupleSettings]] = LeastLossSettings
 
     def __init__(self, schema: Schema, **given: Unpack[LeastLossParameters]) -> None:
-        self._start_checked(schema, **given)
+        self._start_for(schema, **given)
 
-    def _plan(self) -> npt.NDArray[np.int64]:
-        plan = super()._plan()
-        candidates = self._settings.options["candidates"]
-        # Fewer than k - 1 would find no cluster, and diversity may ask for more.
-        plan[t.CANDIDATES] = max(candidates, 2 * self._settings.k) if candidates else 0
-        plan[t.NEAR] = min(_MOST_NEAR, self._settings.k)
-        plan[t.EXCHANGES] = _EXCHANGES if self._exchanges else 0
-        return plan
+    def _make_engine(self, settings: LeastLossSettings, secret: Secret) -> TupleEngine:
+        plan, ratios = settings.plan(), settings.ratios()
+        plan[t.METHOD] = t.LEAST_LOSS
+        candidates, exchanges = settings.candidates, _exchanges_members(settings)
+        # Fewer than k - 1 would find no cluster, and diversity may need more.
+        plan[t.CANDIDATES] = max(candidates, 2 * settings.k) if candidates else 0
+        plan[t.NEAR] = min(_MOST_NEAR, settings.k)
+        plan[t.EXCHANGES] = _EXCHANGES if exchanges else 0
+        price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
+        ratios[t.PRICE] = price / math.sqrt(settings.k)
+        reader = TupleReader(settings, secret)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        return TupleEngine(self.method, settings, secret, reader, decider)
 
-    def _ratios(self) -> npt.NDArray[np.float64]:
-        ratios = super()._ratios()
-        price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if self._exchanges else (1.5, 0.2, 0.5)
-        ratios[t.PRICE] = price / math.sqrt(self._settings.k)
-        return ratios
 
-    @property
-    def _exchanges(self) -> bool:
-        """Whether members are exchanged: it pays where labels weigh at least as much as numbers, and k is not small."""
-        labels = sum(role.weight for role in self._settings.schema.quasi if isinstance(role, Categorical))
-        numbers = sum(role.weight for role in self._settings.schema.quasi if isinstance(role, Numeric))
-        is_for_all = self._settings.options["candidates"] == 0
-        return is_for_all and labels >= numbers and self._settings.k >= _SMALLEST_EXCHANGED
+def _exchanges_members(settings: LeastLossSettings) -> bool:
+    """Whether members are exchanged: worth it where labels weigh at least as much as numbers, and k is not small."""
+    labels = sum(role.weight for role in settings.schema.quasi if isinstance(role, Categorical))
+    numbers = sum(role.weight for role in settings.schema.quasi if isinstance(role, Numeric))
+    considers_all = settings.candidates == 0
+    return considers_all and labels >= numbers and settings.k >= _SMALLEST_EXCHANGED

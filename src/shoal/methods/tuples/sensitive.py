@@ -1,8 +1,8 @@
-"""Small numbers for sensitive values, so that kernels can count them."""
+"""Numbers for sensitive values, so that kernels can count them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError
+from shoal.methods.arrow_input import plain_type
 from shoal.methods.tuples.sensitive_meaning import meaning
 
 Ints = npt.NDArray[np.int64]
 MOST_VALUES: Final = 4096
-"""Every cluster that may be reused has a count for each value."""
+"""Every cluster that may be reused has a counter for each value."""
 _NO_SUCH_TIME: Final = (
     "column {!r}: holds times that cannot be compared: finer than a microsecond, or not in the years 1 to 9999; "
     "round them to microseconds"
@@ -23,7 +24,7 @@ _NO_SUCH_TIME: Final = (
 
 
 class SensitiveCodes:
-    """The values of one sensitive column, numbered as they first came; no value at all is a value too.
+    """The values of one sensitive column, numbered in order of first appearance; null gets its own number.
 
     Values that mean the same have one number; see shoal.methods.tuples.sensitive_meaning.
     """
@@ -31,8 +32,12 @@ class SensitiveCodes:
     def __init__(self, name: str, declared: Mapping[Any, float] | None) -> None:
         self.name = name
         self._declared = dict(sorted((declared or {}).items(), key=lambda entry: str(entry[0])))
+        self.kind = pa.string()
+        self._is_bound = False
+        self.is_ordered = False
+        """Whether the distance of two values is a distance of ranks: numbers have ranks."""
         self.version = 0
-        """Changes when numbers are given anew."""
+        """Changes when the values are numbered anew."""
         self._begin()
 
     def _begin(self) -> None:
@@ -50,29 +55,41 @@ class SensitiveCodes:
 
     @property
     def declared(self) -> Mapping[Any, float]:
-        """What is declared of the values; they have the first numbers."""
+        """The declared shares; their values have the first numbers."""
         return self._declared
 
     @property
     def seen(self) -> list[Any]:
-        """Values that came up and were not declared."""
+        """Values seen that are not declared."""
         return self.values[self._known :]
 
-    def fit_to(self, kind: pa.DataType) -> None:
-        """Turn declared values into the column's type: a policy file can write text only."""
-        if self._declared:
-            self._declared = self.fitted(kind)
+    def check_type(self, kind: pa.DataType) -> None:
+        """Raise InputError where a column of this type has no diversity, or declared values have another type."""
+        if pa.types.is_nested(plain_type(kind)):
+            raise InputError(f"column {self.name!r}: lists and structs have no diversity; give plain values")
+        if not self._is_bound:
+            self._fitted(kind)
+
+    def set_type(self, kind: pa.DataType, *, is_bound: bool) -> None:
+        """Prepare for a column of this type; declared values become values of it once the type is certain."""
+        self.kind, self.is_ordered, self._is_bound = kind, is_ordered(kind), is_bound
+        if is_bound and self._declared:  # a policy file can write text only
+            self._declared = self._fitted(kind)
             self._begin()
 
-    def fitted(self, kind: pa.DataType) -> dict[Any, float]:
+    def _fitted(self, kind: pa.DataType) -> dict[Any, float]:
         """The declared shares by values of the column's type; raise InputError where they have another."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        found: dict[Any, float] = {}
         try:
-            return _summed((_in_type(value, kind), share) for value, share in self._declared.items())
+            for value, share in self._declared.items():
+                fitted = _in_type(value, kind)
+                found[fitted] = found.get(fitted, 0.0) + share  # two spellings of one value add up
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError):
             raise InputError(
                 f"column {self.name!r}: is {kind}, and values declared for it in reference are not"
             ) from None
+        return found
 
     def check_room(self, values: list[Any]) -> None:
         """Raise InputError where new values would be too many; nothing changes."""
@@ -84,32 +101,32 @@ class SensitiveCodes:
             )
 
     def code_all(self, values: list[Any]) -> Ints:
-        """The numbers of values; new ones are numbered as they come."""
+        """The numbers of values; new values get the next numbers."""
         for value in values:
             if (key := meaning(value)) not in self._codes:
                 self._codes[key] = len(self.values)
                 self.values.append(None if key is None else value)
         return np.array([self._codes[meaning(value)] for value in values], dtype=np.int64)
 
-    def texts(self, kind: pa.DataType) -> list[str | None]:
-        """The values as the trace spells them: as Arrow does where Python spells a type in its own way."""
-        if pa.types.is_time(kind) or pa.types.is_duration(kind):
-            return list(pa.array(self.values, kind).cast(pa.string()).to_pylist())
+    def texts(self) -> list[str | None]:
+        """The values as the trace spells them: as Arrow does where Python has its own spelling."""
+        if pa.types.is_time(self.kind) or pa.types.is_duration(self.kind):
+            return list(pa.array(self.values, self.kind).cast(pa.string()).to_pylist())
         return [None if value is None else str(value) for value in self.values]
 
     def order(self) -> Ints:
-        """The numbers in the order of their values, no value first."""
+        """The numbers in the order of their values, null first."""
         nothing = [code for code, value in enumerate(self.values) if value is None]
         rest = [code for code, value in enumerate(self.values) if value is not None]
         return np.array(nothing + sorted(rest, key=self.values.__getitem__), dtype=np.int64)
 
     def share(self, code: int) -> float:
-        """What is declared of a value; 0 where it was not declared."""
+        """The declared share of a value; 0 where none is declared."""
         return self._shares.get(meaning(self.values[code]), 0.0)
 
 
 class Coded:
-    """A column's different values and which of them each row has."""
+    """A column's distinct values, and which of them each row has."""
 
     def __init__(self, column: pa.Array, name: str) -> None:
         if pa.types.is_dictionary(column.type):
@@ -125,7 +142,7 @@ class Coded:
 
 
 def readable(values: Any, name: str) -> list[Any]:
-    """The values as Python has them; raise InputError where a text is none, or Python has no such time."""
+    """The values as Python objects; raise InputError for invalid text and for times Python cannot hold."""
     try:
         found = list(values.to_pylist())
     except UnicodeDecodeError:
@@ -137,14 +154,6 @@ def readable(values: Any, name: str) -> list[Any]:
     return found
 
 
-def _summed(shares: Iterable[tuple[Any, float]]) -> dict[Any, float]:
-    """Shares by value; two spellings of one value add up."""
-    found: dict[Any, float] = {}
-    for value, share in shares:
-        found[value] = found.get(value, 0.0) + share
-    return found
-
-
 def _in_type(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return str(value)
@@ -153,7 +162,7 @@ def _in_type(value: Any, kind: pa.DataType) -> Any:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Whether a column's values have distances by rank: numbers do."""
+    """Whether a column's values have distances by rank: numbers have."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)

@@ -1,7 +1,7 @@
-"""Threads for lanes: they run side by side, and who is done early does chores until the last one is.
+"""Threads for lanes: they run in parallel, and a thread whose lane is done helps with waiting tasks.
 
-The kernels, Arrow and NumPy let go of the interpreter lock, so threads really run at once. What comes out does not
-depend on which of them did what.
+The kernels, Arrow and NumPy release the interpreter lock, so threads run at the same time. The output does not depend
+on which thread did what.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def _helpers(threads: int) -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survive a fork
 
 
-class Chore(Generic[_Made]):
-    """Something to be made of 0, 1, 2, …: helpers make some of it, who needs it makes the rest."""
+class Task(Generic[_Made]):
+    """A work-stealing map over range(count): helpers compute some items, the caller of result() the rest."""
 
     def __init__(self, work: Callable[[int], _Made], count: int) -> None:
         self._work, self._count = work, count
@@ -33,7 +33,7 @@ class Chore(Generic[_Made]):
         self._made: dict[int, _Made] = {}
 
     def help(self) -> bool:
-        """Make one more; False where nothing is left to begin."""
+        """Compute one more item; False where none is left to begin."""
         number = next(self._numbers, None)  # no two threads get the same
         if number is None:
             return False
@@ -41,38 +41,40 @@ class Chore(Generic[_Made]):
         return True
 
     def result(self) -> list[_Made]:
-        """Everything; only asked for while nobody helps."""
+        """All items; call it only while no thread helps."""
         while self.help():
             pass
         return [self._made[number] if number in self._made else self._work(number) for number in range(self._count)]
 
 
-class Chores:
-    """Chores in the order in which they will be needed."""
+class Tasks:
+    """Tasks in the order in which their results are needed."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Chore[Any]] = deque()
+        self._waiting: deque[Task[Any]] = deque()
 
-    def add(self, chore: Chore[Any]) -> None:
-        """Let others help with this one too."""
-        self._waiting.append(chore)
+    def start(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
+        """Let idle threads compute work(0), work(1), …; the returned function gives all of them."""
+        task = Task(work, count)
+        self._waiting.append(task)
+        return task.result
 
     def help(self) -> bool:
-        """Do a bit of the first chore; False where there is none."""
+        """Compute one item of the first task; False where there is none."""
         while self._waiting:
             first = self._waiting[0]
             try:
                 if first.help():
                     return True
-            except Exception:  # who needs it will do it again, and meet the error
+            except Exception:  # the caller of result() computes it again and gets the error
                 return True
             if self._waiting and self._waiting[0] is first:
                 self._waiting.popleft()
         return False
 
 
-def run_all(jobs: Sequence[Callable[[], object]], chores: Chores) -> None:
-    """Do all jobs at once, the first in the thread that asks: give it the longest, others must wake up first."""
+def run_all(jobs: Sequence[Callable[[], object]], tasks: Tasks) -> None:
+    """Run all jobs at once, the first in the calling thread: give it the longest, others must wake up first."""
     unfinished = list(jobs)
 
     def take_part(job: Callable[[], object]) -> None:
@@ -80,7 +82,7 @@ def run_all(jobs: Sequence[Callable[[], object]], chores: Chores) -> None:
             job()
         finally:
             unfinished.pop()
-        while unfinished and chores.help():
+        while unfinished and tasks.help():
             pass
 
     own, *others = jobs
@@ -89,6 +91,6 @@ def run_all(jobs: Sequence[Callable[[], object]], chores: Chores) -> None:
         take_part(own)
     finally:
         for one in under_way:
-            one.exception()  # nobody may still be at work when the caller goes on
+            one.exception()  # wait: no thread may still be at work when the caller goes on
     for one in under_way:
         one.result()

@@ -1,4 +1,4 @@
-"""Which lane a tuple goes to: like goes to like, or lanes would find strangers only."""
+"""Which lane a tuple goes to: similar tuples go to the same lane, because a lane clusters only its own."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import numpy.typing as npt
 
 from shoal.kernels.tuples import layout as t
 from shoal.methods.schema_arrays import Shape
+from shoal.methods.tuples.decider.base import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _PAIRS: Final = 160
 _EACH: Final = np.arange(_PAIRS)
 _CUTS: Final = 5
 _SMALLEST: Final = 0.3
-"""Of what is divided in two, the smaller part is at least this share."""
+"""Least share of the smaller part when a lane is divided in two."""
 _NONE: Final = -1
 
 
-class Dealing:
+class LaneAssignment:
     """A chain of cuts, each dividing one lane's tuples in two by one attribute.
 
-    Chosen once, on the first tuples of the stream, so that tuples of one lane are as near to each other as can be.
-    Where a tuple does not carry the attribute of a cut, its number decides.
+    The cuts are chosen once, on the first tuples of the stream, so that the tuples of one lane are as similar as
+    possible. Where a tuple does not carry the attribute of a cut, its row number decides.
     """
 
     def __init__(self, lanes: int, shape: Shape) -> None:
@@ -35,11 +34,11 @@ class Dealing:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the lanes are known."""
+        """Whether all cuts are chosen."""
         return len(self._cuts) == self._lanes - 1
 
-    def deal(self, values: Floats, rows: Ints) -> Ints:
-        """The lane of each tuple; all go to the first as long as nothing is chosen."""
+    def lanes_of(self, values: Floats, rows: Ints) -> Ints:
+        """The lane of each tuple; the first lane for all as long as no cut is chosen."""
         lanes = np.zeros(values.shape[1], dtype=np.int64)
         for divided, made, attribute, cut in self._cuts:
             is_above = rows % 2 == 1
@@ -52,13 +51,13 @@ class Dealing:
     def choose(self, values: Floats, rows: Ints) -> None:
         """Choose the cuts by the first tuples."""
         while not self.is_chosen:
-            lanes = self.deal(values, rows)
+            lanes = self.lanes_of(values, rows)
             largest = int(np.argmax(np.bincount(lanes, minlength=self._lanes)))
             attribute, cut = self._best_cut(values[:, lanes == largest])
             self._cuts.append((largest, len(self._cuts) + 1, attribute, cut))
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
-        """The attribute and the cut that leave tuples nearest to each other; by number where none divides well."""
+        """The attribute and cut that leave the most similar parts; by row number where no cut divides well."""
         cuts = _fair_cuts(values)
         if not cuts:
             return _NONE, 0.0
@@ -68,7 +67,7 @@ class Dealing:
         return cuts[int(np.argmin(shares * spreads[:, 0] + (1 - shares) * spreads[:, 1]))]
 
     def _spreads(self, values: Floats, parts: list[Bools]) -> Floats:
-        """Of each part the average distance of pairs of its tuples, spread evenly over all; all in one go."""
+        """For each part, the average distance of pairs of its tuples; the pairs are spread evenly."""
         pairs = [_pairs(np.flatnonzero(is_in)) for is_in in parts]
         left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
         means: Floats = self._distances(values, left, right).reshape(len(parts), _PAIRS).mean(axis=1)
@@ -90,7 +89,7 @@ class Dealing:
         return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
 
     def _differences(self, a: int, own: Floats, left: Ints, right: Ints) -> Floats:
-        """How far two values of one attribute are from each other."""
+        """The distance of two values of one attribute."""
         leaves, at = int(self._shape.attr_i[t.LEAVES, a]), int(self._shape.attr_i[t.PAIRS_AT, a])
         if self._shape.attr_i[t.KIND, a] != t.CATEGORICAL:
             return np.abs(own[left] - own[right])
@@ -105,14 +104,14 @@ class Dealing:
         return np.array(self._cuts, dtype=np.float64).reshape(len(self._cuts), 4)
 
     def load(self, cuts: Floats) -> None:
-        """Take over cuts."""
+        """Take over what dump() returned."""
         self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]
 
 
 def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
-    """Attributes and quantiles of theirs that leave both parts large enough."""
+    """Attributes and their quantiles that leave both parts large enough."""
     count = values.shape[1]
-    ordered = np.sort(values, axis=1)  # what is missing comes last
+    ordered = np.sort(values, axis=1)  # NaN comes last
     found = []
     for a, known in enumerate(count - np.isnan(ordered).sum(axis=1)):
         places = (np.linspace(0.1, 0.9, _CUTS) * (known - 1)).astype(np.int64)
@@ -124,7 +123,7 @@ def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
 
 
 def _pairs(chosen: Ints) -> tuple[Ints, Ints]:
-    """Pairs of the chosen, spread evenly."""
+    """Pairs of these tuples, spread evenly."""
     count = len(chosen)
     left = _EACH % count
     right = (left + 1 + _EACH * 7919 % max(count - 1, 1)) % count

@@ -1,0 +1,202 @@
+"""The memory of a tuple stream: it grows, and it is written to snapshots and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.queue import pack_held, take_back
+from shoal.methods.schema_arrays import Shape
+from shoal.methods.tuples.decider.allocation import PERSON_WORDS, Sizes, make_stream
+from shoal.methods.tuples.decider.base import Arrays, Floats, Ints
+from shoal.methods.tuples.sensitive import SensitiveCodes
+
+POOL: Final = ("pool_f", "pool_i", "class_f")
+"""Arrays with one row for each cluster that may be reused."""
+_KEPT_TALLY: Final = [
+    t.NOW, t.NUMBER, t.GROUPS, t.LIVE, t.INCOMPLETE, t.POOL_SIZE, t.FORMED, t.MERGED, t.REUSED, t.RELEASED,
+    t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE, t.VISIBLE,
+]  # fmt: skip
+"""The part of the tally that a snapshot keeps; the rest are places in memory."""
+_UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.SLACK, t.AT]
+"""The part of the tally that matters only during a call."""
+_KEPT_ROWS: Final = np.array([row not in (t.PERSON, t.PART) for row in range(t.KEPT)], dtype=np.int64)
+"""People and patterns are numbered anew when a state is loaded."""
+
+
+class Extra(Protocol):
+    """Memory that one method needs besides the stream's."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+
+    def allocate(self, sizes: Sizes, plan: Ints) -> None:
+        """Begin with empty arrays."""
+
+    def dump(self, stream: t.Stream) -> Arrays:
+        """The content as named arrays."""
+
+    def load(self, stream: t.Stream, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump() returned, after the stream is loaded."""
+
+
+class Memory:
+    """The arrays of one stream, with the numbers of its sensitive values."""
+
+    def __init__(
+        self, shape: Shape, codes: Sequence[SensitiveCodes], plan: Ints, ratios: Floats, extra: Extra | None = None
+    ) -> None:
+        self.plan, self.ratios = plan, ratios
+        self._shape, self._codes, self.extra = shape, codes, extra
+        self.sizes = Sizes(
+            attributes=shape.attr_f.shape[1], k=int(plan[t.K]), sensitive=len(codes), values=16 if codes else 0,
+            pending=256 if plan[t.TIMED] else min(int(plan[t.DEADLINE]) * 3 // 2 + 64, 16_384), clusters=256,
+            recent=int(plan[t.REFERENCE]), is_capped=bool(ratios[t.MAX_SHARE]),
+        ).with_room()  # fmt: skip
+        self._allocate()
+
+    def _allocate(self) -> None:
+        self.stream = make_stream(self.sizes, self._shape, self.plan, self.ratios)
+        self._passed = [(0, 0)] * len(self._codes)
+        """For each sensitive column, which version of its codes the kernels know, and how many of them."""
+        if self.extra is not None:
+            self.extra.allocate(self.sizes, self.plan)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        own: int = sum(array.nbytes for array in self.stream)
+        return own if self.extra is None else own + self.extra.nbytes
+
+    # ---- growth
+
+    def resize(self, sizes: Sizes) -> None:
+        """Move everything into arrays of other sizes; the kernels' output must be empty."""
+        pack_held(self.stream)
+        under_way = self.stream.tally[_UNDER_WAY]
+        late = self.stream.tally[t.LATE_PART] - 1  # patterns are numbered anew: remember a tuple that has this one
+        like_late = np.flatnonzero(self.stream.held_i[t.PART, : self.stream.tally[t.LIVE]] == late)[:1]
+        arrays = self.dump()
+        self.sizes = sizes
+        self.load(arrays)
+        self.stream.tally[_UNDER_WAY] = under_way
+        if late >= 0 and len(like_late):
+            self.stream.tally[t.LATE_PART] = self.stream.held_i[t.PART, like_late[0]] + 1
+
+    def make_room(self) -> None:
+        """Grow what is too small for another run of the kernels; emptying the output may have been enough."""
+        tally, sizes = self.stream.tally, self.sizes
+        self.write_joined(self.joined())
+        live, known = int(tally[t.LIVE]), int(tally[t.POOL_SIZE])
+        pending = sizes.pending * (2 if live >= sizes.pending * 3 // 4 else 1)
+        needed = known + pending // sizes.k + 8
+        clusters = 2 * needed if needed > sizes.clusters else sizes.clusters
+        if (pending, clusters) != (sizes.pending, sizes.clusters):
+            self.resize(sizes.with_room(pending=pending, clusters=clusters))
+
+    def know_values(self) -> None:
+        """Make room for sensitive values seen for the first time, and pass them to the kernels."""
+        most = max((len(column) for column in self._codes), default=0)
+        if most > self.sizes.values:
+            self.resize(self.sizes.with_room(values=2 * most))
+        s = self.stream
+        for number, column in enumerate(self._codes):
+            if self._passed[number] == (column.version, len(column)):
+                continue
+            self._passed[number] = (column.version, len(column))
+            s.sens_i[t.USED, number] = len(column)
+            s.sens_i[t.IS_ORDERED, number] = column.is_ordered
+            if column.is_ordered:
+                s.sens_f[t.ORDER, number, : len(column)] = column.order()
+            s.sens_f[t.DECLARED, number, : len(column)] = [column.share(code) for code in range(len(column))]
+
+    # ---- rows published as clusters of the pool, where shares are capped
+
+    def joined(self) -> Ints:
+        """Published rows by the index of their cluster in the pool, with the keys of their persons."""
+        tally = self.stream.tally
+        joined: Ints = self.stream.joined[: int(tally[t.JOINED])].copy()
+        joined[:, t.J_CLUSTER] -= int(tally[t.BASE])
+        place = joined[:, t.J_CLUSTER]
+        return joined[(place >= 0) & (place < int(tally[t.POOL_SIZE]))]
+
+    def write_joined(self, joined: Ints) -> None:
+        """Remember these rows and no others, with room for all pending rows to join them."""
+        needed = len(joined) + self.sizes.pending
+        if self.sizes.is_capped and needed > self.stream.joined.shape[0]:
+            room = np.zeros((2 * needed, self.stream.joined.shape[1]), dtype=np.int64)
+            self.stream = self.stream._replace(joined=room)
+        self.stream.joined[: len(joined)] = joined
+        self.stream.tally[t.JOINED], self.stream.tally[t.BASE] = len(joined), 0
+
+    # ---- snapshots
+
+    def dump(self) -> Arrays:
+        """Everything that matters, in an order that does not depend on how it came about."""
+        pack_held(self.stream)
+        s, live = self.stream, int(self.stream.tally[t.LIVE])
+        persons = s.slots[t.PEOPLE][t.KEYS : t.KEYS + PERSON_WORDS, s.held_i[t.PERSON, :live]].T
+        pool = (int(s.tally[t.POOL_HEAD]) + np.arange(int(s.tally[t.POOL_SIZE]))) % (s.pool_i.shape[0] - 1)
+        size, end = int(s.tally[t.REF_SIZE]), int(s.tally[t.REF_NEXT])
+        recent = (end - size + np.arange(size)) % max(self.sizes.recent, 1)
+        floats = 2 * self.sizes.attributes + int(self.plan[t.NEAR])
+        return {
+            "tally": s.tally[_KEPT_TALLY],
+            "sums": s.sums.copy(),
+            "held_f": s.held_f[t.VALUES : t.VALUES + floats, :live].copy(),
+            "held_i": s.held_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
+            "held_m": s.held_i[t.MASKS :, :live].copy(),
+            "persons": np.ascontiguousarray(persons),
+            "pool_f": s.pool_f[pool],
+            "pool_i": s.pool_i[pool][:, : s.pool_i.shape[1] - 2 * self.sizes.is_capped],
+            "joined": self.joined(),
+            "class_f": s.class_f[pool][..., : int(s.sens_i[t.USED].max(initial=0))],
+            "recent": s.recent[:, recent],
+            **({} if self.extra is None else self.extra.dump(s)),
+        }
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump() returned; memory grows as far as needed."""
+        live = arrays["held_f"].shape[1]
+        self.sizes = self._fitting(arrays, live)
+        self._allocate()
+        self.know_values()
+        s = self.stream
+        s.tally[_KEPT_TALLY] = arrays["tally"]
+        s.sums[:] = arrays["sums"]
+        s.held_f[t.VALUES : t.VALUES + len(arrays["held_f"]), :live] = arrays["held_f"]
+        s.held_i[: t.KEPT, :live] = arrays["held_i"]
+        s.held_i[t.MASKS :, :live] = arrays["held_m"]
+        masks = np.ascontiguousarray(arrays["held_m"][: self.sizes.words].T)
+        take_back(s, live, np.ascontiguousarray(arrays["persons"]), masks)
+        for name in POOL:
+            write_front(getattr(s, name), arrays[name])
+        self.write_joined(arrays["joined"])
+        self._load_recent(arrays["recent"])
+        if self.extra is not None:
+            self.extra.load(self.stream, arrays)
+
+    def _load_recent(self, recent: Ints) -> None:
+        s, size = self.stream, recent.shape[1]
+        s.recent[:, :size] = recent
+        s.tally[t.REF_NEXT] = size % max(self.sizes.recent, 1)
+        for number in range(recent.shape[0]):
+            s.sens_f[t.RECENT_COUNT, number] = np.bincount(recent[number], minlength=self.sizes.values)
+
+    def _fitting(self, arrays: Mapping[str, npt.NDArray[Any]], live: int) -> Sizes:
+        pending = self.sizes.pending
+        while pending < live + 1:
+            pending *= 2
+        values = max(self.sizes.values, arrays["class_f"].shape[3], *(len(column) for column in self._codes), 0)
+        clusters = max(self.sizes.clusters, 2 * len(arrays["pool_i"]) + pending // self.sizes.k + 8)
+        return self.sizes.with_room(pending=pending, values=values, clusters=clusters)
+
+
+def write_front(array: npt.NDArray[Any], content: npt.NDArray[Any]) -> None:
+    """Write into the first places of every axis."""
+    array[tuple(slice(0, size) for size in content.shape)] = content

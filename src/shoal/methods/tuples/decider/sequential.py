@@ -1,0 +1,164 @@
+"""One kernel decides all tuples, in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.kernels.tuples import layout as t
+from shoal.methods.schema_arrays import Shape
+from shoal.methods.tuples.decider.allocation import Sizes, no_arrivals
+from shoal.methods.tuples.decider.base import Arrays, Decided, Floats, Ints
+from shoal.methods.tuples.decider.memory import Extra, Memory
+from shoal.methods.tuples.sensitive import SensitiveCodes
+
+Run = Callable[[t.Stream, t.Arrivals, int, int], int]
+"""A kernel: accepts arrivals from start to stop; returns how far it came before it needed room."""
+
+
+class SequentialDecider:
+    """Runs a method's kernel over the stream, and makes room whenever the kernel asks for it.
+
+    Parameters
+    ----------
+    shape
+        The quasi-identifiers as arrays.
+    codes
+        The numbers of the sensitive values that diversity is required of.
+    plan, ratios
+        The settings as the kernels read them; see shoal.kernels.tuples.layout.
+    run
+        The method's kernel.
+    extra
+        Memory that only this method needs.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        codes: Sequence[SensitiveCodes],
+        plan: Ints,
+        ratios: Floats,
+        *,
+        run: Run,
+        extra: Extra | None = None,
+    ) -> None:
+        self.memory = Memory(shape, codes, plan, ratios, extra)
+        self.plan, self.ratios = plan, ratios
+        self._run = run
+        self._parts: list[Decided] = []
+        """Decisions moved out of the kernels' output, not returned yet."""
+
+    # ---- what it knows
+
+    @property
+    def pending(self) -> int:
+        """Number of tuples not decided yet."""
+        return int(self.tally[t.LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.memory.nbytes
+
+    @property
+    def tally(self) -> Ints:
+        """Counts so far."""
+        tally: Ints = self.memory.stream.tally
+        return tally
+
+    @property
+    def sums(self) -> Floats:
+        """Losses so far."""
+        sums: Floats = self.memory.stream.sums
+        return sums
+
+    def pending_rows(self) -> Ints:
+        """Row numbers of the pending tuples, ascending."""
+        held = self.memory.stream.held_i
+        rows: Ints = held[t.ROW][held[t.ALIVE].astype(np.bool_)]
+        return rows
+
+    def pending_values(self) -> Floats:
+        """Values of the pending tuples as the kernels measure them, in the order of pending_rows()."""
+        s = self.memory.stream
+        alive = s.held_i[t.ALIVE].astype(np.bool_)
+        values: Floats = s.held_f[t.VALUES : t.VALUES + s.attr_f.shape[1]][:, alive]
+        return values
+
+    def oldest_arrival(self) -> int | None:
+        """When the oldest pending tuple arrived."""
+        held, head, tail = self.memory.stream.held_i, int(self.tally[t.HEAD]), int(self.tally[t.TAIL])
+        alive = np.flatnonzero(held[t.ALIVE, head:tail])
+        return int(held[t.ARRIVED, head + int(alive[0])]) if len(alive) else None
+
+    def know_values(self) -> None:
+        """Make room for sensitive values seen for the first time, and pass them to the kernels."""
+        self.memory.know_values()
+
+    # ---- deciding
+
+    def take(self, arrivals: t.Arrivals) -> Decided:
+        """Accept arrivals; return what is decided during them."""
+        self.work(arrivals, 0, len(arrivals.rows))
+        return self.decided()
+
+    def work(self, arrivals: t.Arrivals, start: int, stop: int) -> None:
+        """Accept the arrivals from start to stop; decided() returns what is decided."""
+        while True:
+            start = self._run(self.memory.stream, arrivals, start, stop)
+            if not self.tally[t.FULL]:
+                return
+            self._empty_output()
+            self.memory.make_room()
+
+    def resize(self, sizes: Sizes) -> None:
+        """Move the state into arrays of other sizes."""
+        self._empty_output()
+        self.memory.resize(sizes)
+
+    def _empty_output(self) -> None:
+        self._parts.append(Decided.of(self.memory.stream))
+
+    @property
+    def decided_groups(self) -> int:
+        """Generalizations that decided() would return."""
+        return sum(len(part.numbers) for part in self._parts) + int(self.tally[t.OUT_GROUPS])
+
+    @property
+    def decided_rows(self) -> int:
+        """Decisions that decided() would return."""
+        return sum(len(part) for part in self._parts) + int(self.tally[t.OUT_ROWS])
+
+    def decided(self) -> Decided:
+        """What was decided since the last call."""
+        self._empty_output()
+        parts, self._parts = self._parts, []
+        return Decided.joined(parts)
+
+    def finish(self) -> Decided:
+        """Decide everything pending; the clock does not move."""
+        self.tally[t.ENDING] = 1
+        decided = self.take(no_arrivals(self.memory.sizes))
+        self.tally[t.ENDING] = 0
+        return decided
+
+    def pass_time(self, now: int) -> Decided:
+        """Decide what is due by now."""
+        self.tally[t.PASSING], self.tally[t.UNTIL] = 1, max(now, int(self.tally[t.NOW]))
+        decided = self.take(no_arrivals(self.memory.sizes))
+        self.tally[t.PASSING] = 0
+        return decided
+
+    # ---- snapshots
+
+    def dump(self) -> Arrays:
+        """The state, in an order that does not depend on how it came about."""
+        return self.memory.dump()
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take over what dump() returned."""
+        self.memory.load(arrays)

@@ -1,0 +1,143 @@
+"""Publishes decided tuples: as Arrow rows, as records, in an order that only the key determines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.crypto.keys import Secret
+from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.publish_order import order_events
+from shoal.methods.carried_columns import KeptColumns
+from shoal.methods.quasi_readers import Bools, Ints, Reader
+from shoal.methods.text_keys import Words, key_words
+from shoal.methods.tuples.decider.base import Decided
+from shoal.methods.tuples.reader import MASK_BITS
+from shoal.methods.tuples.settings import TupleSettings
+
+_Made = TypeVar("_Made")
+
+
+def at_once(work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
+    """Compute work(0), work(1), … now; the returned function gives all of them. Tasks.start does it in threads."""
+    made = [work(number) for number in range(count)]
+    return lambda: made
+
+
+def in_secret_order(decided: Decided, key: Words) -> Decided:
+    """The same decisions, those of one event in an order that depends on the secret key."""
+    if len(decided) < 2:
+        return decided
+    keys = np.empty((2, len(decided)), dtype=np.int64)
+    order = np.empty_like(keys)
+    order_events(key, np.ascontiguousarray(decided.rows), np.ascontiguousarray(decided.at), keys, order)
+    return decided.in_order(order[0])
+
+
+class TuplePublisher:
+    """Turns decisions into rows; keeps the columns that are published unchanged as long as their rows are pending."""
+
+    carried: KeptColumns
+
+    def __init__(
+        self,
+        settings: TupleSettings,
+        secret: Secret,
+        quasi: Sequence[Reader],
+        *,
+        fills_missing: bool,
+        start: Callable[..., Callable[[], list[pa.Array]]],
+    ) -> None:
+        self._key = key_words(secret.subkey("order of published tuples"))
+        self._schema, self._quasi, self._start = settings.schema, quasi, start
+        self._hides_missing = settings.nulls == "paper" and not fills_missing
+        """Whether a row shows only the attributes it carries itself."""
+        self._shows_root = settings.suppressed == "root"
+
+    def set_types(self, schema: pa.Schema) -> pa.Schema:
+        """Prepare for input of these types; return the output schema."""
+        names = (*self._schema.sensitive, *self._schema.carry)
+        self.carried = KeptColumns(pa.schema([(name, schema.field(name).type) for name in names]))
+        shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self._quasi]
+        self._output_schema = pa.schema([*shown, *self.carried.schema])
+        return self._output_schema
+
+    def in_order(self, decided: Decided) -> Decided:
+        """The decisions in the order in which they are published."""
+        return in_secret_order(decided, self._key)
+
+    # ---- batches
+
+    def rows(self, decided: Decided) -> Callable[[], pa.RecordBatch]:
+        """The published rows, built when they are asked for."""
+        is_published = decided.verdicts == t.IS_RELEASED
+        if self._shows_root:
+            is_published[:] = True
+        masks = decided.masks[is_published]
+        carried = self.carried.take(decided.rows[is_published]).columns if self.carried else []
+        generalized = _Generalized(decided, self._quasi, decided.groups[is_published])
+        columns = self._start(partial(self._column, generalized, masks), len(self._quasi))
+        return lambda: pa.RecordBatch.from_arrays([*columns(), *carried], schema=self._output_schema)
+
+    def _column(self, generalized: _Generalized, masks: Ints, a: int) -> pa.Array:
+        kind = self._output_schema.field(a).type
+        if not self._hides_missing:
+            return generalized.column(a, kind)
+        return generalized.column(a, kind, (masks[:, a // MASK_BITS] >> (a % MASK_BITS)) & 1 == 0)
+
+    # ---- single records
+
+    def records(self, decided: Decided) -> list[dict[str, Any]]:
+        """The published rows as records."""
+        rows = []
+        for i, (row, group) in enumerate(zip(decided.rows.tolist(), decided.groups.tolist(), strict=True)):
+            carried = self.carried.take_one(row) if self.carried else ()
+            if group >= 0 or self._shows_root:
+                shown = [self._cell(a, decided, i, group) for a in range(len(self._quasi))]
+                rows.append(dict(zip(self._output_schema.names, (*shown, *carried), strict=True)))
+        return rows
+
+    def _cell(self, a: int, decided: Decided, i: int, group: int) -> Any:
+        reader, kind = self._quasi[a], self._output_schema.field(a).type
+        if group < 0:
+            return reader.publish_one(*reader.root(), kind)
+        is_own = (decided.masks[i, a // MASK_BITS] >> (a % MASK_BITS)) & 1
+        if not decided.shown[group, a] or (self._hides_missing and not is_own):
+            return None
+        low, high, node = decided.low[group, a], decided.high[group, a], decided.node[group, a]
+        return reader.publish_one(float(low), float(high), int(node), kind)
+
+
+class _Generalized:
+    """The quasi-identifiers of clusters, made once for each cluster; rows take theirs by index.
+
+    After the clusters comes one more entry, the whole domain: suppressed rows show it.
+    """
+
+    def __init__(self, decided: Decided, quasi: Sequence[Reader], groups: Ints) -> None:
+        self._quasi = quasi
+        low, high, node = zip(*(reader.root() for reader in quasi), strict=True)
+        self._low, self._high = _with_last(decided.low, low), _with_last(decided.high, high)
+        self._node = _with_last(decided.node, node)
+        self._hidden = _with_last(decided.shown == 0, [False] * len(quasi))
+        self._domain = len(decided.numbers)
+        self._rows = np.where(groups < 0, self._domain, groups)
+
+    def column(self, a: int, kind: pa.DataType, is_missing: Bools | None = None) -> pa.Array:
+        """An attribute as it is published, one value for each row; null where `is_missing` in a row of a cluster."""
+        made = self._quasi[a].publish(self._low[a], self._high[a], self._node[a], self._hidden[a], kind)
+        mask = None if is_missing is None else is_missing & (self._rows < self._domain)
+        return made.take(pa.array(self._rows, mask=mask))
+
+
+def _with_last(rows: npt.NDArray[np.generic], last: Sequence[object]) -> npt.NDArray[np.generic]:
+    """The rows and one more, transposed: each column is contiguous."""
+    whole = np.empty((rows.shape[1], len(rows) + 1), dtype=rows.dtype)
+    whole[:, :-1] = rows.T
+    whole[:, -1] = last
+    return whole
