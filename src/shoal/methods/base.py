@@ -282,7 +282,8 @@ class StreamMethod:
 
     def push(self, record: Record) -> list[dict[str, Any]]:
         """Accept one record; return the rows that may be published now."""
-        require_record(record)
+        if type(record) is not dict:
+            require_record(record)
         prepared, types = self._engine.read_record(record, self._input_schema)
         if types is not None and self._input_schema is None:
             self.bind(types)
@@ -294,8 +295,9 @@ class StreamMethod:
         fields = select(schema, self.columns)
         batches = [piece.select(fields.names) for piece in pieces]
         has_rows = any(piece.num_rows for piece in batches)
-        if has_rows or not any(pa.types.is_null(kind) for kind in fields.types):
-            self.bind(fields)  # an empty table has types too, unless all of a column is null
+        has_types = has_rows or not any(pa.types.is_null(kind) for kind in fields.types)
+        if has_types and fields != self._input_schema:  # an empty table has types too, unless a column is all null
+            self.bind(fields)
             batches = [fitted(piece, self._input_schema) for piece in batches]
         return self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
 

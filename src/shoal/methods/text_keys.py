@@ -106,6 +106,12 @@ def keys_of(column: pa.Array, key: Words) -> tuple[Ints, Bools]:
     return keys, present
 
 
+def person_keys(column: pa.Array, key: Words) -> tuple[Ints, Bools]:
+    """Keys of a column of people, and which rows have a person: a text that is not empty."""
+    texts = Texts.of(column)
+    return texts.keys(key), texts.filled
+
+
 def key_words(key: bytes) -> Words:
     """The first 16 bytes of a derived key as SipHash takes them."""
     return np.frombuffer(key[:16], dtype="<u8").astype(np.uint64)

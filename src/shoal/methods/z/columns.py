@@ -123,9 +123,3 @@ class CrowdColumn:
         self._singles += 1
         if self._singles % SLICE == 0:
             self.crowd.trim()
-
-    def publish_one(self, value: Any, text: str | None, level: int) -> Any:
-        """What is published of one value decided at a level."""
-        if level < 0 or text is None:
-            return None
-        return value if self.hierarchy is None else self.hierarchy.path(text)[level]

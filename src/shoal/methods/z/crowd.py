@@ -40,12 +40,7 @@ class CrowdTable:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in (self.pool, self.pairs, self.attrs, self.names, self.marks))
-
-    @property
-    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        """The state, in the order kernels take it."""
-        return self.pool, self.pairs, self.attrs, self.names, self.marks
+        return sum(array.nbytes for array in self.arrays)
 
     def make_room(self, sightings: int) -> None:
         """Make sure that this many more sightings, each of a new attribute at worst, find room."""
@@ -94,6 +89,7 @@ class CrowdTable:
     def _repack(self, sightings: int) -> None:
         # The indexes are rebuilt from the rows, so the old ones can go first: growing needs little extra memory.
         self.pairs = self.names = np.empty(0, dtype=np.int64)
+        self.arrays = (self.pool, self.pairs, self.attrs, self.names, self.marks)
         live, known = int(self.marks[kernel.LIVE]), int(self.marks[kernel.ATTRS])
         pool = np.empty((self._capacity(live + sightings), 4), dtype=np.int64)
         attrs = np.empty((self._capacity(known + sightings), 4), dtype=np.int64)
@@ -124,3 +120,4 @@ class CrowdTable:
         self.marks[:] = (0, live, live, live, known, known, -1, int(_FULLEST * len(self.pairs)), len(attrs))
         kernel.index_pairs(pool, attrs, self.marks, self.pairs)
         kernel.index_names(attrs, known, self.names)
+        self.arrays = (self.pool, self.pairs, self.attrs, self.names, self.marks)  # in the order kernels take them

@@ -73,10 +73,11 @@ class Decider:
 
     def admit(self, arrivals: Arrivals) -> list[int]:
         """Let arrivals move time and refuse those that are late or too far ahead; return where time starts over."""
-        codes = np.zeros(len(arrivals), dtype=np.int8)
-        arrivals.newest = np.zeros(len(arrivals), dtype=np.int64)
+        usable = arrivals.reasons == NO_REASON
+        codes = np.zeros(len(usable), dtype=np.int8)
+        arrivals.newest = np.zeros(len(usable), dtype=np.int64)
         clock_kernel.admit(
-            self.clock, arrivals.persons, arrivals.times, arrivals.usable, self._lateness_ns, self._max_gap_ns,
+            self.clock, arrivals.persons, arrivals.times, usable, self._lateness_ns, self._max_gap_ns,
             codes, arrivals.newest,
         )  # fmt: skip
         arrivals.reasons[codes == clock_kernel.LATE] = LATE
@@ -125,7 +126,7 @@ class Decider:
     def reorder(self, arrivals: Arrivals) -> tuple[Waiting, Ints]:
         """Let usable rows wait; return the rows whose turn has come, and the arrival with which each is decided."""
         waiting = Waiting(arrivals.seqs, arrivals.times, arrivals.persons, arrivals.batch)
-        self.buffer.add(waiting.pick(arrivals.usable))
+        self.buffer.add(waiting.pick(arrivals.reasons == NO_REASON))
         passed = arrivals.newest - self._lateness_ns
         ready = self.buffer.take_until(int(passed[-1]))
         # a row is decided with the arrival that moves time past it, as if records were pushed one by one
@@ -146,14 +147,14 @@ class Decider:
 
     def judge(self, arrivals: Arrivals) -> Judged:
         """Count the people behind every value of rows in time order; the only place where the crowds change."""
-        usable, z = arrivals.usable, None
+        usable, z = arrivals.reasons == NO_REASON, None
         if self._follower is None:
             levels = [
                 column.decide(reading, persons=arrivals.persons, times=arrivals.times, usable=usable)
                 for column, reading in zip(self.attributes, arrivals.readings, strict=True)
             ]
         else:
-            levels, z = self._follower.judge(self.attributes, arrivals)
+            levels, z = self._follower.judge(self.attributes, arrivals, usable)
         passed = usable if self._keeps_blank else np.logical_or.reduce([level >= 0 for level in levels])
         return Judged(arrivals, levels, passed, z)
 

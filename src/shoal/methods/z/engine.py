@@ -135,24 +135,25 @@ class ZEngine:
         return [release for read in one_ahead(self._reader.read, pieces) for release in self._push(read, soon)]
 
     def _push(self, arrivals: Arrivals, when: _When) -> list[Release]:
+        count = len(arrivals.seqs)
         arrivals.seqs += self.counts.pushed
-        self.counts.pushed += len(arrivals)
+        self.counts.pushed += count
         restarts = self.decider.admit(arrivals)
         if not restarts:
             return [self._decide(arrivals, when)]
         releases = [self._decide(self._reader.part(arrivals, 0, restarts[0]), when)] if restarts[0] else []
-        for start, stop in zip(restarts, [*restarts[1:], len(arrivals)], strict=True):
+        for start, stop in zip(restarts, [*restarts[1:], count], strict=True):
             releases += [self._start_over(), self._decide(self._reader.part(arrivals, start, stop), when)]
         return releases
 
     def _decide(self, arrivals: Arrivals, when: _When) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
         if not self._settings.lateness_ns:
-            delays = np.zeros(len(arrivals), dtype=np.int64)
+            delays = np.zeros(len(arrivals.seqs), dtype=np.int64)
             call = _Call(arrivals.seqs, delays, arrivals.newest, int(arrivals.seqs[0]))
             return self._release(self.decider.judge(arrivals), call, when)
         ready, places = self.decider.reorder(arrivals)
-        first, dead = int(arrivals.seqs[0]), ~arrivals.usable
+        first, dead = int(arrivals.seqs[0]), arrivals.reasons != NO_REASON
         refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
         call = _Call(first + places, arrivals.newest[places] - ready.times, arrivals.newest, first, refused)
         return self._release(self.decider.judge(self._reader.read_waiting(ready)), call)
@@ -179,9 +180,9 @@ class ZEngine:
         if judged.z is not None:
             details = judged.z[:, np.newaxis]
         elif self._combiner is not None:
-            details = np.column_stack((np.full(len(arrivals), AT_ONCE), *judged.levels))
+            details = np.column_stack((np.full(len(arrivals.seqs), AT_ONCE), *judged.levels))
         else:
-            details = np.empty((len(arrivals), 0), dtype=np.int64)
+            details = np.empty((len(arrivals.seqs), 0), dtype=np.int64)
         verdicts = verdicts_of(released, arrivals.reasons)
         return Decisions(
             arrivals.seqs, arrivals.times, call.turns, verdicts, arrivals.reasons, call.delays, details
@@ -207,7 +208,7 @@ class ZEngine:
 
     def push_record(self, event: Event) -> list[dict[str, Any]]:
         """Decide about one record: the same decisions as for batches, without Arrow on the way."""
-        record, person, time, reason = event
+        record, person, time, texts, reason = event
         counts, settings = self.counts, self._settings
         seq = counts.pushed
         counts.pushed += 1
@@ -220,7 +221,7 @@ class ZEngine:
             counts.refuse(reason)
             return []
         if not settings.lateness_ns:
-            rows = self._decide_one(record, person, time, seq)
+            rows = self._decide_one(record, person, time, texts, seq)
         else:
             self.decider.let_wait(time, seq, {name: record.get(name) for name in self.columns})
             rows = self._decide_ready()
@@ -230,11 +231,12 @@ class ZEngine:
         rows: list[dict[str, Any]] = []
         while (one := self.decider.next_ready()) is not None:
             person = as_text(one.record[self._settings.person]) or ""
-            rows += self._decide_one(one.record, person, one.time, one.seq)
+            rows += self._decide_one(one.record, person, one.time, self._reader.texts(one.record), one.seq)
         return rows
 
-    def _decide_one(self, record: Record, person: str, time: int, seq: int) -> list[dict[str, Any]]:
-        texts = [as_text(record.get(column.name)) for column in self.attributes]
+    def _decide_one(
+        self, record: Record, person: str, time: int, texts: list[str | None], seq: int
+    ) -> list[dict[str, Any]]:
         levels = self.decider.judge_one(texts, time)
         if max(levels) < 0 and not self._keeps_blank:
             self.counts.suppressed += 1

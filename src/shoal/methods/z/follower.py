@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal.kernels.z.crowd import PRIVATE
 from shoal.kernels.z.peaks import move_peaks, note_peaks
-from shoal.methods.text_keys import Ints
+from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.values import Levels
@@ -129,11 +129,10 @@ class Follower:
 
     # ---- deciding
 
-    def judge(self, attributes: Sequence[CrowdColumn], arrivals: Arrivals) -> tuple[list[Levels], Ints]:
+    def judge(self, attributes: Sequence[CrowdColumn], arrivals: Arrivals, usable: Bools) -> tuple[list[Levels], Ints]:
         """The level of every value of rows in time order, and the z of each row; -1 for rows that are refused."""
-        usable = arrivals.usable
-        levels = [np.full(len(arrivals), PRIVATE, dtype=np.int32) for _ in attributes]
-        in_force = np.full(len(arrivals), -1, dtype=np.int64)
+        levels = [np.full(len(usable), PRIVATE, dtype=np.int32) for _ in attributes]
+        in_force = np.full(len(usable), -1, dtype=np.int64)
         for part in self._epochs_in(arrivals.times, np.flatnonzero(usable)):
             z = self.enter(int(arrivals.times[part.start]))
             in_force[part] = np.where(usable[part], z, -1)

@@ -63,7 +63,11 @@ class Publisher:
         settings = self._settings
         row = {settings.time: record[settings.time], settings.person: self._pseudonyms.name(person.encode(), time)}
         for column, text, level in zip(self._attributes, texts, levels, strict=True):
-            row[column.name] = column.publish_one(record.get(column.name), text, level)
+            if level < 0 or text is None:
+                row[column.name] = None
+            else:
+                hierarchy = column.hierarchy
+                row[column.name] = record[column.name] if hierarchy is None else hierarchy.path(text)[level]
         for name in settings.carry:
             row[name] = record.get(name)
         return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.errors import InputError
 from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
 from shoal.methods.base import Record, Refusal
-from shoal.methods.text_keys import Bools, Ints, Texts, Words, as_text, is_present, is_text_like
+from shoal.methods.text_keys import Ints, Words, as_text, is_present, is_text_like, person_keys
 from shoal.methods.trace import NO_REASON
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reorder_buffer import Waiting
@@ -60,23 +60,9 @@ class Arrivals:
     newest: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The stream's time after each row, where the rows have just arrived."""
 
-    def __len__(self) -> int:
-        return len(self.seqs)
 
-    @property
-    def usable(self) -> Bools:
-        """Which rows are not refused."""
-        usable: Bools = self.reasons == NO_REASON
-        return usable
-
-
-class Event(NamedTuple):
-    """A single record: its person and time, and why it is refused."""
-
-    record: Record
-    person: str
-    time: int
-    reason: int
+Event: TypeAlias = tuple[Record, str, int, list[str | None], int]
+"""A single record, its person, time and values, and why it is refused; a bare tuple, because that is fastest."""
 
 
 class Reader:
@@ -125,7 +111,7 @@ class Reader:
         as_read = plain if settings.lateness_ns else without_views
         batch = pa.RecordBatch.from_arrays([as_read(column) for column in batch.columns], names=batch.schema.names)
         times, timely = column_ns(batch.column(settings.time))
-        people = Texts.of(batch.column(settings.person))
+        persons, filled = person_keys(batch.column(settings.person), self._person_key)
         readings = self._read_attributes(batch)
         reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int8)
         for reason, _ in reversed(self._listed):  # the first unknown column is named
@@ -133,10 +119,9 @@ class Reader:
             reasons[~reading.known & reading.present] = reason
         if not timely.all():
             reasons[~timely] = np.where(is_present(batch.column(settings.time))[~timely], BAD_TIME, NULL_TIME)
-        if not (filled := people.filled).all():
-            reasons[~filled] = NULL_PERSON
+        reasons[~filled] = NULL_PERSON
         seqs = np.arange(batch.num_rows, dtype=np.int64)
-        return Arrivals(batch, seqs, times, people.keys(self._person_key), reasons, readings)
+        return Arrivals(batch, seqs, times, persons, reasons, readings)
 
     def read_waiting(self, rows: Waiting) -> Arrivals:
         """Rows that waited in the reorder buffer, as they are decided."""
@@ -161,18 +146,22 @@ class Reader:
         settings = self._settings
         person = as_text(record.get(settings.person))
         time = value_ns(record.get(settings.time))
-        reason = NO_REASON
+        texts, reason = self.texts(record), NO_REASON
         if not person:
             reason = NULL_PERSON
         elif time is None:
             reason = NULL_TIME if record.get(settings.time) is None else BAD_TIME
         else:
             for number, column in self._listed:
-                if not column.knows(as_text(record.get(column.name))):
+                if not column.knows(texts[number - _FIRST_UNKNOWN]):
                     reason = number
                     break
         types = self._checked_types(record, known) if self._needs_types and reason == NO_REASON else None
-        return Event(record, person or "", time or 0, reason), types
+        return (record, person or "", time or 0, texts, reason), types
+
+    def texts(self, record: Record) -> list[str | None]:
+        """The values of the attributes as texts."""
+        return [as_text(record.get(column.name)) for column in self._attributes]
 
     def _checked_types(self, record: Record, known: pa.Schema | None) -> pa.Schema:
         """Records that wait become columns later, so they must fit one type each."""
