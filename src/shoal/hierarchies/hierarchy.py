@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 from shoal.errors import InputError, PolicyError
-from shoal.hierarchies.balanced import plant_balanced
-from shoal.hierarchies.levels import plant_levels
-from shoal.hierarchies.nested import plant_nested
-from shoal.hierarchies.separated import Side, ancestors
-from shoal.hierarchies.tree import ROOT_PARENT, IntArray, Tree, is_label, nothing_planted, plant
+from shoal.hierarchies.tree import ROOT_PARENT, IntArray, Tree, empty_tree, is_label, plant
+from shoal.hierarchies.tree_builders import plant_balanced, plant_levels, plant_nested
+
+Side = Literal["suffix", "prefix"]
+MAX_ANCESTORS: Final = 64
+"""Most ancestors of one value of an open hierarchy. Names of hosts and files stay far below; a hostile value with a
+million separators must not cost a million counters."""
 
 
 class Hierarchy:
     """An immutable tree of labels, from single values up to one root.
 
-    A *closed* hierarchy lists all its labels. An *open* one takes any text as a value and reads the path off
+    A *closed* hierarchy lists all its labels. An *open* one accepts any text as a value and derives the path from
     the text. Make one with the ``from_…``, ``flat`` and ``by_…`` constructors.
 
     Notes
     -----
-    The arrays are for compiled code: read-only, one entry a node, node 0 the root, parents before children,
-    in preorder with children sorted by label. Ids depend on the tree alone, not on the order it was written
-    in.
+    The arrays are for compiled code: read-only, one entry per node, node 0 is the root, parents come before children,
+    in preorder with children sorted by label. Ids depend on the tree alone, not on the order of its description.
 
-    In an open hierarchy the value itself is never changed; its ancestors are what is left after cutting at a
-    separator, if it starts (suffix) or ends (prefix) with a segment that is not empty:
+    In an open hierarchy the value itself is never changed; its ancestors are the texts that remain after cutting at a
+    separator, if they start (suffix) or end (prefix) with a segment that is not empty:
 
     ============  ======  =======================================
     value         side    path
@@ -42,8 +43,7 @@ class Hierarchy:
     ``a.*``       suffix  ``a.*``, ``*``
     ============  ======  =======================================
 
-    At most 64 ancestors below the root are kept, the coarsest ones; of longer values finer levels are left
-    out.
+    At most 64 ancestors below the root are kept, the coarsest ones.
 
     Examples
     --------
@@ -81,21 +81,21 @@ class Hierarchy:
 
     @classmethod
     def from_nested(cls, nested: Mapping[str, Any]) -> Self:
-        """Tables within tables under one root; a leaf is None or an empty table, or an entry of a list."""
+        """Tables within tables under one root; a leaf is None, an empty table, or an entry of a list."""
         return cls._closed(plant_nested(nested))
 
     @classmethod
     def from_csv(cls, path: str | PathLike[str], sep: str | None = None, header: bool | None = None) -> Self:  # noqa: FBT001
-        """A level file, ``leaf;level 1;…;root`` a line.
+        """A level file, ``leaf;level 1;…;root`` per line.
 
         Parameters
         ----------
         path
             UTF-8 text. Equal neighbours in a line are one node; lines may differ in length.
         sep
-            None takes the semicolon if the first line has one, else the comma.
+            None means the semicolon if the first line has one, otherwise the comma.
         header
-            None takes the first line for a header if its last cell is not the root that all others share.
+            None means that the first line is a header if all other lines end in one root and it does not.
         """
         if sep is not None and (not isinstance(sep, str) or len(sep) != 1):
             raise PolicyError("hierarchy: sep must be one character")
@@ -110,8 +110,8 @@ class Hierarchy:
     def balanced(cls, labels: Iterable[str], fanout: int = 5, root: str = "*") -> Self:
         """Labels in order, in equal groups of at most `fanout`, level by level up to the root.
 
-        For data that come without a tree. Labels that are all whole numbers stand in the order of numbers; a group
-        is called after its first and last label, ``12…16``. A label given twice counts once.
+        For data that come without a tree. Labels that are all whole numbers are sorted as numbers; a group is named
+        after its first and last label, ``12…16``. A label given twice counts once.
         """
         return cls._closed(plant_balanced(labels, fanout, root))
 
@@ -134,7 +134,7 @@ class Hierarchy:
             raise PolicyError('hierarchy: side must be "suffix" or "prefix"')
         if not is_label(root):
             raise PolicyError("hierarchy: root must be text that is not empty")
-        return cls._make(nothing_planted(), root, separator, side)
+        return cls._make(empty_tree(), root, separator, side)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -168,7 +168,7 @@ class Hierarchy:
 
     @property
     def side(self) -> Side | None:
-        """What is left of a value after a cut, its suffix or its prefix; None for a closed hierarchy."""
+        """Whether an open hierarchy keeps the suffix or the prefix of a value; None for a closed one."""
         return self._side
 
     @property
@@ -200,7 +200,7 @@ class Hierarchy:
         return len(self.labels)
 
     def __bool__(self) -> bool:
-        return True  # an open hierarchy has no nodes, and is still one
+        return True  # an open hierarchy has no nodes
 
     def __contains__(self, label: object) -> bool:
         return isinstance(label, str) and (self.is_open or label in self._ids)
@@ -208,7 +208,7 @@ class Hierarchy:
     # ---- questions
 
     def node_of(self, label: str) -> int | None:
-        """Id of the node with this label; None where there is none, as in every open hierarchy."""
+        """Id of the node with this label; None where there is none, always in an open hierarchy."""
         return self._ids.get(label)
 
     def path(self, label: str) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ class Hierarchy:
         return self._open_path(label) if self.is_open else self._closed_path(label)
 
     def lowest_common_ancestor(self, labels: Iterable[str]) -> str:
-        """The lowest label that all of these are, or lie under."""
+        """The lowest label that all of these labels are or lie under."""
         paths = [self.path(label)[::-1] for label in dict.fromkeys(labels)]
         if not paths:
             raise PolicyError("hierarchy: the lowest common ancestor needs at least one label")
@@ -267,3 +267,28 @@ def _check_arrays(labels: list[Any], parents: list[Any]) -> None:
     )
     if not sound:
         raise PolicyError("hierarchy: labels and parents do not make a tree; write it again")
+
+
+def ancestors(value: str, *, separator: str, side: Side) -> list[str]:
+    """Strict ancestors of a value of an open hierarchy below the root, nearest first.
+
+    An ancestor starts (suffix) or ends (prefix) with a segment that is not empty: the parent of ``a..b`` is ``b``. Of
+    more than `MAX_ANCESTORS` the coarsest are kept.
+    """
+    if side == "suffix":
+        return [value[cut:] for cut in _cuts(value, separator)]
+    return [value[: len(value) - cut] for cut in _cuts(value[::-1], separator)]
+
+
+def _cuts(value: str, separator: str) -> list[int]:
+    """Where shorter texts start, nearest first; searched from the far end, so that a hostile value stays cheap."""
+    cuts: list[int] = []
+    end = len(value)
+    while len(cuts) < MAX_ANCESTORS:
+        at = value.rfind(separator, 0, end)
+        if at < 0:
+            break
+        if at + 1 < len(value) and value[at + 1] != separator:
+            cuts.append(at + 1)
+        end = at
+    return cuts[::-1]

@@ -1,4 +1,4 @@
-"""A closed tree as flat lists: checked, put in canonical order, measured."""
+"""A closed tree as arrays in canonical order, with depths and leaf counts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ROOT_PARENT = -1
 class Tree:
     """Node 0 is the root and every parent comes before its children.
 
-    Nodes stand in preorder with children sorted by label, so the ids depend on the tree alone and not on the
-    order of the lines or keys it was read from, and the nodes below ``n`` are one run of ids after ``n``.
+    Nodes are in preorder with children sorted by label, so ids depend on the tree alone and not on the order of the
+    lines or keys it was read from, and the descendants of ``n`` are one run of ids after ``n``.
     """
 
     labels: tuple[str, ...]
@@ -30,7 +30,10 @@ class Tree:
 
 def plant(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     """Make a tree of distinct labels; `parents` are positions in `labels`, each before its children."""
-    _check_text(labels)
+    try:
+        "\n".join(labels).encode()
+    except UnicodeEncodeError:
+        raise PolicyError("hierarchy: a label holds half a character; write it as UTF-8") from None
     order = _preorder(labels, parents)
     place = [0] * len(order)
     for new, old in enumerate(order):
@@ -44,21 +47,14 @@ def plant(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     )
 
 
-def nothing_planted() -> Tree:
-    """The tree of an open hierarchy: no node is known beforehand."""
+def empty_tree() -> Tree:
+    """The tree of an open hierarchy, which has no nodes."""
     return Tree(labels=(), parents=_frozen([]), depths=_frozen([]), leaf_counts=_frozen([]))
 
 
 def is_label(label: object) -> bool:
-    """Text that is not blank."""
+    """Whether this is text that is not blank."""
     return isinstance(label, str) and bool(label.strip())
-
-
-def _check_text(labels: Sequence[str]) -> None:
-    try:
-        "\n".join(labels).encode()
-    except UnicodeEncodeError:
-        raise PolicyError("hierarchy: a label holds half a character; write it as UTF-8") from None
 
 
 def _preorder(labels: Sequence[str], parents: Sequence[int]) -> list[int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shoal.errors import PolicyError
 from shoal.hierarchies.hierarchy import Hierarchy
-from shoal.hierarchies.seen import grow_seen
+from shoal.hierarchies.tree import ROOT_PARENT, Tree, plant
 from shoal.methods.sets.partition import ErrorChoice, IntArray, Move, Partition, Weights, cheapest_first, stale_move
 
 NONE: Final = -1
@@ -173,7 +173,7 @@ def _layout(hierarchy: Hierarchy, items: Iterable[str] | None) -> Layout:
         seen = list(items or ())
         if not seen:
             raise PolicyError("generalize: an open hierarchy accepts any value, so give the items that there are")
-        tree = grow_seen(hierarchy, seen)
+        tree = _tree_of_values(hierarchy, seen)
         labels, parents, leaf_counts = tree.labels, tree.parents, tree.leaf_counts
     is_leaf = np.ones(len(labels), dtype=np.bool_)
     is_leaf[parents[1:]] = False
@@ -200,3 +200,26 @@ def _lifts(parents: list[int], leaf_counts: list[int]) -> list[int]:
         parent = parents[node]
         lift[node] = parent if leaf_counts[parent] > leaf_counts[node] else lift[parent]
     return lift
+
+
+def _tree_of_values(hierarchy: Hierarchy, values: Iterable[str]) -> Tree:
+    """The tree of these values under an open hierarchy; its leaves are exactly the values.
+
+    A value with others below it (``b.example`` next to ``a.b.example``) appears twice: as the inner node, and as a leaf
+    directly below it.
+    """
+    distinct = sorted(set(values))
+    labels, parents = [hierarchy.root], [ROOT_PARENT]
+    nodes = {hierarchy.root: 0}
+    for value in distinct:
+        parent = 0
+        for label in reversed(hierarchy.path(value)[1:]):
+            if label not in nodes:
+                nodes[label] = len(labels)
+                labels.append(label)
+                parents.append(parent)
+            parent = nodes[label]
+    for value in distinct:
+        labels.append(value)
+        parents.append(nodes[value] if value in nodes else nodes[hierarchy.path(value)[1]])
+    return plant(labels, parents)
