@@ -38,6 +38,11 @@ class RunError(ShoalError):
     """A run could not go on."""
 
 
+def missing_extra(what: str, *, package: str, extra: str) -> RunError:
+    """The error for a feature whose optional package is not installed."""
+    return RunError(f"{what} needs the package {package}: pip install 'shoal[{extra}]'")
+
+
 class InputError(RunError, ValueError):
     """The input cannot be read, or lacks what the policy names."""
 

@@ -210,7 +210,7 @@ def test_from_table():
         ("ab", [1, 2], [1, 2], "none given"),
         (["a", ""], [1, 2], [1, 2], "text that is not empty"),
         (["a", 3], [1, 2], [1, 2], "text that is not empty"),
-        (["a", "b", "a"], [1, 2, 3], [1, 2, 3], "1 names stand there twice"),
+        (["a", "b", "a"], [1, 2, 3], [1, 2, 3], "1 names appear twice"),
         (["a"], [1, 2], [1, 2], "as many as there are names"),
         (["a", "b"], [1, 2], [1], "as many as there are names"),
         (["a"], ["east"], [1], "must be numbers"),

@@ -1,4 +1,4 @@
-"""Voronoi cells in a plane, which of them share an edge, and distances on the globe."""
+"""Voronoi cells in a plane, their common edges, and distances on the globe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.hierarchies.neighbourhood import EARTH_RADIUS_M, FloatArray, componen
 
 Pairs = list[tuple[int, int]]
 MILLIMETRE: Final = 1e-3
-"""What is nearer is one place, and what is shorter is no edge: so many digits survive the arithmetic."""
+"""Points nearer than this are one place, and edges shorter than this do not count: rounding errors are smaller."""
 LONE_MARGIN_M: Final = 1000.0
 
 
@@ -27,7 +27,7 @@ def haversine_m(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def read_region(region: Any) -> Any:
-    """A polygon from a shapely one, something like GeoJSON, or a list of corners."""
+    """A polygon from a shapely geometry, GeoJSON, or a list of corners."""
     try:
         polygon = _polygon(region)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, shapely.errors.ShapelyError):
@@ -50,7 +50,7 @@ def _polygon(region: Any) -> Any:
 
 
 def region_around(sites: FloatArray) -> Any:
-    """The convex hull and around it as much as places typically are from their nearest."""
+    """The convex hull with a margin of the median distance between nearest neighbours."""
     points = shapely.points(sites)
     margin = LONE_MARGIN_M
     if len(sites) > 1:
@@ -60,7 +60,7 @@ def region_around(sites: FloatArray) -> Any:
 
 
 def voronoi_cells(sites: FloatArray, region: Any) -> NDArray[np.object_]:
-    """Cell of every site, clipped to the region."""
+    """The cell of every site, clipped to the region."""
     if len(sites) == 1:
         return np.array([region], dtype=object)
     found = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region))
@@ -74,8 +74,8 @@ def voronoi_cells(sites: FloatArray, region: Any) -> NDArray[np.object_]:
 def shared_edges(sites: FloatArray, region: Any) -> Pairs:
     """Pairs of sites whose clipped cells share more than a point.
 
-    The edges themselves are clipped, not the cells: two cells clipped one by one would not have the new corners in
-    common to the last digit. The middle of an edge is as near to one of its sites as to the other, and to no third.
+    The edges are clipped, not the cells: two cells clipped separately would not share the new corners to the last
+    digit. The middle of an edge is equally near to its two sites, and to no third.
     """
     edges = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region, only_edges=True))
     pieces = shapely.get_parts(shapely.intersection(edges, region))
@@ -97,7 +97,7 @@ def _two_nearest(lines: NDArray[np.int64], numbers: NDArray[np.int64], distances
 
 
 def nearest_bridges(sites: FloatArray, edges: Pairs, *, geographic: bool) -> Pairs:
-    """Edges that join what does not hang together, each between the nearest sites of two parts."""
+    """Edges that connect the components, each between the nearest sites of two of them."""
     part = np.array(components(len(sites), edges))
     bridges: Pairs = []
     reached = np.zeros(len(sites), dtype=np.bool_)

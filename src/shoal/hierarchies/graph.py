@@ -1,4 +1,4 @@
-"""Who may merge with whom, said outright."""
+"""A graph of names that may be merged."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from shoal.hierarchies.tree import is_label
 
 
 class Graph(Neighbourhood):
-    """Names and which of them may merge.
+    """Names, and which of them are neighbours and may be merged.
 
     Parameters
     ----------
     neighbours
         A table from a name to its neighbours, or pairs of names. One direction is enough.
     names
-        Further names, for those without a neighbour.
+        Further names, without neighbours.
 
     Notes
     -----
-    Parts that do not hang together are joined, so that everything can end in one block: with the parts in order
-    of their least names, the least name of each becomes a neighbour of the least name of the next.
+    Components are connected, so that everything can be merged into one block: with the components sorted by their
+    first names, the first name of each becomes a neighbour of the first name of the next.
 
     Examples
     --------
@@ -49,7 +49,8 @@ class Graph(Neighbourhood):
         self.names = tuple(sorted(known))
         number = {name: place for place, name in enumerate(self.names)}
         edges = [(number[first], number[second]) for first, second in pairs if first != second]
-        self.edges = edge_array([*edges, *_bridges(len(known), edges)])
+        bridges = pairwise(sorted(set(components(len(known), edges))))
+        self.edges = edge_array([*edges, *bridges])
         self.site_of = frozen(np.arange(len(known), dtype=np.int32))
 
     @classmethod
@@ -89,7 +90,7 @@ def _pairs(neighbours: Any) -> Iterator[tuple[str, str]]:
 
 
 def _several(names: Any) -> Iterable[Any]:
-    """What can be gone through; a text would be taken apart letter by letter."""
+    """An iterable that is not a text, which would be split into letters."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise PolicyError("graph: neighbours must be a list of names, not one name")
     return names
@@ -100,8 +101,3 @@ def _checked(names: Iterable[Any]) -> Iterator[str]:
         if not is_label(name):
             raise PolicyError("graph: every name must be text that is not empty")
         yield name
-
-
-def _bridges(count: int, edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    least = sorted(set(components(count, edges)))
-    return list(pairwise(least))

@@ -1,4 +1,4 @@
-"""Who lies beside whom: what graphs and places have in common."""
+"""Names at sites and which sites are adjacent: the common base of graphs and places."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ METRES_A_DEGREE: Final = EARTH_RADIUS_M * math.pi / 180
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """What distances within a block are counted from; one row a name.
+    """Positions from which distances within a block are computed; one row per name.
 
     Attributes
     ----------
     points
-        Where it is: on the unit sphere, or ``x, y, 0`` in a plane.
+        Position on the unit sphere, or ``x, y, 0`` in a plane.
     centres
-        Middle of its cell, as longitude and latitude in radians or as x and y.
+        Centre of its cell, as longitude and latitude in radians or as x and y.
     shares
         Area of its cell; names at one site share theirs equally, so that a cell counts once.
     radius_m
-        Of the sphere; 0 for a plane.
+        Radius of the sphere; 0 for a plane.
     """
 
     points: FloatArray
@@ -41,18 +41,18 @@ class Ground:
 
 
 class Neighbourhood:
-    """Names, each at a site, and which sites lie side by side; all sites hang together.
+    """Names, each at a site, and which sites are adjacent; the graph of sites is connected.
 
     Attributes
     ----------
     names
         Sorted.
     site_of
-        Site number of every name; sites are numbered by their least name.
+        Site number of every name; sites are numbered by their first name.
     edges
-        Pairs of site numbers, the smaller first, sorted; one row a pair.
+        Pairs of site numbers, the smaller first, sorted; one row per pair.
     ground
-        None where nothing is known about distances.
+        None where distances are unknown.
     """
 
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ class Neighbourhood:
 
 
 def components(count: int, edges: Iterable[Sequence[int]]) -> list[int]:
-    """Least member of the component each of `count` sites is in."""
+    """For each of `count` sites the smallest member of its component."""
     above = list(range(count))
 
     def top(site: int) -> int:
@@ -87,6 +87,6 @@ def edge_array(edges: Iterable[tuple[int, int]]) -> IntArray:
 
 
 def frozen(array: Array) -> Array:
-    """The array, read-only from now on."""
+    """Make the array read-only and return it."""
     array.flags.writeable = False
     return array

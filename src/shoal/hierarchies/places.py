@@ -1,4 +1,4 @@
-"""Points on a map, each with the area that is nearest to it."""
+"""Points on a map, each with its Voronoi cell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from shoal.errors import PolicyError, RunError
+from shoal.errors import PolicyError, missing_extra
 
 try:
     import shapely
     import shapely.geometry
 except ImportError:
-    raise RunError("places on a map need the package shapely: pip install 'shoal[places]'") from None
+    raise missing_extra("a map of places", package="shapely", extra="places") from None
 
 from shoal.hierarchies.geometry import (
     MILLIMETRE,
@@ -38,48 +38,48 @@ from shoal.hierarchies.neighbourhood import (
     edge_array,
     frozen,
 )
-from shoal.hierarchies.place_files import axes, checked_names, checked_points, csv_columns, table_columns
+from shoal.hierarchies.place_files import checked_names, checked_points, columns_of, csv_columns, table_columns
 
-Moving = Callable[[FloatArray], FloatArray]
-_LEAST_SHRINKING = 0.01  # of longitudes; at a pole they would shrink to nothing
+Projection = Callable[[FloatArray], FloatArray]
+_LEAST_SCALE = 0.01  # of longitudes; at a pole it would be 0
 
 
 class Places(Neighbourhood):
-    """Named points, their Voronoi cells, and which cells lie side by side.
+    """Named points, their Voronoi cells, and which cells are adjacent.
 
     Parameters
     ----------
     names
-        One text for each place, no two alike.
+        One text for each place, no two equal.
     x, y
         Longitude and latitude in degrees; in a plane, metres.
     geographic
-        Whether these are degrees. Cells are drawn in a plane that touches the globe in the middle of the places
-        (equirectangular), which suits a city or a country; distances follow the globe. The date line is a border.
+        Whether these are degrees. Cells are computed in an equirectangular projection around the middle of the places,
+        which suits a city or a country; distances follow the globe. Cells do not cross the date line.
     region
-        What cells are clipped to, in the same coordinates: a shapely polygon, GeoJSON, or a list of (x, y) corners.
-        None takes the convex hull and a margin as wide as the median distance from a place to its nearest other one
-        (1 km around a single place).
+        Cells are clipped to it; in the same coordinates: a shapely polygon, GeoJSON, or a list of (x, y) corners.
+        None means the convex hull with a margin of the median distance between nearest neighbours (1 km around a
+        single place).
 
     Attributes
     ----------
     names
         Sorted.
     x, y
-        Of every name, in this order.
+        Coordinates of every name, in this order.
     site_of
-        Site number of every name. Places that are equal to the millimetre are one site, with one cell.
+        Site number of every name. Places equal to the millimetre are one site, with one cell.
     sites
         Coordinates of every site.
     cells
         Clipped cell of every site, in the given coordinates: a polygon, or several where the region is not convex.
     areas
-        Of the cells, in km².
+        Areas of the cells, in km².
     centroids
-        Of the cells, in the given coordinates.
+        Centroids of the cells, in the given coordinates.
     edges
-        Pairs of sites whose clipped cells share an edge; one point is not enough. Parts that do not hang together
-        are joined by their nearest pair of sites, so that everything can end in one block.
+        Pairs of sites whose clipped cells share an edge; one point is not enough. Components are connected by their
+        nearest pair of sites, so that everything can be merged into one block.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Places(Neighbourhood):
         self.geographic = geographic
         self._given_region = None if region is None else read_region(region)
         self._draw(points)
-        self.ground = self._measured()
+        self.ground = self._ground()
 
     @classmethod
     def from_csv(
@@ -121,18 +121,18 @@ class Places(Neighbourhood):
         geographic: bool = True,
         region: Any = None,
     ) -> Self:
-        """A file with a header and one place a line.
+        """A file with a header and one place per line.
 
         Parameters
         ----------
         path
             UTF-8 text, cells separated by commas.
         name, x, y
-            Columns; `x` and `y` are ``lon`` and ``lat`` if `geographic`, else ``x`` and ``y``.
+            Columns; by default `x` and `y` are ``lon`` and ``lat`` if `geographic`, otherwise ``x`` and ``y``.
         geographic, region
-            As above.
+            As for the class.
         """
-        columns = csv_columns(Path(path), (name, *axes(x, y, geographic=geographic)))
+        columns = csv_columns(Path(path), columns_of(name, x, y, geographic=geographic))
         return cls(*columns, geographic=geographic, region=region)
 
     @classmethod
@@ -146,8 +146,8 @@ class Places(Neighbourhood):
         geographic: bool = True,
         region: Any = None,
     ) -> Self:
-        """An Arrow table, or anything that gives one (pandas, polars, duckdb); columns as in :meth:`from_csv`."""
-        columns = table_columns(table, (name, *axes(x, y, geographic=geographic)))
+        """An Arrow table, or anything convertible to one (pandas, polars, duckdb); columns as in :meth:`from_csv`."""
+        columns = table_columns(table, columns_of(name, x, y, geographic=geographic))
         return cls(*columns, geographic=geographic, region=region)
 
     @classmethod
@@ -189,10 +189,8 @@ class Places(Neighbourhood):
     def __repr__(self) -> str:
         return f"<Places of {len(self)} names at {len(self.sites)} sites>"
 
-    # ---- drawing
-
     def _draw(self, points: FloatArray) -> None:
-        """Find sites, cells and edges in a plane of metres."""
+        """Compute sites, cells and edges in a plane of metres."""
         to_plane, to_given = _plane(points, geographic=self.geographic)
         flat, first, site_of = _one_site_each(to_plane(points))
         self.site_of = frozen(site_of)
@@ -207,7 +205,7 @@ class Places(Neighbourhood):
         self.areas = frozen(shapely.area(cells) / 1e6)
         self.centroids = frozen(to_given(shapely.get_coordinates(shapely.centroid(cells))))
 
-    def _measured(self) -> Ground:
+    def _ground(self) -> Ground:
         site_of = self.site_of
         shares = (self.areas / np.bincount(site_of))[site_of]
         points = np.column_stack([self.x, self.y, np.zeros(len(self))])
@@ -219,7 +217,7 @@ class Places(Neighbourhood):
 
 
 def _plain(geojson: dict[str, Any]) -> dict[str, Any]:
-    """The same with lists, as JSON gives it back."""
+    """The same with lists instead of tuples, as in JSON."""
 
     def listed(part: Any) -> Any:
         return [listed(inner) for inner in part] if isinstance(part, tuple) else part
@@ -227,18 +225,17 @@ def _plain(geojson: dict[str, Any]) -> dict[str, Any]:
     return {"type": geojson["type"], "coordinates": listed(geojson["coordinates"])}
 
 
-def _plane(points: FloatArray, *, geographic: bool) -> tuple[Moving, Moving]:
-    """From the given coordinates to a plane of metres around the middle, and back."""
+def _plane(points: FloatArray, *, geographic: bool) -> tuple[Projection, Projection]:
+    """Projections from the given coordinates to a plane in metres around the middle, and back."""
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     scale = np.ones(2)
     if geographic:
-        shrinking = max(_LEAST_SHRINKING, math.cos(math.radians(middle[1])))
-        scale = np.array([METRES_A_DEGREE * shrinking, METRES_A_DEGREE])
+        scale = np.array([METRES_A_DEGREE * max(_LEAST_SCALE, math.cos(math.radians(middle[1]))), METRES_A_DEGREE])
     return lambda given: (given - middle) * scale, lambda plane: plane / scale + middle
 
 
 def _one_site_each(points: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp], IntArray]:
-    """Distinct points by their first row, where each was first, and which one every row is at."""
+    """Distinct points in order of first appearance, the row of each, and the number of every row's point."""
     millimetres = np.round(points / MILLIMETRE).astype(np.int64)
     _, first, inverse = np.unique(millimetres, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""A leaf for values that a tree or an ontology does not list."""
+"""Add a leaf for values that a tree or an ontology does not list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN: Final = "unknown"
 
 
 def unknown_label(labels: Container[str]) -> str:
-    """The text of the leaf: "unknown", or with the first number from 2 that gives a text not among the labels."""
+    """The label of the leaf: "unknown", or "unknown 2", "unknown 3", … where that is taken."""
     label, number = UNKNOWN, 2
     while label in labels:
         label, number = f"{UNKNOWN} {number}", number + 1
@@ -30,7 +30,7 @@ def tree_with_unknown(tree: Hierarchy) -> Hierarchy:
 
 
 def concepts_with_unknown(concepts: Concepts) -> Concepts:
-    """The same attribute with one more value, the last one, that has no label above it but the root."""
+    """The same attribute with one more value at the end, which only the root covers."""
     count, content = len(concepts.values), concepts.to_dict()
     parents = np.where(concepts.tree_parents >= count, concepts.tree_parents + 1, concepts.tree_parents)
     root = len(concepts.labels)

@@ -12,8 +12,7 @@ import pytest
 
 from shoal.errors import InputError, PolicyError
 from shoal.hierarchies.ontology.check import check_ontology, read_ontology_file
-from shoal.hierarchies.ontology.column_values import Seen, count_values
-from shoal.hierarchies.ontology.nearest import NearestTexts
+from shoal.hierarchies.ontology.column_values import NearestTexts, Seen, count_values
 from shoal.hierarchies.ontology.tables import table_shape
 from tests.hierarchies.ontology.test_rdf import PHONES, PREFIXES
 

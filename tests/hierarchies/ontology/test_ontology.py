@@ -264,7 +264,7 @@ def test_a_cycle_is_named():
     with pytest.raises(PolicyError, match="'A' → 'B' → 'A'"):
         build_concepts(sketch)
     around = {str(number): [str((number + 1) % 20)] for number in range(20)}
-    with pytest.raises(PolicyError, match="→ …; take"):
+    with pytest.raises(PolicyError, match="→ …; remove"):
         build_concepts(Sketch("d", None, "r", {key: key for key in around}, ["0"], around))
 
 

@@ -1,19 +1,20 @@
-"""What is unreachable, ambiguous or missing in an ontology, before anything relies on it."""
+"""Check an ontology: find what is unreachable, ambiguous or missing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from shoal.errors import PolicyError
-from shoal.hierarchies.ontology.column_values import Seen, count_values
+from shoal.hierarchies.ontology.column_values import NearestTexts, Seen, count_values
 from shoal.hierarchies.ontology.compile import Key, Sketch, build_concepts, closure, nodes_above
 from shoal.hierarchies.ontology.concepts import IS_A, Concepts
-from shoal.hierarchies.ontology.nearest import NearestTexts
 from shoal.hierarchies.ontology.ontology import Ontology, shipped_devices
 from shoal.hierarchies.ontology.tables import TableShape, sketch_table
 
@@ -21,13 +22,13 @@ Level = Literal["good", "look", "wrong"]
 _RDF_ENDINGS: Final = (".ttl", ".nt", ".owl", ".rdf", ".xml")
 _MOST_SHOWN: Final = 10
 _LEAST_ROWS: Final = 2
-"""A text in one row only may be something typed by one person; its row is named instead of it."""
+"""A text in a single row may be something a person typed; the row is named instead of the text."""
 _MOST_SOUGHT: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found out: "good" to know, worth a "look", or "wrong"."""
+    """One finding: "good" to know, worth a "look", or "wrong"."""
 
     level: Level
     topic: str
@@ -40,16 +41,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class OntologyFile:
-    """What a file says, and what in it is of no use.
+    """The content of an ontology file, and what in it is unused.
 
     Attributes
     ----------
     sketches
         One for each attribute.
     functional
-        Properties that give a value one object at most.
+        Properties that give a value at most one object.
     findings
-        What was found while reading.
+        Findings from reading the file.
     """
 
     sketches: tuple[Sketch, ...]
@@ -58,7 +59,7 @@ class OntologyFile:
 
 
 def read_ontology_file(path: Path | None, shape: TableShape | None) -> OntologyFile:
-    """RDF by its ending, else a table, which needs a shape; None is the ontology of devices that is shipped."""
+    """RDF by its file name extension, otherwise a table, which needs a shape; None is the ontology of devices."""
     if path is None:
         return _rdf_file(shipped_devices())
     if path.suffix.lower() in _RDF_ENDINGS:
@@ -76,7 +77,7 @@ def read_ontology_file(path: Path | None, shape: TableShape | None) -> OntologyF
 
 
 def _rdf_file(path: Path) -> OntologyFile:
-    from shoal.hierarchies.ontology.rdf import read_rdf  # rdflib is heavy, and tables do without
+    from shoal.hierarchies.ontology.rdf import read_rdf  # rdflib is slow to import, and tables do not need it
 
     read = read_rdf(path)
     kinds = (
@@ -95,7 +96,7 @@ def check_ontology(
     column: str | None = None,
     attribute: str | None = None,
 ) -> list[Finding]:
-    """Everything worth saying about an ontology and, where a file of data is given, about its values."""
+    """All findings about an ontology and, where a file of data is given, about its values."""
     concepts = {sketch.name: build_concepts(sketch) for sketch in file.sketches}
     found = list(file.findings)
     for sketch in file.sketches:
@@ -123,13 +124,10 @@ def _chosen(ontology: Ontology, attribute: str | None, column: str) -> Concepts:
 
 
 def _about(sketch: Sketch, concepts: Concepts, functional: Sequence[str]) -> list[Finding]:
-    found = [Finding("good", sketch.name, _summary(concepts))]
-    found += _same_texts(sketch)
-    found += _several_parents(sketch)
-    found += _several_objects(sketch, functional)
-    found += _useless(concepts)
-    found += _bare(concepts)
-    return found
+    return [
+        Finding("good", sketch.name, _summary(concepts)), *_same_texts(sketch), *_several_parents(sketch),
+        *_several_objects(sketch, functional), *_useless(concepts), *_bare(concepts),
+    ]  # fmt: skip
 
 
 def _summary(concepts: Concepts) -> str:
@@ -142,7 +140,7 @@ def _summary(concepts: Concepts) -> str:
 
 
 def _same_texts(sketch: Sketch) -> list[Finding]:
-    """Two things of one name: values of the data cannot be told apart, labels get an addition."""
+    """Things of the same name: data cannot distinguish such values, and such labels get an addition."""
     found = []
     doubled = _twice(sketch.texts[key] for key in sketch.values)
     if doubled:
@@ -178,13 +176,9 @@ def _several_parents(sketch: Sketch) -> list[Finding]:
 
 
 def _several_objects(sketch: Sketch, functional: Sequence[str]) -> list[Finding]:
-    """Values with two objects by a property that gives one; a wider object beside a narrower one is no second."""
+    """Values with two objects of a property that gives one; an ancestor of an object does not count."""
     wider = closure(sketch.wider, sketch.texts, sketch.where)
-    without_wider = Sketch(
-        name=sketch.name, tag=sketch.tag, root=sketch.root, texts=sketch.texts, values=sketch.values,
-        parents=sketch.parents, properties=sketch.properties, statements=sketch.statements, where=sketch.where,
-    )  # fmt: skip
-    above = nodes_above(without_wider)
+    above = nodes_above(replace(sketch, wider={}))
     found = []
     for number, name in enumerate(sketch.properties, start=1):
         if name not in functional:
@@ -220,9 +214,9 @@ def _useless(concepts: Concepts) -> list[Finding]:
 
 
 def _bare(concepts: Concepts) -> list[Finding]:
-    """Values that some property, or all of them, leave with nothing but the root."""
+    """Values that reach only the root by some property, or by all of them."""
     count = len(concepts.values)
-    owners = _owners(concepts)
+    owners = np.repeat(np.arange(count), np.diff(concepts.above_starts))
     by_property = [
         set(owners[concepts.property_of[concepts.above] == number].tolist())
         for number in range(len(concepts.properties))
@@ -238,12 +232,6 @@ def _bare(concepts: Concepts) -> list[Finding]:
             names = [concepts.values[leaf] for leaf in bare]
             found.append(Finding("look", "bare", _some(names, f"values that reach nothing but the root by {name!r}")))
     return found
-
-
-def _owners(concepts: Concepts) -> Any:
-    import numpy as np
-
-    return np.repeat(np.arange(len(concepts.values)), np.diff(concepts.above_starts))
 
 
 # ---- the data
@@ -263,10 +251,10 @@ def _coverage(concepts: Concepts, seen: Mapping[str, Seen], column: str) -> list
 
 
 def _proposals(concepts: Concepts, unknown: Mapping[str, Seen]) -> list[Finding]:
-    """Unknown values by how often they occur.
+    """Unknown values, the most frequent first.
 
-    A text is shown only if several rows hold it and it looks like a known value: what somebody typed by mistake, an
-    address or a name, is neither. Of all others the first row is named.
+    A text is shown only if several rows have it and it is similar to a known value; an address or a name that somebody
+    typed by mistake is neither. Of all others the first row is named.
     """
     nearest = NearestTexts(concepts.values)
     common = sorted((-where.rows, value) for value, where in unknown.items() if where.rows >= _LEAST_ROWS)
@@ -286,9 +274,8 @@ def _proposals(concepts: Concepts, unknown: Mapping[str, Seen]) -> list[Finding]
             break
     places = sorted(where.first for value, where in unknown.items() if value not in shown)
     if places:
-        listed = ", ".join(f"{place:,}" for place in places[:_MOST_SHOWN]) + (
-            ", …" if len(places) > _MOST_SHOWN else ""
-        )
+        more = ", …" if len(places) > _MOST_SHOWN else ""
+        listed = ", ".join(f"{place:,}" for place in places[:_MOST_SHOWN]) + more
         sentence = f"others, rare or like no known value: {len(places):,}, first in rows (from 1) {listed}"
         found.append(Finding("look", "uncovered", sentence))
     return found

@@ -1,4 +1,4 @@
-"""From what an ontology says about an attribute to the arrays that methods use."""
+"""Compile the description of an attribute into the arrays that methods use."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from shoal.hierarchies.ontology.concepts import IS_A, NO_PROPERTY, Concepts, Sta
 from shoal.hierarchies.tree import ROOT_PARENT, is_label
 
 Key = str
-"""What tells one thing from another: an IRI, or a column with its cells."""
+"""Identifies a thing: an IRI, or a column with its cells."""
 Node = tuple[int, Key]
-"""A label before it has its text: the place of its property, and the thing."""
+"""A label before it has its text: the number of its property, and the thing."""
 Links = Mapping[Key, Sequence[Key]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What is said about one attribute.
+    """The description of one attribute.
 
     Attributes
     ----------
     name, tag, root
         As in the compiled attribute.
     texts
-        What each value, class and object is called.
+        Name of each value, class and object.
     values
         The leaves.
     parents
-        Classes directly above values and classes; without one they lie directly below the root.
+        Classes directly above values and classes; those without one lie directly below the root.
     properties
         Names of the other properties, in order of priority.
     statements
-        For each of these, what is said directly about values and classes.
+        For each of these, the objects of values and classes, as stated directly.
     wider
         Things directly above the objects of properties.
     where
-        What messages call the origin.
+        Name of the origin for messages.
     """
 
     name: str
@@ -57,18 +57,21 @@ class Sketch:
 
 
 def build_concepts(sketch: Sketch) -> Concepts:
-    """Compile one attribute; a cycle, a missing text or a value called like the root is a PolicyError."""
+    """Compile one attribute; raises PolicyError for a cycle, a missing text or a value named like the root."""
     _check(sketch)
     labels_of = nodes_above(sketch)
     values: dict[str, set[Node]] = {}
-    for key in sketch.values:  # values of one name are one value: the data cannot tell them apart
+    for key in sketch.values:  # values of one name are one value: data cannot distinguish them
         values.setdefault(sketch.texts[key], set()).update(labels_of[key])
     names = sorted(values)
     label_of = _label_texts(sketch, sorted(set().union(*values.values())), names)
     inner = sorted(label_of, key=lambda node: (node[0], label_of[node]))
     place = {node: len(names) + number for number, node in enumerate(inner)}
     labels = [*names, *(label_of[node] for node in inner), sketch.root]
-    _check_text(labels, sketch.where)
+    try:
+        "\n".join(labels).encode()
+    except UnicodeEncodeError:
+        raise PolicyError(f"{sketch.where}: a label holds half a character; write it as UTF-8") from None
     starts, above = _rows([values[name] for name in names], place, len(labels))
     return Concepts.from_dict(
         {
@@ -86,7 +89,7 @@ def build_concepts(sketch: Sketch) -> Concepts:
 
 
 def nodes_above(sketch: Sketch) -> dict[Key, set[Node]]:
-    """Every label above each value and class: its classes, and what is said about it or about any of these."""
+    """Every label above each value and class: its classes, and its objects and theirs."""
     objects = closure(sketch.wider, sketch.texts, sketch.where)
     said: dict[Key, set[Node]] = {}
     for number, name in enumerate(sketch.properties, start=1):
@@ -115,18 +118,11 @@ def _check(sketch: Sketch) -> None:
         raise PolicyError(f"{where}: a value is called like the root, {sketch.root!r}; give the root another label")
 
 
-def _check_text(labels: Sequence[str], where: str) -> None:
-    try:
-        "\n".join(labels).encode()
-    except UnicodeEncodeError:
-        raise PolicyError(f"{where}: a label holds half a character; write it as UTF-8") from None
-
-
-# ---- going up
+# ---- ancestors
 
 
 def closure(links: Links, texts: Mapping[Key, str], where: str) -> dict[Key, set[Key]]:
-    """Everything above each thing that has something above it, and above that."""
+    """All ancestors of each thing that has any."""
     above: dict[Key, set[Key]] = {}
     for key in _parents_first(links, texts, where, ()):
         parents = links.get(key, ())
@@ -135,12 +131,12 @@ def closure(links: Links, texts: Mapping[Key, str], where: str) -> dict[Key, set
 
 
 def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Iterable[Key]) -> list[Key]:
-    """Every key, each after all that it lies under; a loop instead of recursion, for chains may be long."""
+    """Every key, each after all its ancestors; not recursive, because chains may be long."""
     order: dict[Key, None] = {}
     for start in chain(links, more):
         if start in order:
             continue
-        if all(parent in order for parent in links.get(start, ())):  # so it is for most of many values
+        if all(parent in order for parent in links.get(start, ())):  # the case of most values
             order[start] = None
             continue
         path, on_path = [start], {start}
@@ -165,16 +161,16 @@ def _cycle(keys: Sequence[Key], texts: Mapping[Key, str], where: str) -> PolicyE
     first = min(range(len(keys)), key=keys.__getitem__)
     names = [repr(texts.get(key, key)) for key in (*keys[first:], *keys[: first + 1])]
     circle = " → ".join([*names[:6], "…"] if len(names) > 8 else names)
-    return PolicyError(f"{where}: classes lie below themselves: {circle}; take one of these statements out")
+    return PolicyError(f"{where}: classes lie below themselves: {circle}; remove one of these statements")
 
 
 # ---- texts
 
 
 def _label_texts(sketch: Sketch, nodes: Sequence[Node], values: Iterable[str]) -> dict[Node, str]:
-    """A text for each label that no other label or value has.
+    """A unique text for each label.
 
-    Its own where that is enough; else with its property, else with what it lies under, else with a number.
+    Its own text where that is unique; otherwise with its property, with what it lies under, or with a number added.
     """
     taken = {*values, sketch.root}
     own = {node: sketch.texts[node[1]] for node in nodes}
@@ -216,7 +212,7 @@ def _numbered(text: str, taken: set[str]) -> str:
 
 
 def _rows(above: Sequence[set[Node]], place: Mapping[Node, int], nodes: int) -> tuple[Starts, Starts]:
-    """The nodes above each value in one run after another: fewest leaves first, then as nodes are numbered."""
+    """The nodes above each value as consecutive runs: fewest leaves first, then by number."""
     lengths = np.fromiter(map(len, above), dtype=np.int64, count=len(above))
     flat = np.fromiter(map(place.__getitem__, chain.from_iterable(above)), dtype=np.int64, count=int(lengths.sum()))
     counts = np.bincount(flat, minlength=nodes)
@@ -237,5 +233,5 @@ def _tree_parents(
 
 
 def _first_parent(sketch: Sketch, key: Key, place: Mapping[Node, int], root: int) -> int:
-    """Nodes of classes are numbered by name, so the least number is the first name; the root comes last."""
+    """The first parent by name: nodes of classes are numbered by name, and the root comes last."""
     return min((place[0, parent] for parent in sketch.parents.get(key, ())), default=root)

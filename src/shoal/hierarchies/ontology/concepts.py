@@ -1,4 +1,4 @@
-"""One attribute of an ontology, compiled: its values, and every label that stands above them."""
+"""One attribute of an ontology as arrays: its values, and every label above them."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from shoal.hierarchies.tree import ROOT_PARENT, IntArray, is_label
 Tag = Literal["sparse", "normal"]
 Starts = NDArray[np.int64]
 IS_A: Final = "is a"
-"""The property every attribute has: a value is one of its classes."""
+"""The property that every attribute has: a value is an instance of its classes."""
 NO_PROPERTY: Final = -1
 
 
 class Concepts:
-    """The values of one attribute, the labels that can stand for them, and what each label covers.
+    """The values of one attribute, the labels that can replace them, and the values each label covers.
 
     Attributes
     ----------
     name
-        Of the attribute.
+        Name of the attribute.
     tag
-        ``"sparse"``, ``"normal"``, or None where the ontology does not say.
+        ``"sparse"``, ``"normal"``, or None where the ontology has no tag.
     root
         The label that covers everything.
     values
         The leaves, sorted.
     labels
-        Of every node: the values in their order, then the other labels by property and text, the root last.
+        Labels of all nodes: the values in their order, then the other labels by property and text, the root last.
     leaf_counts
-        How many values each node covers.
+        Number of values each node covers.
     properties
         ``"is a"``, then the others by priority.
     property_of
-        Of every node, as a place in `properties`: -1 for a value, 0 for a class and the root.
+        Property of every node, as an index of `properties`: -1 for a value, 0 for a class and the root.
     above_starts, above
         The nodes above value ``i``, without itself and the root, are ``above[above_starts[i]:above_starts[i + 1]]``:
-        those that cover fewest first, then by property, then by label.
+        those that cover the fewest values first, then by property, then by label.
     tree_parents
         The class directly above every value and class, -1 for the root and for other labels; where there are
         several, the first by name.
 
     Notes
     -----
-    Nodes depend on what the ontology says and not on the order it says it in. All arrays are read-only.
+    Nodes depend on the content of the ontology and not on its order. All arrays are read-only.
 
     Examples
     --------
@@ -101,39 +101,31 @@ class Concepts:
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> Self:
-        made = object.__new__(cls)
-        put = object.__setattr__
         labels, count = tuple(content["labels"]), int(content["values"])
         above = _frozen(content["above"], np.int32)
-        put(made, "name", content["name"])
-        put(made, "tag", content["tag"])
-        put(made, "labels", labels)
-        put(made, "values", labels[:count])
-        put(made, "root", labels[-1])
-        put(made, "properties", tuple(content["properties"]))
-        put(made, "property_of", _frozen(content["property_of"], np.int32))
-        put(made, "above_starts", _frozen(content["above_starts"], np.int64))
-        put(made, "above", above)
-        put(made, "tree_parents", _frozen(content["tree_parents"], np.int32))
-        put(made, "leaf_counts", _leaf_counts(above, count, len(labels)))
-        put(made, "_nodes", {label: node for node, label in enumerate(labels)})
-        put(made, "_covered_by", {})
+        fields = {
+            "name": content["name"], "tag": content["tag"], "labels": labels, "values": labels[:count],
+            "root": labels[-1], "properties": tuple(content["properties"]),
+            "property_of": _frozen(content["property_of"], np.int32),
+            "above_starts": _frozen(content["above_starts"], np.int64), "above": above,
+            "tree_parents": _frozen(content["tree_parents"], np.int32),
+            "leaf_counts": _leaf_counts(above, count, len(labels)),
+            "_nodes": {label: node for node, label in enumerate(labels)}, "_covered_by": {},
+        }  # fmt: skip
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
         return made
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and texts, the same for equal concepts."""
-        return {
-            "kind": "concepts",
-            "name": self.name,
-            "tag": self.tag,
-            "values": len(self.values),
-            "labels": list(self.labels),
-            "properties": list(self.properties),
-            "property_of": self.property_of.tolist(),
-            "above_starts": self.above_starts.tolist(),
-            "above": self.above.tolist(),
-            "tree_parents": self.tree_parents.tolist(),
+        arrays = {
+            name: getattr(self, name).tolist() for name in ("property_of", "above_starts", "above", "tree_parents")
         }
+        return {
+            "kind": "concepts", "name": self.name, "tag": self.tag, "values": len(self.values),
+            "labels": list(self.labels), "properties": list(self.properties), **arrays,
+        }  # fmt: skip
 
     # ---- questions
 
@@ -148,7 +140,7 @@ class Concepts:
         return self._nodes.get(label)
 
     def labels_above(self, value: str) -> tuple[str, ...]:
-        """Every label that can stand for a value, without itself and the root, in the order of `above`."""
+        """Every label that can replace a value, without itself and the root, in the order of `above`."""
         leaf = self._node(value)
         if leaf >= len(self.values):
             raise InputError("ontology: this is a label above values and not a value itself")
@@ -156,7 +148,7 @@ class Concepts:
         return tuple(self.labels[node] for node in run)
 
     def subsumes(self, label: str, value: str) -> bool:
-        """Whether a label is this value or stands above it; False where one of them is unknown."""
+        """Whether a label is this value or is above it; False where one of them is unknown."""
         node, leaf = self._nodes.get(label), self._nodes.get(value)
         if node is None or leaf is None or leaf >= len(self.values):
             return False
@@ -165,7 +157,7 @@ class Concepts:
         return node in self.above[self.above_starts[leaf] : self.above_starts[leaf + 1]]
 
     def covered(self, label: str) -> tuple[str, ...]:
-        """The values a label stands for, sorted."""
+        """The values that a label covers, sorted."""
         node = self._node(label)
         if node < len(self.values):
             return (label,)
@@ -177,14 +169,14 @@ class Concepts:
         return self._covered_by[node]
 
     def loss(self, label: str) -> float:
-        """How much of what a value says a label leaves out: 0 for a value, 1 for what covers everything."""
+        """Share of the other values that a label covers: 0 for a value, 1 for the root."""
         others = len(self.values) - 1
         return (int(self.leaf_counts[self._node(label)]) - 1) / others if others else 0.0
 
     def tree(self) -> Hierarchy:
-        """The classes and values by "is a" alone; of several parents the first by name.
+        """The tree of classes and values by "is a" alone; of several parents the first by name.
 
-        A class all of whose values have another parent first is left out.
+        A class is left out if all its values have an earlier parent.
         """
         root = len(self.labels) - 1
         children: dict[int, list[int]] = {}
@@ -201,7 +193,7 @@ class Concepts:
         return Hierarchy.from_dict({"kind": "closed", "labels": labels, "parents": parents})
 
     def _in_tree(self) -> list[int]:
-        """Values, and the classes on the way from one up to the root; the root is not among them."""
+        """Values, and the classes between them and the root; without the root."""
         reached: set[int] = set()
         for leaf in range(len(self.values)):
             node = leaf
@@ -254,7 +246,7 @@ def _frozen(numbers: Any, kind: Any) -> Any:
 
 
 def _is_sound(concepts: Concepts) -> bool:
-    """Whether these are the arrays of some attribute; the order within a value is not looked at."""
+    """Whether these arrays describe an attribute; the order within a value is not checked."""
     count, nodes = len(concepts.values), len(concepts.labels)
     return (
         is_label(concepts.name)

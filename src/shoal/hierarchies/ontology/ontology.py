@@ -1,4 +1,4 @@
-"""What stands for what: values, the classes they belong to, and the properties they share."""
+"""Ontologies: values, the classes they belong to, and the properties they share."""
 
 from __future__ import annotations
 
@@ -86,10 +86,9 @@ class Ontology:
 
         Notes
         -----
-        Rows without a value are left out. A blank cell says nothing. A value in several rows has the labels of all of
-        them, so where rows contradict each other it has both labels (`shoal ontology check` lists such values). Values
-        are taken letter by letter; blanks around a label are cut off. A class is told from another of the same name by
-        what stands above it.
+        Rows without a value and blank cells are skipped. A value in several rows has the labels of all of them, so
+        where rows contradict each other it has both labels (`shoal ontology check` lists such values). Values are used
+        unchanged; blanks around a label are removed. Classes of the same name are distinguished by what is above them.
         """
         shape = table_shape(value, properties, is_a, parents)
         _check_words(attribute, tag)
@@ -105,18 +104,18 @@ class Ontology:
         tagged, every top class is. ``…#priority`` on a property says which comes first. Nothing is fetched:
         ``owl:imports`` is not followed. How to write one: docs/howto/ontology.md.
         """
-        from shoal.hierarchies.ontology.rdf import read_rdf  # rdflib is heavy, and tables do without
+        from shoal.hierarchies.ontology.rdf import read_rdf  # rdflib is slow to import, and tables do not need it
 
         return cls.from_sketches(read_rdf(Path(path)).sketches)
 
     @classmethod
     def devices(cls) -> Self:
-        """The one that comes with the package: phones and tablets by family, brand, system, country and region."""
+        """The ontology included in the package: phones and tablets by family, brand, system, country and region."""
         return cls.from_rdf(shipped_devices())
 
     @classmethod
     def from_sketches(cls, sketches: Iterable[Sketch]) -> Self:
-        """From what has been said about each attribute."""
+        """The ontology of attributes described by sketches."""
         return cls(map(build_concepts, sketches))
 
     @classmethod
@@ -160,7 +159,7 @@ class Ontology:
 
 
 def shipped_devices() -> Path:
-    """Where the ontology of devices lies."""
+    """Path of the ontology of devices."""
     return Path(__file__).with_name("devices.ttl")
 
 

@@ -1,6 +1,6 @@
 """Ontologies in RDF: classes, individuals, and the object properties that values share.
 
-What is read: ``rdfs:subClassOf`` and ``rdf:type`` between named things, ``rdfs:label``, statements with an
+Read are ``rdfs:subClassOf`` and ``rdf:type`` between named things, ``rdfs:label``, statements with an
 ``owl:ObjectProperty`` (or any property that has a ``shoal:priority``), and the same statements written as
 ``owl:Restriction`` with ``owl:hasValue`` or ``owl:someValuesFrom``, alone or in an ``owl:intersectionOf``. Nothing is
 inferred beyond that, and ``owl:imports`` is not followed.
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from shoal.errors import PolicyError, RunError
+from shoal.errors import PolicyError, missing_extra
 
 try:
     from rdflib import OWL, RDF, RDFS, BNode, Graph, Literal, URIRef
     from rdflib.collection import Collection
     from rdflib.term import Node
 except ImportError:
-    raise RunError("reading RDF needs the package rdflib: pip install 'shoal[ontology]'") from None
+    raise missing_extra("reading RDF", package="rdflib", extra="ontology") from None
 
 from shoal.hierarchies.ontology.compile import Key, Sketch
 from shoal.hierarchies.ontology.concepts import IS_A, Tag
@@ -34,20 +34,20 @@ Pairs = dict[Node, set[Node]]
 
 @dataclass(frozen=True, slots=True)
 class RdfReading:
-    """What a file says, also of things that no attribute makes use of.
+    """The attributes of a file, and the parts of it that no attribute uses.
 
     Attributes
     ----------
     sketches
         One for each attribute.
     functional
-        Names of properties declared to have one object at most.
+        Names of properties declared to have at most one object.
     unused_properties
         Names of properties that nothing in an attribute has.
     uncovering
-        What things are called that lie beside or below objects of properties, while nothing says that a value has them.
+        Names of possible objects of properties that no value has.
     stray
-        What all other named classes and individuals outside every attribute are called.
+        Names of all other classes and individuals outside every attribute.
     """
 
     sketches: tuple[Sketch, ...]
@@ -58,12 +58,12 @@ class RdfReading:
 
 
 def read_rdf(path: Path) -> RdfReading:
-    """Everything in a file that an ontology is made from."""
+    """Read the attributes of a file."""
     return _Reader(read_graph(path), path.name).read()
 
 
 class _Reader:
-    """Goes through the graph once and hands out a sketch an attribute."""
+    """Reads the graph once and makes a sketch of every attribute."""
 
     def __init__(self, graph: Graph, where: str) -> None:
         self.graph = graph
@@ -127,7 +127,7 @@ class _Reader:
             ) from None
 
     def _read_classes(self) -> None:
-        """Classes above things; what kind of class a class is (its rdf:type) says nothing of what lies below it."""
+        """Read the classes above things; the rdf:type of a class does not apply to what lies below the class."""
         classes = {*self.graph.objects(None, RDFS.subClassOf), *self.graph.objects(None, RDF.type)}
         for predicate in (RDFS.subClassOf, OWL.equivalentClass, RDF.type):
             for child, parent in self.graph.subject_objects(predicate):
@@ -141,7 +141,7 @@ class _Reader:
                     self.above.setdefault(child, set()).add(parent)
 
     def _read_expression(self, child: Node, expression: Node, seen: set[Node]) -> None:
-        """A restriction says something about the class; so does each member of an intersection."""
+        """Read a restriction, or each member of an intersection, as a statement about the class."""
         if expression in seen:
             return
         seen.add(expression)
@@ -170,13 +170,13 @@ class _Reader:
     # ---- attributes
 
     def _attributes(self) -> dict[Node, Tag | None]:
-        """Classes directly below a tag; where there is no tag at all, every top class with something below."""
+        """Classes directly below a tag; without any tag, every top class with something below it."""
         tagged: dict[Node, Tag | None] = {}
         for thing, tag in _TAGS.items():
             for child in self.below.get(thing, ()):
                 if child in tagged:
                     name = label(self.graph, child)
-                    raise PolicyError(f"{self.where}: {name!r} is tagged sparse and normal; take one tag out")
+                    raise PolicyError(f"{self.where}: {name!r} is tagged sparse and normal; remove one tag")
                 tagged[child] = tag
         found = tagged or dict.fromkeys(self._tops())
         if not found:
@@ -192,14 +192,14 @@ class _Reader:
                 yield thing
 
     def _check_no_cycle(self, thing: Node) -> None:
-        """Where everything lies below itself there is no top: say that instead of finding nothing."""
+        """Raise PolicyError where a thing lies below itself; otherwise no top class would be found."""
         seen, todo = set(), [thing]
         while todo:
             for parent in self.above.get(todo.pop(), ()):
                 if parent == thing:
                     name = label(self.graph, thing)
                     raise PolicyError(
-                        f"{self.where}: {name!r} lies below itself; take one rdfs:subClassOf of that circle out"
+                        f"{self.where}: {name!r} lies below itself; remove one rdfs:subClassOf of that cycle"
                     )
                 if parent not in seen:
                     seen.add(parent)
@@ -240,7 +240,7 @@ class _Reader:
             name=name,
             tag=tag,
             root=name,
-            texts={_key(thing): label(self.graph, thing) for thing in self._mentioned(members)},
+            texts={_key(thing): label(self.graph, thing) for thing in members | self._objects()},
             values=[str(thing) for thing in ordered if thing not in self.below],
             parents=parents,
             properties=[name for name in self.properties.values() if name in statements],
@@ -252,7 +252,7 @@ class _Reader:
     def _statements(
         self, thing: Node, root: Node, members: set[Node], parents: dict[Key, list[Key]]
     ) -> dict[Key, list[Key]]:
-        """What is said of members; what is said of the attribute itself is said of all directly below it."""
+        """Statements about members; a statement about the attribute applies to everything directly below it."""
         said = self.said[thing]
         found = {}
         for member in sorted(members, key=str):
@@ -264,7 +264,7 @@ class _Reader:
         return found
 
     def _wider(self, root: Node) -> dict[Key, list[Key]]:
-        """Classes above objects; what a property ranges over ("country") would be a label that says nothing."""
+        """Classes above objects, without the ranges of properties ("country"), which cover every value."""
         left_out = self.kinds | {root}
         wider = {}
         for thing in sorted(self._objects(), key=str):
@@ -274,7 +274,7 @@ class _Reader:
         return wider
 
     def _objects(self) -> set[Node]:
-        """Objects of every property, and what lies above them."""
+        """Objects of every property, and everything above them."""
         found: set[Node] = set()
         todo = [thing for said in self.said.values() for objects in said.values() for thing in objects]
         while todo:
@@ -284,14 +284,11 @@ class _Reader:
                 todo.extend(self.above.get(thing, ()))
         return found
 
-    def _mentioned(self, members: set[Node]) -> set[Node]:
-        return members | self._objects()
-
     def _keys(self, things: Iterable[Node]) -> list[Key]:
         return sorted(map(_key, things))
 
     def _outside(self, inside: set[Node]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Things of no use: those among or below what properties range over, and all others."""
+        """Names of unused things: those that could be objects of properties, and all others."""
         objects = self._objects() | self.kinds
         near = set().union(*(self._below(thing) for thing in objects - inside))
         named = set(self.graph.subjects(RDF.type, OWL.Class)) | set(self.above) | set(self.below)
@@ -304,12 +301,12 @@ class _Reader:
 
 
 def _key(thing: Node) -> Key:
-    """An IRI as it is; a text apart from every IRI."""
+    """An IRI unchanged; a text in quotes, so that it differs from every IRI."""
     return f'"{str(thing).strip()}"' if isinstance(thing, Literal) else str(thing)
 
 
 def _is_own(thing: Node) -> bool:
-    """A named thing that is no word of RDF, OWL or the tags."""
+    """Whether this is a named thing outside the vocabularies of RDF, OWL and the tags."""
     return isinstance(thing, URIRef) and not any(map(str(thing).startswith, _BUILT_IN))
 
 
@@ -320,5 +317,5 @@ def _is_named_class(thing: Node) -> bool:
 def _listed(graph: Graph, members: Node) -> Sequence[Node]:
     try:
         return list(Collection(graph, members))
-    except ValueError:  # a list that runs into itself
+    except ValueError:  # a list that contains itself
         return ()

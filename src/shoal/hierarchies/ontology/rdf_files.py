@@ -1,4 +1,4 @@
-"""An RDF file as a graph, or an error that names the line; nothing is ever fetched from elsewhere."""
+"""Read an RDF file as a graph; errors name the line, and nothing is fetched from the network."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from rdflib import RDFS, Graph, Literal, Namespace
 from rdflib.term import Node
 
 from shoal.errors import PolicyError
+from shoal.hierarchies.text_files import decode, read_bytes
 
 SHOAL: Final = Namespace("urn:shoal:ontology#")
 """The vocabulary of tags: SparseAttribute, NormalAttribute and priority."""
 _BASE: Final = "http://file.invalid/"
-"""What relative names are relative to: where the file lies must not matter, and nothing can lie there."""
+"""The base of relative names: fixed, so that the location of the file does not matter, and unreachable."""
 _FORMATS: Final = {".ttl": "turtle", ".nt": "turtle", ".rdf": "xml", ".xml": "xml"}
 _XML_START: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(\?xml|!DOCTYPE|!--|rdf:RDF|[A-Za-z]+:RDF)")
 _LINE: Final = re.compile(r":(\d+):\d+:")
@@ -26,30 +27,30 @@ _LANGUAGES: Final = (None, "en")
 
 
 def read_graph(path: Path) -> Graph:
-    """Turtle or RDF/XML, by the ending of the name, else by how the content starts."""
-    content = _bytes(path)
+    """Turtle or RDF/XML, by the file name extension, otherwise by how the content starts."""
+    content = read_bytes(path)
     kind = _FORMATS.get(path.suffix.lower()) or ("xml" if _XML_START.match(content) else "turtle")
-    data = content if kind == "xml" else _decoded(content, path.name)
+    data = content if kind == "xml" else decode(content, path.name)
     graph = Graph(bind_namespaces="none")
     try:
         with _quiet():
             graph.parse(data=data, format=kind, publicID=_BASE)
-    except Exception as error:  # parsers raise what they like; a broken file is not our fault
+    except Exception as error:  # parsers raise any kind of error for a broken file
         if isinstance(error, IndexError | AssertionError) and isinstance(data, str):  # it ran off the end
             last = data.rstrip().count("\n") + 1
             raise PolicyError(f"{path.name}: line {last}: ends within a statement; is the file whole?") from None
         raise _broken(path.name, kind, error) from None
     if not len(graph):
-        raise PolicyError(f"{path.name}: says nothing; write classes, and what lies below them")
+        raise PolicyError(f"{path.name}: contains no statements; write classes, and what lies below them")
     return graph
 
 
 def label(graph: Graph, thing: Node) -> str:
-    """What a thing is called: its rdfs:label (without a language before English before others), else its name."""
+    """The name of a thing: its rdfs:label (without a language, then English, then others), else the end of its IRI."""
     if isinstance(thing, Literal):
         return str(thing).strip()
     texts = [text for text in graph.objects(thing, RDFS.label) if isinstance(text, Literal) and text.strip()]
-    return min(texts, key=_label_order).strip() if texts else local_name(thing)
+    return min(texts, key=_label_order).strip() if texts else _local_name(thing)
 
 
 def _label_order(text: Literal) -> tuple[int, str, str]:
@@ -58,24 +59,9 @@ def _label_order(text: Literal) -> tuple[int, str, str]:
     return rank, text.language or "", str(text)
 
 
-def local_name(thing: Node) -> str:
+def _local_name(thing: Node) -> str:
     """The last part of an IRI, or all of it if that is empty."""
     return unquote(re.split(r"[#/:]", str(thing))[-1]).strip() or str(thing)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PolicyError(f"{path.name}: cannot be read ({error.strerror}); check the path") from None
-
-
-def _decoded(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PolicyError(f"{where}: line {line}: is not UTF-8; save the file as UTF-8") from None
 
 
 def _broken(where: str, kind: str, error: Any) -> PolicyError:
@@ -83,9 +69,7 @@ def _broken(where: str, kind: str, error: Any) -> PolicyError:
     line = _line(error)
     place = f"{where}: line {line}" if line else where
     reason = _reason(error)
-    return PolicyError(
-        f"{place}: is not valid {syntax}{f' ({reason})' if reason else ''}; mend it there or just before"
-    )
+    return PolicyError(f"{place}: is not valid {syntax}{f' ({reason})' if reason else ''}; fix it there or just before")
 
 
 def _line(error: Any) -> int | None:
@@ -98,7 +82,7 @@ def _line(error: Any) -> int | None:
 
 
 def _reason(error: Any) -> str:
-    """What the parser says, without the passage it quotes."""
+    """The parser's message, without the passage it quotes."""
     if hasattr(error, "getMessage"):
         return str(error.getMessage())
     quoted = re.search(r"Bad syntax \((.*?)\) at \^", str(error), re.DOTALL)
@@ -108,7 +92,7 @@ def _reason(error: Any) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The parser logs odd numbers with a stack trace; what matters here is checked here."""
+    """Silence the parser, which logs unusual numbers with a stack trace."""
     logger = logging.getLogger("rdflib")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

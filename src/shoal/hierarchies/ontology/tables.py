@@ -1,10 +1,8 @@
-"""Ontologies from tables: one row a value, one column a property."""
+"""Ontologies from tables: one row per value, one column per property."""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any
 from shoal.errors import PolicyError
 from shoal.hierarchies.ontology.compile import Key, Sketch
 from shoal.hierarchies.ontology.concepts import IS_A, Tag
+from shoal.hierarchies.text_files import csv_lines, decode, read_bytes
 
 Cells = Sequence[str | None]
 _APART = "\x1f"
@@ -22,7 +21,7 @@ _APART = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """Which column says what.
+    """The role of each column.
 
     Attributes
     ----------
@@ -33,7 +32,7 @@ class TableShape:
     is_a
         Columns of classes, from the finest to the coarsest.
     parents
-        For a property, the columns that stand above its own, from the finest to the coarsest.
+        For a property, the columns above its own, from the finest to the coarsest.
     """
 
     value: str
@@ -50,13 +49,13 @@ class TableShape:
 def table_shape(
     value: str, properties: Iterable[str], is_a: Iterable[str], parents: Mapping[str, Iterable[str]] | None
 ) -> TableShape:
-    """Check what a caller says about the columns."""
+    """Check the roles of the columns."""
     chains = {column: _names(columns, f"parents[{column!r}]") for column, columns in (parents or {}).items()}
     shape = TableShape(value, _names(properties, "properties"), _names(is_a, "is_a"), chains)
     if not isinstance(value, str) or not value:
         raise PolicyError("ontology: value= must name the column that holds the values")
     if not shape.properties and not shape.is_a:
-        raise PolicyError("ontology: name at least one column in properties= or is_a=; else no value has a label")
+        raise PolicyError("ontology: name at least one column in properties= or is_a=; otherwise no value has a label")
     lost = sorted(set(chains) - set(shape.properties))
     if lost:
         raise PolicyError(f"ontology: parents= names {lost[0]!r}, which is not among properties=")
@@ -69,7 +68,7 @@ def table_shape(
 
 
 def sketch_table(table: Any, shape: TableShape, *, attribute: str | None, tag: Tag | None, root: str | None) -> Sketch:
-    """What a table says: a row says of its value what its cells hold; blank cells say nothing.
+    """The attribute that a table describes: the cells of a row describe its value; blank cells are skipped.
 
     A class is its cell together with the cells above it, so that "Note" of one brand is not "Note" of another.
     """
@@ -95,7 +94,7 @@ def sketch_table(table: Any, shape: TableShape, *, attribute: str | None, tag: T
 
 
 def _link(keys: Iterable[Key | None], things: Iterable[Key | None], links: dict[Key, list[Key]]) -> None:
-    """Note each row's thing above its value, once."""
+    """Link each row's thing to its value, once."""
     for key, thing in zip(keys, things, strict=True):
         if key is None or thing is None:
             continue
@@ -105,7 +104,7 @@ def _link(keys: Iterable[Key | None], things: Iterable[Key | None], links: dict[
 
 
 def _chains(kind: str, levels: Sequence[Cells], texts: dict[Key, str], above: dict[Key, list[Key]]) -> list[Key | None]:
-    """The finest thing each row names; what lies above what is noted on the way."""
+    """The finest thing each row names; links between its levels are added to `above`."""
     known: dict[tuple[str | None, ...], Key | None] = {}
     found: list[Key | None] = []
     for cells in zip(*levels, strict=True):
@@ -136,7 +135,7 @@ def _names(columns: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def read_columns(table: Any, columns: Sequence[str]) -> tuple[str, dict[str, Cells]]:
-    """What to call the table in messages, and the named columns as text."""
+    """The name of the table for messages, and the named columns as text."""
     if isinstance(table, str | PathLike):
         path = Path(fspath(table))
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -155,15 +154,12 @@ def _listed_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -
     for column in columns:
         if not any(column in row for row in rows):
             raise _missing(column, "table")
-    return {column: [_text(row.get(column)) for row in rows] for column in columns}
-
-
-def _text(cell: object) -> str | None:
-    return None if cell is None else str(cell)
+    found = {column: [row.get(column) for row in rows] for column in columns}
+    return {column: [None if cell is None else str(cell) for cell in cells] for column, cells in found.items()}
 
 
 def _arrow_columns(table: Any, columns: Sequence[str], where: str) -> dict[str, Cells]:
-    import pyarrow as pa  # heavy, and lists of rows do without
+    import pyarrow as pa  # slow to import, and lists of rows do not need it
 
     try:
         read = table if isinstance(table, pa.Table) else pa.table(table)
@@ -185,51 +181,28 @@ def _parquet(path: Path, columns: Sequence[str]) -> Any:
         with pq.ParquetFile(path) as file:
             return file.read(columns=[column for column in columns if column in file.schema_arrow.names])
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise PolicyError(f"{path.name}: cannot be read ({error.strerror or 'damaged'}); check the path") from None
     except pa.ArrowException:
         raise PolicyError(f"{path.name}: is not Parquet, or is damaged; write it again") from None
 
 
 def _csv_columns(path: Path, columns: Sequence[str]) -> dict[str, Cells]:
-    reader = csv.reader(io.StringIO(_file_text(path), newline=""), strict=True)
-    try:
-        header = next(reader, [])
-        places = [_place(header, column, path.name) for column in columns]
-        rows = [_row(cells, header, path.name, reader.line_num) for cells in reader if cells]
-    except csv.Error:
-        raise PolicyError(f'{path.name}: line {reader.line_num}: a quote is not closed; write it twice ("")') from None
-    return {column: [cells[place] for cells in rows] for column, place in zip(columns, places, strict=True)}
-
-
-def _place(header: list[str], column: str, where: str) -> int:
-    if column not in header:
-        raise _missing(column, where)
-    return header.index(column)
-
-
-def _row(cells: list[str], header: list[str], where: str, line: int) -> list[str]:
-    if len(cells) != len(header):
-        raise PolicyError(
-            f"{where}: line {line}: has more or fewer cells than the header; put text with commas in quotes"
-        )
-    return cells
-
-
-def _file_text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
+    content = read_bytes(path)
+    if content[:2] == b"\x1f\x8b":
+        try:
             content = gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise PolicyError(f"{path.name}: the compressed file is damaged or broke off; fetch it again") from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PolicyError(f"{path.name}: line {line}: is not UTF-8; save the file as UTF-8") from None
-
-
-def _unreadable(path: Path, error: OSError) -> PolicyError:
-    return PolicyError(f"{path.name}: cannot be read ({error.strerror or 'damaged'}); check the path")
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise PolicyError(f"{path.name}: the compressed file is damaged or broke off; fetch it again") from None
+    lines = csv_lines(decode(content, path.name), path.name)
+    _, header = next(lines, (0, []))
+    for column in columns:
+        if column not in header:
+            raise _missing(column, path.name)
+    rows = []
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise PolicyError(
+                f"{path.name}: line {line}: has more or fewer cells than the header; put text with commas in quotes"
+            )
+        rows.append(cells)
+    return {column: [cells[header.index(column)] for cells in rows] for column in columns}

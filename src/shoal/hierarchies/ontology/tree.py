@@ -1,4 +1,4 @@
-"""One tree out of an ontology, with labels of several properties where they nest."""
+"""One tree from an ontology, with labels of several properties where they nest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shoal.hierarchies.tree import ROOT_PARENT
 def nested_tree(concepts: Concepts) -> Hierarchy:
     """The attribute as a tree, for methods that need one: its classes, and every other label that nests with them.
 
-    Classes come first, then the other labels, those that cover fewest values first. A label is taken if it and every
-    label taken before either have no value in common, or one covers all values of the other. Two labels of the same
-    values are one; the first stays. A value in several classes keeps those that nest.
+    Classes come first, then the other labels, those that cover the fewest values first. A label is kept if it is
+    disjoint from every label kept before, or one of the two covers all values of the other. Of two labels that cover
+    the same values the first is kept. A value in several classes keeps those that nest.
     """
     values_of = _values_of(concepts)
     kinds = concepts.property_of
@@ -34,7 +34,7 @@ def nested_tree(concepts: Concepts) -> Hierarchy:
 
 
 def _values_of(concepts: Concepts) -> dict[int, list[int]]:
-    """The values under each label but the root, as numbers."""
+    """Numbers of the values under each label except the root."""
     found: dict[int, list[int]] = {}
     starts = concepts.above_starts.tolist()
     for value, (begin, end) in enumerate(pairwise(starts)):
