@@ -12,7 +12,7 @@ import pytest
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.errors import InputError, PolicyError
-from shoal.pipeline.wiring import make_decoder, make_files
+from shoal.pipeline.wiring import make_decoder, make_files, with_gaps
 from shoal.policy import parse_policy
 from tests.auditor.time_cases import TIME_CASES
 
@@ -35,9 +35,9 @@ def published(folder, table: dict[str, Any]) -> tuple[pa.Table, list[int]]:
         rows = sum(batch.num_rows for batch in batches)
         with make_decoder(policy, file, COLUMNS, types, first_row=rows) as decoder:
             for decoded in decoder.batches():
-                refused += [rows + problem.row for problem in decoded.problems]
-                batches.append(decoded.batch)
-                rows += decoded.batch.num_rows
+                refused += [rows + one.row for one in decoded.refused]
+                batches.append(with_gaps(decoded))
+                rows += decoded.rows
             types = decoder.types
     return pa.Table.from_batches(batches), refused
 

@@ -16,6 +16,7 @@ from shoal.decode.base import Decoder
 from shoal.decode.parquet import ParquetDecoder
 from shoal.decode.types import is_widening, plain_type
 from shoal.errors import InputError, TruncatedInput
+from shoal.pipeline.wiring import with_gaps
 from tests.decode.test_csv import Memory, until_error
 
 TABLE = pa.table({"user": [f"u{n}" for n in range(100)], "n": list(range(100)), "x": [0.5] * 100})
@@ -51,7 +52,7 @@ Write = Callable[..., bytes]
 
 
 def rows_of(decoder: Decoder, position: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    return [row for part in decoder.batches(position) for row in part.batch.to_pylist()]
+    return [row for part in decoder.batches(position) for row in with_gaps(part).to_pylist()]
 
 
 @each_format
@@ -68,7 +69,7 @@ def test_resume_from_every_position(decoder: type[Decoder], write: Write, monkey
     expected = TABLE.to_pylist()
     seen = 0
     for part in decoder(Memory(write()), columns=TABLE.column_names).batches():
-        seen += part.batch.num_rows
+        seen += part.rows
         assert part.lines is None
         assert rows_of(decoder(Memory(write()), columns=TABLE.column_names), part.position) == expected[seen:]
     assert seen == 100
@@ -85,7 +86,7 @@ def test_missing_and_duplicate_columns(decoder: type[Decoder], write: Write) -> 
         list(decoder(Memory(write()), columns=["who"]).batches())
     assert "user" not in str(error.value)
     twice = TABLE.rename_columns(["user", "n", "n"])
-    with pytest.raises(InputError, match="2 columns are named 'n'"):
+    with pytest.raises(InputError, match="several columns are named 'n'"):
         list(decoder(Memory(write(twice)), columns=["n"]).batches())
     assert len(rows_of(decoder(Memory(write(twice)), columns=["user"]))) == 100
 
@@ -122,8 +123,8 @@ def test_declared_types(decoder: type[Decoder], write: Write) -> None:
 def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: Write) -> None:
     data = write(pa.table({"n": [1, 2**40, 3], "user": ["secret"] * 3}))
     (part,) = decoder(Memory(data), columns=["n", "user"], types={"n": pa.int32()}).batches()
-    assert part.batch.to_pylist()[1] == {"n": None, "user": None}
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [
+    assert with_gaps(part).to_pylist()[1] == {"n": None, "user": None}
+    assert [(p.row, p.column, p.reason) for p in part.refused] == [
         (1, "n", "not a value of type int32; correct it, or [source] types")
     ]
 
@@ -132,8 +133,8 @@ def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: 
 def test_text_that_is_not_utf8_costs_its_row(decoder: type[Decoder], write: Write) -> None:
     raw = pa.array([b"x", b"\xff\xfe", None], pa.binary())
     (part,) = decoder(Memory(write(pa.table({"a": raw.view(pa.string())}))), columns=["a"]).batches()
-    assert part.batch.column(0).to_pylist() == ["x", None, None]
-    assert [(p.row, p.column, p.reason) for p in part.problems] == [
+    assert with_gaps(part).column(0).to_pylist() == ["x", None, None]
+    assert [(p.row, p.column, p.reason) for p in part.refused] == [
         (1, "a", "not valid UTF-8; convert the file to UTF-8")
     ]
 
@@ -211,7 +212,7 @@ def test_damaged_arrow_offsets_are_noticed() -> None:
 def test_large_arrow_batches_are_cut() -> None:
     table = pa.table({"n": list(range(150_000))})
     parts = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches())
-    assert [part.batch.num_rows for part in parts] == [65_536, 65_536, 18_928]
+    assert [part.rows for part in parts] == [65_536, 65_536, 18_928]
     assert parts[0].position == {"batch": 0, "row": 65_536}
     rest = list(ArrowDecoder(Memory(arrow_stream(table, rows=150_000)), columns=["n"]).batches(parts[1].position))
     assert rest[0].batch.column(0).to_pylist() == list(range(131_072, 150_000))
@@ -238,7 +239,7 @@ def test_wide_rows_make_small_batches(monkeypatch: Any) -> None:
     out = io.BytesIO()
     pq.write_table(table, out, compression="none", use_dictionary=False)
     parts = list(ParquetDecoder(Memory(out.getvalue()), columns=["a"]).batches())
-    assert max(part.batch.num_rows for part in parts) <= 2
+    assert max(part.rows for part in parts) <= 2
 
 
 def test_plain_types() -> None:

@@ -36,7 +36,7 @@ SETS: dict[str, dict[str, Any]] = {
 def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """One on which nothing seems to be compiled."""
     for place in (
-        "pipeline",
+        "run",
         "doctor.doctor",
         "sets.run",
         "doctor.sets",

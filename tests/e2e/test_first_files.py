@@ -105,7 +105,7 @@ def test_a_file_without_a_header_when_none_is_given(census: Scene) -> None:
         ended = shoal(command, census.policy)
         assert ended.code == 1
         said = ended.err + ended.out.decode()
-        assert "there is no column 'id' among its 4 columns" in said
+        assert "there are no columns 'id', " in said
         assert 'name the columns in [source], such as header = ["first", "second"]' in said
         assert "Private" not in said
 

@@ -70,7 +70,7 @@ def test_the_doctor_says_so_before(scene: Scene, victim: Path) -> None:
         ("sink", "file/out.csv", "a part of the path is a file, not a folder"),
         ("sink", "file/", "is a file where a folder is needed"),
         ("sink", "x" * 250 + ".csv", "the name is too long"),
-        ("sink", "parts/", "more.csv: lies among the parts but was not written by this run"),
+        ("sink", "parts/", "more.csv: is among the parts but was not written by this run"),
         ("trace", "file/trace.parquet", "a part of the path is a file, not a folder"),
         ("dead_letters", "file/dead.jsonl", "a part of the path is a file, not a folder"),
         ("checkpoint", "file", "is a file where a folder is needed"),

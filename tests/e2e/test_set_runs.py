@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from shoal.crypto.keys import as_secret
+from shoal.encode.sealed import is_sealed_trace, read_sealed_trace
 from shoal.errors import OutputError, ShoalError
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline import Pipeline
-from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
 from tests.e2e.scene import CANARY, Ended, Scene, encode, shoal
 
 TREE = {"all": {"ab": ["a", "b"], "cd": ["c", "d"], "ef": ["e", "f"]}}
@@ -604,7 +604,7 @@ def test_no_space_for_what_stands_beside(stage: Scene, monkeypatch: pytest.Monke
     def full(self: Any) -> int:
         raise OutputError("there is no space left on the disk")
 
-    monkeypatch.setattr("shoal.sinks.files.FileSink.commit", full)
+    monkeypatch.setattr("shoal.sinks.atomic_file.AtomicFile.commit", full)
     ended = stage.run("--quiet")
     assert ended.code == 1
     assert outputs(stage.folder) == before

@@ -17,10 +17,10 @@ import pytest
 
 import shoal as library
 from shoal.crypto.keys import as_secret
+from shoal.encode.sealed import is_sealed_trace, read_sealed_trace
 from shoal.methods.registry import methods_of
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
-from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
 from tests.e2e.scene import CANARY, Scene, encode, shoal
 
 METHODS = methods_of("tuples")
@@ -502,7 +502,7 @@ def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest
         f"shoal: interrupted; not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would "
         "go on)"
     ]
-    monkeypatch.setattr("shoal.pipeline.pipeline.make_anonymizer", interrupt)
+    monkeypatch.setattr("shoal.pipeline.run.make_anonymizer", interrupt)
     for path in left:
         Path(path).unlink()
     assert stage.run().sentences == ["shoal: interrupted; nothing was written"]
@@ -522,14 +522,16 @@ def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
     ended = stage.run()
     assert ended.code == 0
     assert ended.sentences[-1].startswith("shoal: warning: nothing was released of ")
-    assert "100.0% were suppressed, because too few people have like values, or these are not" in ended.sentences[-1]
+    assert (
+        "100.0% were suppressed, because too few people have similar values, or their sensitive" in ended.sentences[-1]
+    )
     out = shoal("doctor", stage.policy).out.decode()
     assert "column 'work': 3 different values, fewer than l = 4: nothing can leave" in out
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
     ended = stage.run("--json")
     expected = (
         "nothing was released: 9 of 9 rows (100.0%) were refused, 9 of them as null-person (column 'id': there is no "
-        f"person; fill the column); each one stands in {stage.folder / 'out.jsonl.dead.jsonl'}"
+        f"person; fill the column); each one is listed in {stage.folder / 'out.jsonl.dead.jsonl'}"
     )
     assert ended.sentences == [f"shoal: warning: {expected}"]
     assert ended.summary["outcome"] == expected

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shoal.crypto.keys import secret_from_file
-from shoal.pipeline.outlets import is_sealed_trace, read_sealed_trace
+from shoal.encode.sealed import is_sealed_trace, read_sealed_trace
 
 POLICY = "policy.toml"
 STATE = "kept/state"

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import CheckpointError
-from shoal.pipeline.outlets import AssembledOutlet
+from shoal.sinks.files import JoinedFileSink
 from tests.faults.scene import KILLED, POLICY, SINKS, STATE, Forker, Scene, Sink
 from tests.reference.effort import IS_EXHAUSTIVE
 
@@ -100,7 +100,7 @@ class TestNoneWhole:
     def test_refused(self, scene: Scene, size: int) -> None:
         for path in scene.checkpoints():
             path.write_bytes(path.read_bytes()[:size])
-        refused(scene, *(path.name for path in scene.checkpoints()), "no whole one is left")
+        refused(scene, *(path.name for path in scene.checkpoints()), "no complete one is left")
 
     def test_rubbish(self, scene: Scene) -> None:
         for path in scene.checkpoints():
@@ -187,13 +187,13 @@ class TestKeys:
 
     def test_no_longer_given(self, scene: Scene) -> None:
         scene.is_key_given = False
-        refused(scene, "the key of these checkpoints is gone", "SHOAL_KEY_FILE")
+        refused(scene, "the key of these checkpoints is missing", "SHOAL_KEY_FILE")
 
     def test_generated_and_gone(self, forker: Forker, tmp_path: Path) -> None:
         scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
         scene.kill_late()
         (tmp_path / STATE / "key").unlink()
-        refused(scene, "the key of these checkpoints is gone")
+        refused(scene, "the key of these checkpoints is missing")
 
     def test_generated_and_altered(self, forker: Forker, tmp_path: Path) -> None:
         scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
@@ -320,14 +320,14 @@ class TestOutput:
 
     def test_a_part_altered_before_it_is_joined(self, tmp_path: Path) -> None:
         """Parts may lie there for days: they are checked again before one file is made of them."""
-        outlet = AssembledOutlet(ParquetEncoder(), tmp_path / "out.parquet")
+        sink = JoinedFileSink(ParquetEncoder(), tmp_path / "out.parquet")
         batch = pa.record_batch({"a": [1, 2, 3]})
-        outlet.open(batch.schema, None)
-        outlet.write(batch)
-        outlet.commit()
+        sink.open(batch.schema)
+        sink.write(batch)
+        sink.commit(0)
         damage(tmp_path / "out.parquet.parts" / "part-00000.parquet", "cut")
         with pytest.raises(CheckpointError, match=r"part-00000\.parquet: has \d+ bytes"):
-            outlet.finish()
+            sink.finish()
         assert not (tmp_path / "out.parquet").exists()
 
     @pytest.mark.parametrize("how", ["cut", "longer", "flipped", "gone"])

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from shoal.errors import CheckpointError, OutputError
-from shoal.sinks.files import FileSink, PartsSink, StandardOutput
+from shoal.sinks.atomic_file import AtomicFile, StandardOutput
 from shoal.sinks.marks import Mark
+from shoal.sinks.part_files import PartFiles
 from shoal.sinks.streams import Guarded
 
 
@@ -29,7 +30,7 @@ def mode_of(path: Path) -> int:
 
 def test_visible_only_when_finished(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "out.csv"
-    sink = FileSink(path)
+    sink = AtomicFile(path)
     out = sink.resume(None)
     out.write(b"abc")
     assert sink.commit() == 3
@@ -39,15 +40,15 @@ def test_visible_only_when_finished(tmp_path: Path) -> None:
     assert path.read_bytes() == b"abc"
     assert os.listdir(path.parent) == ["out.csv"]
     sink.finish()
-    FileSink(path).finish()
+    AtomicFile(path).finish()
     assert path.read_bytes() == b"abc"
 
 
 def test_resume_cuts_what_was_not_committed(tmp_path: Path) -> None:
-    sink = FileSink(tmp_path / "out")
+    sink = AtomicFile(tmp_path / "out")
     sink.resume(0).write(b"committed")
     position = sink.commit()
-    again = FileSink(tmp_path / "out")
+    again = AtomicFile(tmp_path / "out")
     sink._out.write(b" and lost")  # type: ignore[union-attr]
     sink.close()
     out = again.resume(position)
@@ -60,7 +61,7 @@ def test_resume_cuts_what_was_not_committed(tmp_path: Path) -> None:
 def test_start_anew_leaves_nothing_of_before(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"old result")
     (tmp_path / "out.partial").write_bytes(b"old leftover")
-    sink = FileSink(tmp_path / "out")
+    sink = AtomicFile(tmp_path / "out")
     sink.resume(None).write(b"new")
     sink.commit()
     assert (tmp_path / "out").read_bytes() == b"old result"
@@ -71,29 +72,29 @@ def test_start_anew_leaves_nothing_of_before(tmp_path: Path) -> None:
 def test_shorter_than_the_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "out.partial").write_bytes(b"abc")
     with pytest.raises(CheckpointError, match=r"out.partial: has 3 bytes where the checkpoint has 4"):
-        FileSink(tmp_path / "out").resume(4)
+        AtomicFile(tmp_path / "out").resume(4)
     assert (tmp_path / "out.partial").read_bytes() == b"abc"
     with pytest.raises(CheckpointError):
-        FileSink(tmp_path / "other").resume(1)
+        AtomicFile(tmp_path / "other").resume(1)
     assert os.listdir(tmp_path) == ["out.partial"]
 
 
 def test_died_after_the_rename(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"abc")
-    sink = FileSink(path)
+    sink = AtomicFile(path)
     sink.resume(3)
     assert sink.commit() == 3
     sink.finish()
     assert path.read_bytes() == b"abc"
     path.write_bytes(b"someone else's longer file")
     with pytest.raises(CheckpointError):
-        FileSink(path).resume(3)
+        AtomicFile(path).resume(3)
 
 
 def test_the_digest_is_checked(tmp_path: Path) -> None:
     """Bytes up to the mark must be those that were committed; the digest goes on from there."""
-    sink = FileSink(tmp_path / "out", checked=True)
+    sink = AtomicFile(tmp_path / "out", checked=True)
     sink.resume(None).write(b"committed")
     sink.commit()
     mark = sink.mark
@@ -102,10 +103,10 @@ def test_the_digest_is_checked(tmp_path: Path) -> None:
     working = tmp_path / "out.partial"
     working.write_bytes(b"c0mmitted and lost")
     with pytest.raises(CheckpointError, match=r"out.partial: was altered since the checkpoint was written"):
-        FileSink(tmp_path / "out", checked=True).resume(mark)
+        AtomicFile(tmp_path / "out", checked=True).resume(mark)
     assert working.read_bytes() == b"c0mmitted and lost"
     working.write_bytes(b"committed and lost")
-    again = FileSink(tmp_path / "out", checked=True)
+    again = AtomicFile(tmp_path / "out", checked=True)
     out = again.resume(mark)
     assert again.mark == mark
     out.write(b"!")
@@ -117,17 +118,17 @@ def test_a_finished_file_is_checked(tmp_path: Path) -> None:
     """A run that died after the renaming: nothing is renamed back where the file is not as it was."""
     (tmp_path / "out").write_bytes(b"abd")
     with pytest.raises(CheckpointError, match="out: was altered"):
-        FileSink(tmp_path / "out").resume(*of(b"abc"))
+        AtomicFile(tmp_path / "out").resume(*of(b"abc"))
     assert os.listdir(tmp_path) == ["out"]
     with pytest.raises(CheckpointError, match="out: was altered"):
-        FileSink(tmp_path / "out").verify(*of(b"abc"))
+        AtomicFile(tmp_path / "out").verify(*of(b"abc"))
     for content in (b"abcd", b"ab"):
         (tmp_path / "out").write_bytes(content)
         with pytest.raises(CheckpointError, match=f"has {len(content)} bytes where the checkpoint has 3"):
-            FileSink(tmp_path / "out").verify(*of(b"abc"))
+            AtomicFile(tmp_path / "out").verify(*of(b"abc"))
     (tmp_path / "out").unlink()
     with pytest.raises(CheckpointError, match="out: is missing"):
-        FileSink(tmp_path / "out").verify(*of(b"abc"))
+        AtomicFile(tmp_path / "out").verify(*of(b"abc"))
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -141,7 +142,7 @@ def test_links_are_not_followed(tmp_path: Path, in_place: bool, position: int | 
     if in_place and planted == "out.partial":
         return  # it is not used
     with pytest.raises(OutputError, match=f"{planted}: is a symbolic link, which is not followed"):
-        FileSink(tmp_path / "out", private=True, in_place=in_place).resume(position)
+        AtomicFile(tmp_path / "out", private=True, in_place=in_place).resume(position)
     assert victim.read_bytes() == b"somebody's"
     assert mode_of(victim) == 0o644
     assert (tmp_path / planted).is_symlink()
@@ -150,7 +151,7 @@ def test_links_are_not_followed(tmp_path: Path, in_place: bool, position: int | 
 def test_a_file_with_another_name_is_not_emptied(tmp_path: Path) -> None:
     (tmp_path / "victim").write_bytes(b"somebody's")
     (tmp_path / "out").hardlink_to(tmp_path / "victim")
-    FileSink(tmp_path / "out", in_place=True).resume(None).write(b"new")
+    AtomicFile(tmp_path / "out", in_place=True).resume(None).write(b"new")
     assert (tmp_path / "victim").read_bytes() == b"somebody's"
 
 
@@ -159,12 +160,12 @@ def test_private_from_the_first_byte(tmp_path: Path) -> None:
     try:
         (tmp_path / "old.partial").write_bytes(b"")
         for name in ("new", "old"):
-            sink = FileSink(tmp_path / name, private=True)
+            sink = AtomicFile(tmp_path / name, private=True)
             sink.resume(None)
             assert mode_of(tmp_path / f"{name}.partial") == 0o600
             sink.finish()
             assert mode_of(tmp_path / name) == 0o600
-        public = FileSink(tmp_path / "public")
+        public = AtomicFile(tmp_path / "public")
         public.resume(None)
         public.finish()
         assert mode_of(tmp_path / "public") == 0o666
@@ -174,12 +175,12 @@ def test_private_from_the_first_byte(tmp_path: Path) -> None:
 
 def test_in_place(tmp_path: Path) -> None:
     path = tmp_path / "dead.jsonl"
-    sink = FileSink(path, private=True, in_place=True)
+    sink = AtomicFile(path, private=True, in_place=True)
     sink.resume(None).write(b"one\n")
     assert sink.commit() == 4
     assert path.read_bytes() == b"one\n"
     sink.close()
-    again = FileSink(path, in_place=True)
+    again = AtomicFile(path, in_place=True)
     again.resume(4).write(b"two\n")
     again.finish()
     again.finish()
@@ -189,28 +190,28 @@ def test_in_place(tmp_path: Path) -> None:
 
 def test_not_opened(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="call resume first"):
-        FileSink(tmp_path / "out").commit()
+        AtomicFile(tmp_path / "out").commit()
     with pytest.raises(OutputError):
-        FileSink(tmp_path / "out").finish()
+        AtomicFile(tmp_path / "out").finish()
 
 
 def test_devices_and_pipes_are_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="not a regular file"):
-        FileSink("/dev/null").resume(None)
+        AtomicFile("/dev/null").resume(None)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OutputError, match="not a regular file"):
-        FileSink(tmp_path / "pipe").resume(None)
+        AtomicFile(tmp_path / "pipe").resume(None)
 
 
 def test_path_is_a_folder_or_below_a_file(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="is a folder where a file is needed"):
-        FileSink(tmp_path).resume(None)
+        AtomicFile(tmp_path).resume(None)
     (tmp_path / "file").write_bytes(b"")
     for below in ("file/out", "file/deeper/out"):
         with pytest.raises(OutputError, match=r"^\S+: .*name another place$"):
-            FileSink(tmp_path / below).resume(None)
+            AtomicFile(tmp_path / below).resume(None)
     with pytest.raises(OutputError, match="name is too long"):
-        FileSink(tmp_path / ("x" * 300)).resume(None)
+        AtomicFile(tmp_path / ("x" * 300)).resume(None)
 
 
 @pytest.mark.parametrize(
@@ -228,13 +229,13 @@ def test_every_os_error_becomes_one_sentence(
         raise OSError(number, os.strerror(number))
 
     path = tmp_path / "out"
-    sink = FileSink(path)
+    sink = AtomicFile(path)
     sink.resume(None)
     for name in ("fsync", "replace", "open"):
         with monkeypatch.context() as patched:
             patched.setattr(os, name, fail)
             with pytest.raises(OutputError) as error:
-                sink.finish() if name != "open" else FileSink(path).resume(None)
+                sink.finish() if name != "open" else AtomicFile(path).resume(None)
             assert str(error.value) == f"{path}: {sentence}"
 
 
@@ -254,7 +255,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_parts_are_visible_when_committed(tmp_path: Path) -> None:
-    sink = PartsSink(tmp_path / "out", ".csv")
+    sink = PartFiles(tmp_path / "out", ".csv")
     sink.resume(None)
     assert sink.commit() == 0
     sink.begin().write(b"a")
@@ -277,7 +278,7 @@ def test_parts_resume_removes_what_came_later_and_nothing_else(tmp_path: Path) -
     stale = ["part-00002.csv", "part-00003.csv", ".part-00004.csv.tmp"]
     for name in kept + stale:
         (tmp_path / name).write_bytes(name.encode())
-    sink = PartsSink(tmp_path, ".csv", checked=True)
+    sink = PartFiles(tmp_path, ".csv", checked=True)
     sink.resume(of(b"part-00000.csv", b"part-00001.csv"))
     assert names(tmp_path) == sorted(kept)
     sink.begin().write(b"new")
@@ -292,7 +293,7 @@ def test_parts_missing(tmp_path: Path) -> None:
     (tmp_path / "part-00001.csv").write_bytes(b"")
     (tmp_path / "part-00002.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"part-00000.csv: is missing"):
-        PartsSink(tmp_path, ".csv").resume(of(b"", b""))
+        PartFiles(tmp_path, ".csv").resume(of(b"", b""))
     assert names(tmp_path) == ["part-00001.csv", "part-00002.csv"]
 
 
@@ -310,7 +311,7 @@ def test_parts_not_as_they_were(tmp_path: Path, number: int, content: bytes, sen
         (tmp_path / f"part-0000{at}.csv").write_bytes(content if at == number else b"abcdef")
     (tmp_path / "part-00002.csv").write_bytes(b"written later")
     with pytest.raises(CheckpointError) as error:
-        PartsSink(tmp_path, ".csv").resume(of(b"abcdef", b"abcdef"))
+        PartFiles(tmp_path, ".csv").resume(of(b"abcdef", b"abcdef"))
     assert str(error.value).startswith(f"{tmp_path}/part-0000{number}.csv: {sentence}")
     assert str(error.value).endswith("restore the file, or start over with a new checkpoint folder")
     assert len(names(tmp_path)) == 3, "nothing is removed"
@@ -320,19 +321,19 @@ def test_parts_not_as_they_were(tmp_path: Path, number: int, content: bytes, sen
 def test_parts_a_foreign_file_is_refused_and_stays(tmp_path: Path, name: str) -> None:
     for own in ("part-00000.csv", "part-00001.csv", name):
         (tmp_path / own).write_bytes(b"a")
-    with pytest.raises(CheckpointError, match=f"{name}: lies among the parts but was not written by this run"):
-        PartsSink(tmp_path, ".csv").resume(of(b"a"))
+    with pytest.raises(CheckpointError, match=f"{name}: is among the parts but was not written by this run"):
+        PartFiles(tmp_path, ".csv").resume(of(b"a"))
     assert names(tmp_path) == sorted(["part-00000.csv", "part-00001.csv", name])
 
 
 def test_parts_start_anew_replaces_an_old_release_but_no_foreign_file(tmp_path: Path) -> None:
     for name in ("part-00000.csv", "part-00007.csv"):
         (tmp_path / name).write_bytes(b"old")
-    PartsSink(tmp_path, ".csv").resume(None)
+    PartFiles(tmp_path, ".csv").resume(None)
     assert names(tmp_path) == []
     (tmp_path / "more.csv").write_bytes(b"foreign")
-    with pytest.raises(CheckpointError, match=r"more\.csv: lies among the parts"):
-        PartsSink(tmp_path, ".csv").resume(None)
+    with pytest.raises(CheckpointError, match=r"more\.csv: is among the parts"):
+        PartFiles(tmp_path, ".csv").resume(None)
 
 
 def test_parts_that_are_links(tmp_path: Path) -> None:
@@ -342,9 +343,9 @@ def test_parts_that_are_links(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "part-00000.csv").symlink_to(victim)
     with pytest.raises(OutputError, match=r"part-00000.csv: is a symbolic link"):
-        PartsSink(folder, ".csv").resume(of(b"abc"))
+        PartFiles(folder, ".csv").resume(of(b"abc"))
     (folder / "part-00000.csv").unlink()
-    sink = PartsSink(folder, ".csv")
+    sink = PartFiles(folder, ".csv")
     sink.resume(None)
     (folder / ".part-00000.csv.tmp").symlink_to(victim)
     with pytest.raises(OutputError, match=r"part-00000.csv.tmp: is a symbolic link"):
@@ -353,7 +354,7 @@ def test_parts_that_are_links(tmp_path: Path) -> None:
 
 
 def test_parts_private_prefix_and_remove(tmp_path: Path) -> None:
-    sink = PartsSink(tmp_path / "staging", ".arrow", private=True, prefix="held-")
+    sink = PartFiles(tmp_path / "staging", ".arrow", private=True, prefix="held-")
     sink.resume(None)
     sink.begin()
     assert mode_of(tmp_path / "staging" / ".held-00000.arrow.tmp") == 0o600
@@ -368,7 +369,7 @@ def test_parts_private_prefix_and_remove(tmp_path: Path) -> None:
 
 def test_parts_remove_keeps_what_is_not_theirs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"")
-    sink = PartsSink(tmp_path, ".csv")
+    sink = PartFiles(tmp_path, ".csv")
     sink.resume(None)
     sink.begin()
     sink.finish()
@@ -377,7 +378,7 @@ def test_parts_remove_keeps_what_is_not_theirs(tmp_path: Path) -> None:
 
 
 def test_parts_one_at_a_time_and_close_gives_up(tmp_path: Path) -> None:
-    sink = PartsSink(tmp_path, ".csv")
+    sink = PartFiles(tmp_path, ".csv")
     sink.resume(None)
     sink.begin()
     with pytest.raises(OutputError, match="commit it first"):
@@ -389,9 +390,9 @@ def test_parts_one_at_a_time_and_close_gives_up(tmp_path: Path) -> None:
 def test_parts_folder_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"")
     with pytest.raises(OutputError, match="is a file where a folder is needed"):
-        PartsSink(tmp_path / "out", ".csv").resume(None)
+        PartFiles(tmp_path / "out", ".csv").resume(None)
     with pytest.raises(OutputError):
-        PartsSink(tmp_path / "out", ".csv").begin()
+        PartFiles(tmp_path / "out", ".csv").begin()
 
 
 # --- standard output

@@ -15,7 +15,8 @@ import zstandard
 
 from shoal.errors import InputError, PolicyError, TruncatedInput
 from shoal.sources.compression import detect
-from shoal.sources.files import FileSource, InputFile
+from shoal.sources.files import find_files
+from shoal.sources.input_file import InputFile
 
 TEXT = b"".join(b"line %d of a text that says %d\n" % (n, n * n) for n in range(20_000))
 NOISE = random.Random(7).randbytes(400_000)
@@ -139,7 +140,7 @@ def test_compression_given(tmp_path: Path) -> None:
     path.write_bytes(TEXT)
     assert "damaged" in str(read_all(InputFile(path, compression="gzip"))[1])
     with pytest.raises(PolicyError, match="auto, none, gzip, zstd"):
-        FileSource("a", compression="rar")  # type: ignore[arg-type]
+        find_files("a", compression="rar")  # type: ignore[arg-type]
 
 
 # --- which files
@@ -150,26 +151,26 @@ def test_folder(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "z.csv").write_bytes(b"x")
-    assert [file.path.name for file in FileSource(str(tmp_path)).files() if file.path] == ["a.csv", "b.csv"]
+    assert [file.path.name for file in find_files(str(tmp_path)) if file.path] == ["a.csv", "b.csv"]
 
 
 def test_globs_lists_and_base(tmp_path: Path) -> None:
     for name in ("b2.csv", "b1.csv", "a.txt"):
         (tmp_path / name).write_bytes(b"x")
-    found = FileSource(["b*.csv", "a.txt", "b1.csv"], base=tmp_path).files()
+    found = find_files(["b*.csv", "a.txt", "b1.csv"], base=tmp_path)
     assert [file.name for file in found] == [str(tmp_path / name) for name in ("b1.csv", "b2.csv", "a.txt")]
 
 
 def test_a_name_with_a_star_in_it_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_bytes(b"x")
-    assert len(FileSource("a[1].csv", base=tmp_path).files()) == 1
+    assert len(find_files("a[1].csv", base=tmp_path)) == 1
 
 
 @pytest.mark.parametrize("path", ["missing.csv", "*.csv", "empty"])
 def test_nothing_there(tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError) as error:
-        FileSource(path, base=tmp_path).files()
+        find_files(path, base=tmp_path)
     assert str(error.value).startswith(str(tmp_path / path))
 
 
@@ -194,7 +195,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(InputError, match="may not be read; check the permissions"):
+    with pytest.raises(InputError, match="cannot be read; check the permissions"):
         file.open()
 
 
@@ -203,8 +204,8 @@ def test_folder_that_may_not_be_listed(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(InputError, match="may not be read; check the permissions"):
-        FileSource(str(tmp_path)).files()
+    with pytest.raises(InputError, match="cannot be read; check the permissions"):
+        find_files(str(tmp_path))
 
 
 # --- standard input and pipes
@@ -218,7 +219,7 @@ class FakeStandardInput:
 @pytest.mark.parametrize("kind", COMPRESSORS)
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr("sys.stdin", FakeStandardInput(COMPRESSORS[kind](TEXT)))
-    (file,) = FileSource("-").files()
+    (file,) = find_files("-")
     assert (file.name, file.path, file.size, file.fingerprint()) == ("standard input", None, None, "-")
     assert read_all(file) == (TEXT, None)
     with pytest.raises(InputError, match="only once"):
@@ -279,7 +280,7 @@ def test_seekable(tmp_path: Path, kind: str) -> None:
 
 
 def test_seekable_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.sources.files.MEMORY_LIMIT_BYTES", 100_000)
+    monkeypatch.setattr("shoal.sources.input_file.MEMORY_LIMIT_BYTES", 100_000)
     with pytest.raises(InputError, match="uncompress it first"):
         written(tmp_path, gzip.compress(TEXT)).open_seekable()
     written(tmp_path, TEXT).open_seekable().close()

@@ -59,6 +59,7 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     from shoal.auditor import audit
     from shoal.cli.render import say_compiling, summary_lines, watch
     from shoal.crypto.safe_open import write_file
+    from shoal.encode.sealed import read_trace
     from shoal.pipeline import Pipeline
     from shoal.pipeline.warmup import must_compile
     from shoal.sinks.streams import output_error
@@ -79,12 +80,11 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
         summary = pipeline.run(observer)
     print("auditing the release with independent code …\n")
     begun = time.perf_counter()
-    report = audit(
-        out / "released.parquet", truth=out / "visits.csv", trace=out / "trace.parquet", policy=out / "policy.toml"
-    )
+    trace = read_trace(out / "trace.parquet")
+    report = audit(out / "released.parquet", truth=out / "visits.csv", trace=trace, policy=out / "policy.toml")
     audited = time.perf_counter() - begun
     try:
-        _draw(pipeline, out, report, z)
+        _draw(pipeline, out, trace, z)
         picture = str(out / "day.png")
     except RunError as error:  # the result matters more than its picture
         picture = f"none: {error}"
@@ -121,20 +121,18 @@ def _places(out: Path, picture: str) -> list[str]:
     ]
 
 
-def _draw(pipeline: Any, out: Path, report: Any, z: int) -> None:
+def _draw(pipeline: Any, out: Path, trace: Any, z: int) -> None:
     import numpy as np
-    import pyarrow.parquet as pq
 
     from shoal.figures.z_day import draw_day
-    from shoal.pipeline.wiring import make_decoder, make_files
+    from shoal.pipeline.wiring import make_decoder, make_files, with_gaps
     from shoal.times import column_ns
 
     policy = pipeline.policy
     assert policy.stream.time is not None
     with make_decoder(policy, make_files(policy)[0], (policy.stream.time,)) as decoder:
-        columns = [column_ns(decoded.batch.column(0)) for decoded in decoder.batches()]
+        columns = [column_ns(with_gaps(decoded).column(0)) for decoded in decoder.batches()]
     times, usable = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    trace = pq.read_table(out / "trace.parquet", columns=["row", "verdict"])
     rows = trace.column("row").to_numpy()
     shown = usable[rows]
     verdicts = np.asarray(trace.column("verdict").to_pylist())

@@ -1,4 +1,4 @@
-"""The contract every decoder keeps: bytes in, Arrow batches out, one row for every record."""
+"""The contract of every decoder: bytes of one format in, Arrow batches and refused records out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pyarrow as pa
 from shoal.decode.types import plain_type
 from shoal.errors import InputError
 
-Position = dict[str, int]
+Position = dict[str, Any]
+"""Where to go on reading; plain values that JSON can hold."""
 
 
 class Readable(Protocol):
@@ -23,44 +24,84 @@ class Readable(Protocol):
 
     @property
     def name(self) -> str:
-        """What people are shown."""
+        """The name used in messages."""
 
     def open(self) -> BinaryIO:
         """The bytes from the start, decompressed."""
 
     def open_seekable(self) -> Any:
-        """An Arrow file that can jump about."""
+        """An Arrow file with random access."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a record cannot be used; never what it holds."""
+class Refused:
+    """A record that cannot be decoded: where it is and why, never what it contains."""
 
     row: int
-    """Index in the batch."""
+    """Place among all records decoded together, from 0."""
     column: str | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Some records in order: one row each; an unusable one is a row of nulls and has a problem."""
+    """Consecutive records of a source: those that could be decoded as a batch, the others as refusals.
+
+    Records are numbered from 0 in the order they came, refused ones included; the batch holds all others in order.
+    """
 
     batch: pa.RecordBatch
-    problems: tuple[Problem, ...]
+    refused: tuple[Refused, ...]
+    """In row order, at most one for each record."""
     position: Position
-    """Where the next record starts: give it to `batches` to go on exactly there. It can be kept as JSON."""
-    lines: npt.NDArray[np.int64] | None
-    """Text formats: the line (from 1) each record starts on."""
+    """Where the next record starts: pass it to `batches` to go on exactly there."""
+    lines: npt.NDArray[np.int64] | None = None
+    """Text formats: the line (from 1) that each record starts on, refused ones included."""
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Any],
+        schema: pa.Schema,
+        found: Sequence[Refused],
+        position: Position,
+        lines: npt.NDArray[np.int64] | None = None,
+    ) -> Decoded:
+        """Join columns of all records; leave out refused ones, each with the first reason found for it."""
+        by_row: dict[int, Refused] = {}
+        for one in found:
+            by_row.setdefault(one.row, one)
+        batch = pa.RecordBatch.from_arrays(list(columns), schema=schema)
+        if by_row:
+            is_kept = np.ones(batch.num_rows, dtype=np.bool_)
+            is_kept[list(by_row)] = False
+            batch = batch.filter(pa.array(is_kept))
+        return cls(batch, tuple(by_row[row] for row in sorted(by_row)), position, lines)
+
+    @property
+    def rows(self) -> int:
+        """Records, refused ones included."""
+        return int(self.batch.num_rows) + len(self.refused)
+
+    @property
+    def kept(self) -> npt.NDArray[np.int64]:
+        """The number of every record in the batch."""
+        is_kept = np.ones(self.rows, dtype=np.bool_)
+        is_kept[[one.row for one in self.refused]] = False
+        return np.flatnonzero(is_kept)
+
+    def records(self, rows: npt.ArrayLike) -> pa.RecordBatch:
+        """The records with these numbers, none of which is refused."""
+        return self.batch.take(pa.array(np.searchsorted(self.kept, np.asarray(rows, dtype=np.int64))))
 
 
 class Decoder(ABC):
     """Reads the needed columns of one file.
 
-    Nothing depends on where a batch ends. Errors and problems name the file, the column and the reason, never
-    a value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
-    Columns that are `optional` are left out where the file does not have them.
-    Types are plain ones: text is `string` also where large, viewed or dictionary-encoded text was declared.
+    Results do not depend on where a batch ends. Errors and refusals name the file, the column and the reason, never a
+    value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
+    Columns that are `optional` are left out where the file does not have them. Encoded and large types become plain
+    ones: text is `string`, also where large, viewed or dictionary-encoded text was declared.
     """
 
     def __init__(
@@ -91,8 +132,13 @@ class Decoder(ABC):
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The types in use: give them to the decoder of the next file to hold them fixed."""
+        """The types in use: pass them to the decoder of the next file to keep them fixed."""
         return {field.name: field.type for field in self.schema}
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether a column of row numbers stands for the person, because the file has no such column."""
+        return False
 
     @abstractmethod
     def batches(self, position: Position | None = None) -> Iterator[Decoded]:
@@ -100,20 +146,22 @@ class Decoder(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is open."""
+        """Close what is open."""
 
     def _indices(self, names: Sequence[str], *, remedy: str) -> list[int]:
-        """Where the needed columns are among the file's; never lists the file's names.
+        """Where the needed columns are among the file's; InputError names every column that is missing or repeated.
 
-        The first line of a file without a header is a person's record.
+        It never lists the file's own names: the first line of a file without a header is a person's record.
         """
-        found = []
         self._columns = tuple(name for name in self._columns if name in names or name not in self._optional)
-        for column in self._columns:
-            count = names.count(column)
-            if count != 1:
-                what = "there is no column" if count == 0 else f"{count} columns are named"
-                many = f"{len(names)} column{'s' * (len(names) != 1)}"
-                raise InputError(f"{self._file.name}: {what} {column!r} among its {many}; {remedy}")
-            found.append(names.index(column))
-        return found
+        missing = [repr(column) for column in self._columns if column not in names]
+        repeated = [repr(column) for column in self._columns if names.count(column) > 1]
+        what = []
+        if missing:
+            what.append(f"there {'is no column' if len(missing) == 1 else 'are no columns'} {', '.join(missing)}")
+        if repeated:
+            what.append(f"several columns are named {' or '.join(repeated)}")
+        if what:
+            many = f"{len(names)} column{'s' * (len(names) != 1)}"
+            raise InputError(f"{self._file.name}: {' and '.join(what)} among its {many}; {remedy}")
+        return [names.index(column) for column in self._columns]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Problem
+from shoal.decode.base import Refused
 
 NOT_UTF8 = "not valid UTF-8; convert the file to UTF-8"
 _HAS_ZONE: Final = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -66,23 +66,9 @@ def without_spellings(text: Any, spellings: Sequence[str]) -> Any:
     return pc.if_else(is_missing, pa.scalar(None, pa.string()), text)
 
 
-def null_rows(columns: Sequence[Any], problems: Sequence[Problem]) -> list[Any]:
-    """The columns with null in every row that has a problem."""
-    rows = np.array([problem.row for problem in problems], dtype=np.int64)
-    return [without(column, rows) for column in columns]
-
-
-def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """One problem for a row, the first found, in row order."""
-    by_row: dict[int, Problem] = {}
-    for problem in problems:
-        by_row.setdefault(problem.row, problem)
-    return tuple(by_row[row] for row in sorted(by_row))
-
-
-def misfit_problems(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -> list[Problem]:
-    """Why values are refused, without the values."""
-    return [Problem(int(row), name, misfit_reason(kind)) for row in rows]
+def refused_misfits(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -> list[Refused]:
+    """Refuse the records whose value does not fit the type."""
+    return [Refused(int(row), name, misfit_reason(kind)) for row in rows]
 
 
 def misfit_reason(kind: pa.DataType) -> str:

@@ -11,18 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
+from shoal.decode.base import Decoded, Decoder, Position, Readable, Refused
 from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
-from shoal.decode.columns import (
-    NOT_UTF8,
-    as_text,
-    first_problems,
-    fit,
-    misfit_problems,
-    null_rows,
-    trimmed,
-    without_spellings,
-)
+from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits, trimmed, without_spellings
 from shoal.errors import InputError, PolicyError
 from shoal.kernels import csv_records
 from shoal.kernels.csv_records import AT, BREAKS, LINE, OPEN_UNTIL
@@ -70,8 +61,8 @@ class CsvDecoder(Decoder):
     nulls
         Words that stand for a missing value, in every column.
     max_record_bytes
-        A longer record is a problem and skipped to its line's end. A quoted field still open after that many
-        bytes, or at the end of the file, is a problem of its first line alone.
+        A longer record is refused and skipped to its line's end. For a quoted field still open after that many
+        bytes, or at the end of the file, only its first line is refused.
     """
 
     def __init__(  # noqa: PLR0913 - one for every setting
@@ -178,27 +169,20 @@ class CsvDecoder(Decoder):
         return frozenset(self._columns) - self._optional
 
     def _decode(self, found: _Found, position: Position) -> Decoded:
-        problems = self._record_problems(found)
+        refused = [
+            Refused(int(row), None, _REASONS.get(int(found.codes[row])) or self._wrong_count(int(found.counts[row])))
+            for row in np.flatnonzero(found.codes)
+        ]
         columns = []
         for slot, field in enumerate(self._schema):
             text, bad = as_text(_field_column(found, slot, self._quote))
-            problems += [Problem(int(row), field.name, NOT_UTF8) for row in bad]
+            refused += [Refused(int(row), field.name, NOT_UTF8) for row in bad]
             text = without_spellings(trimmed(text) if self._trim else text, self._nulls)
             if field.type != pa.string():
                 text, bad = fit(pc.utf8_trim_whitespace(text), field.type)
-                problems += misfit_problems(bad, field.name, field.type)
+                refused += refused_misfits(bad, field.name, field.type)
             columns.append(text)
-        first = first_problems(problems)
-        batch = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=self._schema)
-        return Decoded(batch, first, position, found.lines)
-
-    def _record_problems(self, found: _Found) -> list[Problem]:
-        problems = []
-        assert self._slots is not None
-        for row in np.flatnonzero(found.codes):
-            reason = _REASONS.get(int(found.codes[row]))
-            problems.append(Problem(int(row), None, reason or self._wrong_count(int(found.counts[row]))))
-        return problems
+        return Decoded.of(columns, self._schema, refused, position, found.lines)
 
     def _wrong_count(self, fields: int) -> str:
         assert self._slots is not None

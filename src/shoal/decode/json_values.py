@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from shoal.decode.base import Problem
+from shoal.decode.base import Refused
 from shoal.decode.columns import cast_text, misfit_reason
 
 _NESTED: Final = "an object or a list where a single value is needed"
@@ -50,14 +50,14 @@ def is_name(value: Any) -> bool:
 
 def json_column(
     values: list[Any], field: pa.Field, lines: Sequence[bytes | None], *, names_only: bool = False
-) -> tuple[Any, list[Problem]]:
-    """The values as a column; null and a problem where one does not fit, or is no name where all must be."""
+) -> tuple[Any, list[Refused]]:
+    """The values as a column; null and a refusal where one does not fit, or is not a name where all must be."""
     if names_only:
         wrong = [row for row, value in enumerate(values) if _has_others(value)]
         for row in wrong:
             values[row] = None
-        column, problems = json_column(values, field, lines)
-        return column, [*problems, *(Problem(row, field.name, _NO_NAME) for row in wrong)]
+        column, refused = json_column(values, field, lines)
+        return column, [*refused, *(Refused(row, field.name, _NO_NAME) for row in wrong)]
     if set(map(type, values)) <= _FAST.get(field.type, set()):
         try:
             return pa.array(values, type=field.type), []
@@ -73,9 +73,9 @@ def _has_others(value: Any) -> bool:
     return isinstance(value, float | bool)
 
 
-def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Problem]]:
+def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Refused]]:
     fitting: list[Any] = []
-    problems = []
+    refused = []
     for row, value in enumerate(values):
         try:
             if isinstance(value, float) and field.type == pa.string():
@@ -83,8 +83,8 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> 
             fitting.append(_fitting(value, field.type))
         except _Misfit as misfit:
             fitting.append(None)
-            problems.append(Problem(row, field.name, str(misfit) or misfit_reason(field.type)))
-    return pa.array(fitting, type=field.type), problems
+            refused.append(Refused(row, field.name, str(misfit) or misfit_reason(field.type)))
+    return pa.array(fitting, type=field.type), refused
 
 
 def _float_text(line: bytes | None, name: str) -> str:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from shoal.decode.base import Decoded, Decoder, Position, Problem, Readable
+from shoal.decode.base import Decoded, Decoder, Position, Readable, Refused
 from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
-from shoal.decode.columns import NOT_UTF8, first_problems, null_rows
+from shoal.decode.columns import NOT_UTF8
 from shoal.decode.json_values import infer, is_name, json_column
 from shoal.errors import InputError
 
@@ -37,7 +37,7 @@ class JsonlDecoder(Decoder):
 
     Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all
     integers, numbers, else text; in a text column numbers and booleans are their JSON text. A value that does
-    not fit its column later on is a problem, and so are objects and lists (unless `types` declares a list).
+    not fit its column later on is refused, and so are objects and lists (unless `types` declares a list).
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class JsonlDecoder(Decoder):
         whole, or null, so far.
     lists
         Columns of names of things, which may stand in lists: one of the first records with a list makes it a column of
-        lists of texts. Names are texts or whole numbers of up to 64 bits; other values are problems.
+        lists of texts. Names are texts or whole numbers of up to 64 bits; other values are refused.
     """
 
     def __init__(
@@ -127,26 +127,25 @@ class JsonlDecoder(Decoder):
 
     def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
         """A key that no record has is a misspelt one, not a rare one."""
-        for name in names:
-            if records and not any(name in record for record in records):
-                raise InputError(
-                    f"{self._file.name}: there is no key {name!r} in its first {len(records)} records; correct the "
-                    "policy, or say what it is in [source] types if it comes later"
-                )
+        missing = [repr(name) for name in names if not any(name in record for record in records)]
+        if records and missing:
+            what = f"is no key {missing[0]}" if len(missing) == 1 else f"are no keys {', '.join(missing)}"
+            raise InputError(
+                f"{self._file.name}: there {what} in its first {len(records)} records; correct the policy, or give the "
+                "type in [source] types if it comes later"
+            )
 
     def _decode(self, lines: _Lines, position: Position) -> Decoded:
-        records, problems = self._parse(lines.texts)
+        records, refused = self._parse(lines.texts)
         columns = []
         for field in self.schema:
             values = [record.get(field.name) for record in records]
             column, wrong = json_column(values, field, lines.texts, names_only=field.name in self._lists)
             columns.append(column)
-            problems += wrong
-        first = first_problems(problems)
-        batch = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=self.schema)
-        return Decoded(batch, first, position, lines.numbers)
+            refused += wrong
+        return Decoded.of(columns, self.schema, refused, position, lines.numbers)
 
-    def _parse(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Problem]]:
+    def _parse(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Refused]]:
         """Objects of the lines (empty for an unusable one) and what is wrong with them."""
         try:
             records = [orjson.loads(text) for text in texts]  # type: ignore[arg-type]
@@ -156,15 +155,15 @@ class JsonlDecoder(Decoder):
             pass
         return self._parse_each(texts)
 
-    def _parse_each(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Problem]]:
+    def _parse_each(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Refused]]:
         records: list[dict[str, Any]] = []
-        problems = []
+        refused = []
         for row, text in enumerate(texts):
             record, reason = ({}, _TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
             records.append(record)
             if reason is not None:
-                problems.append(Problem(row, None, reason))
-        return records, problems
+                refused.append(Refused(row, None, reason))
+        return records, refused
 
 
 def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:

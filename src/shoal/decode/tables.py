@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Decoded, Decoder, Position, Problem
-from shoal.decode.columns import NOT_UTF8, as_text, first_problems, fit, misfit_problems, null_rows
+from shoal.decode.base import Decoded, Decoder, Position, Refused
+from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits
 from shoal.decode.types import is_widening, plain_type
 from shoal.errors import InputError
 
@@ -26,7 +26,7 @@ class TableDecoder(Decoder):
     """Columns of a file that says itself what types they have.
 
     Encoded and large variants become plain types. A declared type takes the file's where numbers stay numbers
-    and text stays text; a value that does not fit is a problem, another kind of column an InputError.
+    and text stays text; a value that does not fit is refused, another kind of column is an InputError.
     """
 
     def _resolve(self, found: pa.Schema) -> pa.Schema:
@@ -44,25 +44,23 @@ class TableDecoder(Decoder):
         return kind
 
     def _decode(self, batch: pa.RecordBatch, schema: pa.Schema, position: Position) -> Decoded:
-        problems: list[Problem] = []
+        refused: list[Refused] = []
         columns = []
         for field in schema:
             column, wrong = self._column(batch.column(field.name), field)
             columns.append(column)
-            problems += wrong
-        first = first_problems(problems)
-        rows = pa.RecordBatch.from_arrays(null_rows(columns, first), schema=schema)
-        return Decoded(rows, first, position, None)
+            refused += wrong
+        return Decoded.of(columns, schema, refused, position)
 
-    def _column(self, column: Any, field: pa.Field) -> tuple[Any, list[Problem]]:
-        problems: list[Problem] = []
+    def _column(self, column: Any, field: pa.Field) -> tuple[Any, list[Refused]]:
+        refused: list[Refused] = []
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
             column, bad = self._repair(column, field.name)
-            problems = [Problem(int(row), field.name, NOT_UTF8) for row in bad]
+            refused = [Refused(int(row), field.name, NOT_UTF8) for row in bad]
         column, misfits = fit(_plain(column), field.type)
-        return column, problems + misfit_problems(misfits, field.name, field.type)
+        return column, refused + refused_misfits(misfits, field.name, field.type)
 
     def _repair(self, column: Any, name: str) -> tuple[Any, Any]:
         """Text that is not UTF-8 costs its rows; anything else wrong inside a column is damage."""

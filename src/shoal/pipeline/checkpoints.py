@@ -1,7 +1,7 @@
-"""Checkpoints on disk: complete or not there, sealed, and tied to one policy, key and source.
+"""Checkpoints on disk: complete or absent, sealed, and tied to one policy, key and source.
 
-A checkpoint is a file ``checkpoint-NNNNNNNN``: magic, length of the sealed description, the sealed description, the
-sealed snapshot of the anonymizer. The last two are kept: if the newest is damaged, the one before it is used.
+A checkpoint is a file ``checkpoint-NNNNNNNN``: magic, length of the sealed progress, the sealed progress, the sealed
+snapshot of the method. The last two are kept: if the newest is damaged, the one before it is used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,11 +29,12 @@ from shoal.crypto.keys import (
 from shoal.crypto.safe_open import create_file, open_or_create
 from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
 from shoal.errors import CheckpointError, VaultError
+from shoal.methods.settings import Duration
 from shoal.sinks.folders import make_folder, sync_folder
 from shoal.sinks.streams import output_error
 
-_MAGIC: Final = b"SHOALCKPT2"
-_OLD_MAGIC: Final = b"SHOALCKPT1"
+_MAGIC: Final = b"SHOALCKPT3"
+_OLD_MAGICS: Final = (b"SHOALCKPT1", b"SHOALCKPT2")
 _HEAD: Final = struct.Struct("<10sQ")
 _NAME: Final = re.compile(r"checkpoint-(\d{8,})")
 _KEPT: Final = 2
@@ -45,35 +47,57 @@ Phase = Literal["reading", "finishing", "done"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: everything but the anonymizer's own state."""
+    """How far a run has come: everything but the state of the method."""
 
     policy: str
     sources: dict[str, str]
     phase: Phase = "reading"
-    file: int = 0
-    position: dict[str, int] | None = None
-    bases: list[int] = field(default_factory=list)
-    """Number of the first record of each file begun."""
-    outlets: dict[str, Any] = field(default_factory=dict)
-    """Length and digest of every file that was written, by output."""
+    epoch: int = 0
+    """Checkpoints written before."""
+    position: dict[str, Any] | None = None
+    """Of the source."""
+    advance_to: int | None = None
+    """Time (ns) that is to pass in the method after this checkpoint, before anything else is read."""
+    receipts: dict[str, Any] = field(default_factory=dict)
+    """What every output had committed."""
     unreadable: int = 0
-    """Records that could not even be decoded."""
+    """Records that could not be decoded."""
     near: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By column: labels of its hierarchy, and how many refused values differ from each in case or spaces alone."""
+    """By column: labels of its hierarchy, and how many refused values differ from each only in case or spaces."""
     failure: str | None = None
     """Why reading ended early, if it did."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run as it can be taken up again."""
+    """A run as it can be resumed."""
 
     progress: Progress
     snapshot: bytes
 
 
+class CommitTimer:
+    """Says when the next checkpoint is due, by rows or by time; never where `every` is None."""
+
+    def __init__(self, every: Duration | int | None) -> None:
+        self._every = every
+        self.restart(0)
+
+    def restart(self, rows: int) -> None:
+        """A checkpoint was written after this many rows."""
+        self._rows, self._time = rows, time.perf_counter()
+
+    def is_due(self, rows: int) -> bool:
+        """Whether to write one after this many rows."""
+        if self._every is None:
+            return False
+        if isinstance(self._every, Duration):
+            return time.perf_counter() - self._time >= self._every.ns / 1e9
+        return rows - self._rows >= self._every
+
+
 class CheckpointFolder:
-    """The folder of one run's checkpoints; only one process at a time may hold it."""
+    """The folder of one run's checkpoints; it is locked, so that only one process at a time uses it."""
 
     def __init__(self, path: Path, *, warn: Callable[[str], None]) -> None:
         self.path = path
@@ -110,7 +134,7 @@ class CheckpointFolder:
         if not os.path.lexists(path):
             if not is_first:
                 raise CheckpointError(
-                    f"{path}: the key of these checkpoints is gone; put it back, or set SHOAL_KEY_FILE to their key"
+                    f"{path}: the key of these checkpoints is missing; put it back, or set SHOAL_KEY_FILE to their key"
                 )
             self._make_key(path)
         elif is_first:
@@ -121,7 +145,7 @@ class CheckpointFolder:
         return secret_from_file(path)
 
     def _require_own_key(self, path: Path) -> None:
-        """A first start that was killed leaves its key without a checkpoint; any other key was put there."""
+        """Only a first start that was killed leaves its key without a checkpoint; any other key was put there."""
         with output_error(path):
             is_ours = is_ours_alone(path)
         if not is_ours:
@@ -138,11 +162,11 @@ class CheckpointFolder:
         sync_folder(self.path)
 
     def release(self) -> None:
-        """Let another run use the folder."""
+        """Unlock the folder for another run."""
         self._lock.close()
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; None where there never was one."""
+        """The newest checkpoint that is complete; None where there never was one."""
         damaged: list[tuple[Path, VaultError]] = []
         for number, path in sorted(self._found(), reverse=True):
             try:
@@ -153,7 +177,7 @@ class CheckpointFolder:
             for bad, why in damaged:  # the key is the right one: it opened this one
                 reason = "the mark of its key is altered" if isinstance(why, WrongKey) else why
                 self._warn(f"{bad}: this checkpoint is damaged ({reason}); using the one before it")
-            self._number = number  # the damaged one is written over, and this one stays until it is
+            self._number = number  # the damaged one is overwritten next; this one stays until then
             return checkpoint
         if damaged:
             raise _none_is_whole(damaged)
@@ -164,7 +188,7 @@ class CheckpointFolder:
             data = path.read_bytes()
         except OSError as error:
             raise SealBroken(f"it cannot be read: {error.strerror}") from None
-        if data.startswith(_OLD_MAGIC):
+        if data.startswith(_OLD_MAGICS):
             raise CheckpointError(
                 f"{path}: was written by an older version of shoal; finish the run with that version, or start over "
                 "with a new checkpoint folder"
@@ -179,7 +203,7 @@ class CheckpointFolder:
         return Checkpoint(Progress(**content["progress"]), snapshot)
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint; when this returns it is on the disk and the one before it still there."""
+        """Add a checkpoint; when this returns it is on the disk, next to the one before it."""
         content = {"progress": asdict(checkpoint.progress), "snapshot": _digest(checkpoint.snapshot)}
         sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
         self._number += 1
@@ -225,7 +249,7 @@ def _none_is_whole(damaged: list[tuple[Path, VaultError]]) -> CheckpointError:
     if foreign:
         return CheckpointError(foreign[0])
     listed = "; ".join(f"{path}: this checkpoint is damaged ({error})" for path, error in damaged)
-    return CheckpointError(f"{listed}; no whole one is left. Remove the folder and the output to start over")
+    return CheckpointError(f"{listed}; no complete one is left. Remove the folder and the output to start over")
 
 
 def _digest(data: bytes) -> str:

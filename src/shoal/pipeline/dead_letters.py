@@ -1,30 +1,36 @@
-"""Dead letters: which records could not be used and why, one JSON object a line, for the owner alone."""
+"""Dead letters: which records could not be used and why, one JSON object per line, readable by the owner alone."""
 
 from __future__ import annotations
 
 import base64
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal
-from shoal.sinks.files import FileSink
+from shoal.decode.base import Decoded
+from shoal.methods.base import StreamMethod
+from shoal.sinks.atomic_file import AtomicFile
+from shoal.sinks.base import Receipt
 from shoal.sinks.marks import Mark
+from shoal.sources.base import Source
+
+_REFUSED_WHILE_PENDING: Final = "ahead"
 
 
 class DeadLetters:
-    """Appends to a file that is there from the first letter on.
+    """A file of letters, which exists from the first letter on.
 
     Parameters
     ----------
     keep_rows
         Also keep the record itself, sealed where a key was given.
     in_place
-        False: letters appear, and replace earlier ones, when all is finished.
+        False: letters appear, and replace earlier ones, only when the run is finished.
     checked
         Compute a digest of the letters, for a checkpoint.
     """
@@ -38,13 +44,13 @@ class DeadLetters:
         in_place: bool = True,
         checked: bool = False,
     ) -> None:
-        self._sink = FileSink(path, private=True, in_place=in_place, checked=checked)
+        self._file = AtomicFile(path, private=True, in_place=in_place, checked=checked)
         self._secret = secret
         self.keep_rows = keep_rows
 
-    def open(self, position: dict[str, Any] | int | None) -> None:
-        """Go back to a position, or to a length; None starts anew."""
-        self._out = self._sink.resume(Mark(**position) if isinstance(position, dict) else position)
+    def open(self, receipt: Receipt | int | None) -> None:
+        """Go back to a receipt, or to a length in bytes; None starts a new file."""
+        self._out = self._file.resume(Mark(**receipt) if isinstance(receipt, dict) else receipt)
 
     def write(self, letter: dict[str, Any], record: pa.RecordBatch | None = None) -> None:
         """Add a letter: file, row, line, column, reason; `record` is a batch of one row."""
@@ -53,37 +59,35 @@ class DeadLetters:
         self._out.write(orjson.dumps(letter, option=orjson.OPT_APPEND_NEWLINE))
 
     def _kept(self, batch: pa.RecordBatch) -> dict[str, Any]:
-        record = {name: _plain(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        record = {name: _json_value(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         if self._secret is None:
             return {"record": record}
         sealed = seal(self._secret, orjson.dumps(record), purpose="dead letter")
         return {"sealed": base64.b64encode(sealed).decode()}
 
     def commit(self) -> int:
-        """Bring everything to the disk; give the length."""
-        return self._sink.commit()
+        """Write everything to the disk; return the length in bytes."""
+        return self._file.commit()
 
-    def position(self) -> dict[str, Any] | None:
+    @property
+    def receipt(self) -> Receipt | None:
         """What was committed last, as `open` takes it."""
-        return asdict(self._sink.mark) if self._sink.mark else None
+        return asdict(self._file.mark) if self._file.mark else None
 
     def finish(self) -> None:
-        """Nothing more will come."""
-        self._sink.finish()
-
-    def clean(self) -> None:
-        """Nothing is left over."""
+        """No more letters will come."""
+        self._file.finish()
 
     def discard(self) -> None:
-        """Give up: letters that are not in place go."""
-        self._sink.discard()
+        """Remove unfinished letters, unless they are in place."""
+        self._file.discard()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._sink.close()
+        """Close the file."""
+        self._file.close()
 
 
-def _plain(column: Any) -> Any:
+def _json_value(column: Any) -> Any:
     """The only value of a column as JSON can hold it; Python's own times would lose nanoseconds."""
     kind = column.type
     types = pa.types
@@ -93,3 +97,34 @@ def _plain(column: Any) -> Any:
         return column.cast(pa.string())[0].as_py()
     except pa.ArrowException:
         return str(column[0].as_py())
+
+
+class LetterWriter:
+    """Turns refused records of a stream into dead letters."""
+
+    def __init__(self, letters: DeadLetters, source: Source, method: StreamMethod, *, sorts_rows: bool) -> None:
+        self._letters, self._source, self._method = letters, source, method
+        # A record that waits to be sorted may be refused in a later batch than the one it came with, and a letter must
+        # not depend on where a batch ended.
+        self._waits = bool(sorts_rows and method.guarantee.max_delay_ns)
+
+    def write(self, dead: pa.RecordBatch, decoded: Decoded | None, first: int) -> None:
+        """Write a letter for every record in a trace of refused ones; the source's own reason wins where it has one.
+
+        `decoded` are the records that arrived last, `first` is the number of the first of them in the stream.
+        """
+        refused = {one.row: one for one in decoded.refused} if decoded else {}
+        for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
+            at, letter, record = row - first, self._source.place(row), None
+            undecoded = refused.get(at)
+            if undecoded is not None:
+                column, why = undecoded.column, undecoded.reason
+            else:
+                refusal = self._method.explain(reason)
+                column, why = refusal.column, refusal.sentence
+            if decoded is not None and not (self._waits and reason == _REFUSED_WHILE_PENDING):
+                if decoded.lines is not None:
+                    letter["line"] = int(decoded.lines[at])
+                if self._letters.keep_rows and undecoded is None:
+                    record = decoded.records([at])
+            self._letters.write({**letter, "column": column, "reason": why}, record)

@@ -19,7 +19,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.z import ZAnonymitySection
-from shoal.sources.files import InputFile
+from shoal.sources.input_file import InputFile
 
 SAMPLE_ROWS: Final = 100_000
 MOST_RARE_ROWS: Final = 0.05

@@ -1,18 +1,22 @@
-"""Values that a hierarchy lacks only because they are written in another case or with other spaces."""
+"""Values that are not in a hierarchy only because they are written in another case or with other spaces."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.decode.base import Decoded
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.methods.base import Refusal
 
 _MOST_SHOWN: Final = 3
+Found = dict[str, dict[str, int]]
+"""By column: labels of its hierarchy, and how many refused values would match each."""
 
 
 class NearLabels:
@@ -60,6 +64,46 @@ def near_words(found: Counter[str], *, of: str) -> str | None:
         f"{found.total():,} {of} would match if case and spaces did not count (labels {', '.join(labels[:_MOST_SHOWN])}"
         f"{more}); write them alike in the data and the hierarchy"
     )
+
+
+class NearRefused:
+    """Counts such values among the refused records of a run, by column, on top of what a checkpoint has."""
+
+    def __init__(self, hierarchies: Mapping[str, Any], found: Found) -> None:
+        self._hierarchies, self._before = hierarchies, found
+        self._labels: dict[str, NearLabels | None] = {}
+
+    @property
+    def found(self) -> Found:
+        """What was counted so far, including before the checkpoint."""
+        own = {column: dict(labels.found) for column, labels in self._labels.items() if labels is not None}
+        return {**self._before, **own}
+
+    def count(self, dead: pa.RecordBatch, decoded: Decoded, first: int, explain: Callable[[str], Refusal]) -> None:
+        """Count values of refused records: `dead` is their trace, `first` the number of the first decoded record."""
+        reasons = dead.column("reason").cast(pa.string())
+        for reason in pc.unique(reasons).to_pylist():
+            column = explain(reason).column if reason.startswith("unknown") else None
+            labels = self._labels_of(column) if column else None
+            if labels is not None:
+                rows = dead.column("row").filter(pc.equal(reasons, reason)).to_numpy() - first
+                rows = rows[(rows >= 0) & (rows < decoded.rows)]
+                labels.count(decoded.records(rows).column(column))
+
+    def _labels_of(self, column: str) -> NearLabels | None:
+        if column not in self._labels:
+            labels = NearLabels.of(self._hierarchies.get(column))
+            if labels is not None:
+                labels.found.update(self._before.get(column, {}))
+            self._labels[column] = labels
+        return self._labels[column]
+
+    def warnings(self) -> Iterator[str]:
+        """A sentence for each column with such values."""
+        for column, found in self.found.items():
+            words = near_words(Counter(found), of="refused values")
+            if words:
+                yield f"column {column!r}: {words}"
 
 
 def _folded(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From a checked policy to the objects of the rooms."""
+"""From a checked policy to the objects that run it: files, source, method, sinks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.decode import decoder_for
-from shoal.decode.base import Decoder
+from shoal.decode.base import Decoded, Decoder
+from shoal.decode.prepared import PreparedDecoder
 from shoal.encode import encoder_for
 from shoal.encode.base import Encoder
+from shoal.encode.sealed import SealedEncoder
 from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
-from shoal.pipeline.outlets import AssembledOutlet, FileOutlet, FolderOutlet, Outlet, SealedEncoder
-from shoal.pipeline.preparing import PreparedDecoder
 from shoal.policy import Policy
 from shoal.policy.stream import ROW
-from shoal.sinks.files import FileSink, PartsSink, StandardOutput
-from shoal.sources.files import FileSource, InputFile
+from shoal.sinks.atomic_file import AtomicFile
+from shoal.sinks.base import Sink
+from shoal.sinks.files import FileSink, FolderSink, JoinedFileSink, StandardOutputSink
+from shoal.sinks.part_files import PartFiles
+from shoal.sources.files import FileSource, find_files
+from shoal.sources.input_file import InputFile
 
 _TYPES: Final = {
     "int64": pa.int64(),
@@ -34,7 +39,27 @@ _TYPES: Final = {
 def make_files(policy: Policy) -> list[InputFile]:
     """The input files in reading order."""
     places = [place.text if place.is_standard else str(place.path) for place in policy.source.path]
-    return FileSource(places, compression=policy.source.compression).files()
+    return find_files(places, compression=policy.source.compression)
+
+
+def make_source(policy: Policy, files: list[InputFile], columns: tuple[str, ...]) -> FileSource:
+    """The records of these files."""
+    return FileSource(
+        files, lambda file, types, first_row: make_decoder(policy, file, columns, types, first_row=first_row)
+    )
+
+
+def with_gaps(decoded: Decoded) -> pa.RecordBatch:
+    """The decoded records, with a row of nulls where one was refused.
+
+    A method numbers the records it gets and writes a trace row for each, in its own order. A record that was refused by
+    the source needs both, for the auditor; the gap, which has no person, is refused on arrival and changes no state.
+    """
+    if not decoded.refused:
+        return decoded.batch
+    is_refused = np.zeros(decoded.rows, dtype=np.bool_)
+    is_refused[[one.row for one in decoded.refused]] = True
+    return decoded.batch.take(pa.array(np.cumsum(~is_refused) - 1, mask=is_refused))
 
 
 def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:
@@ -102,22 +127,40 @@ def _file_decoder(
     return decoder_for(source.kind)(file, columns=columns, types=types or declared, optional=optional, **options)
 
 
-def make_outlet(policy: Policy, *, resumable: bool) -> Outlet:
-    """Where released rows go."""
-    sink, place = policy.sink, policy.sink.path
-    encoder = _encoder(policy)
+def make_sink(policy: Policy, *, resumable: bool) -> Sink:
+    """Where published rows go."""
+    place, encoder = policy.sink.path, _encoder(policy)
     if place.is_standard:
-        return FileOutlet(encoder, StandardOutput())
+        return StandardOutputSink(encoder)
     if place.is_folder:
-        return FolderOutlet(encoder, make_parts(policy, checked=resumable))
+        return FolderSink(encoder, make_parts(policy, checked=resumable))
     if resumable and not encoder.appendable:
-        return AssembledOutlet(encoder, sink.path.path)
-    return FileOutlet(encoder, FileSink(place.path, checked=resumable))
+        return JoinedFileSink(encoder, place.path)
+    return make_file_sink(policy, resumable=resumable)
 
 
-def make_parts(policy: Policy, *, checked: bool = False) -> PartsSink:
-    """The folder that released rows go to, where they go to one."""
-    return PartsSink(policy.sink.path.path, _encoder(policy).suffix, checked=checked)
+def make_file_sink(policy: Policy, *, resumable: bool = False) -> FileSink:
+    """One file for published rows, written at once or in a format that can be appended to."""
+    return FileSink(_encoder(policy), AtomicFile(policy.sink.path.path, checked=resumable))
+
+
+def make_parts(policy: Policy, *, checked: bool = False) -> PartFiles:
+    """The folder for published rows, where they go to a folder."""
+    return PartFiles(policy.sink.path.path, _encoder(policy).suffix, checked=checked)
+
+
+def make_trace_sink(path: Path, *, resumable: bool, secret: Secret | None) -> Sink:
+    """Where the private trace goes: for its owner alone, sealed where a key was given."""
+    if resumable and secret is None:
+        return JoinedFileSink(encoder_for("parquet")(), path, private=True)
+    return make_trace_file(path, secret, resumable=resumable)
+
+
+def make_trace_file(path: Path, secret: Secret | None, *, resumable: bool = False) -> FileSink:
+    """One file for a trace, written at once or in sealed pieces."""
+    parquet = encoder_for("parquet")()
+    file = AtomicFile(path, private=True, checked=resumable)
+    return FileSink(SealedEncoder(parquet, secret) if secret else parquet, file)
 
 
 def _encoder(policy: Policy) -> Encoder:
@@ -129,32 +172,8 @@ def _encoder(policy: Policy) -> Encoder:
         options["delimiter"] = sink.delimiter
     if sink.kind == "parquet":
         is_written = policy.anonymize.PUBLISHES_PSEUDONYMS
-        options["plain"] = (policy.stream.person,) if is_written else ()  # they hardly repeat: a dictionary only costs
+        options["plain"] = (policy.stream.person,) if is_written else ()  # pseudonyms hardly repeat
     if sink.kind == "arrow":
-        return _arrow_encoder(policy)
+        is_stream = sink.path.is_standard or sink.path.path.suffix == ".arrows"
+        return encoder_for("arrow-stream" if is_stream else "arrow")()
     return encoder_for(sink.kind)(**options)
-
-
-def _arrow_encoder(policy: Policy) -> Encoder:
-    place = policy.sink.path
-    is_stream = place.is_standard or place.path.suffix == ".arrows"
-    return encoder_for("arrow-stream" if is_stream else "arrow")()
-
-
-def make_whole_outlet(policy: Policy) -> FileOutlet:
-    """Where rows go that are written all at once, to one file."""
-    return FileOutlet(_encoder(policy), FileSink(policy.sink.path.path))
-
-
-def make_whole_trace(path: Path, secret: Secret | None, *, resumable: bool = False) -> FileOutlet:
-    """Where a trace goes that is written all at once, or in sealed pieces one after another."""
-    parquet = encoder_for("parquet")()
-    sink = FileSink(path, private=True, checked=resumable)
-    return FileOutlet(SealedEncoder(parquet, secret) if secret else parquet, sink)
-
-
-def make_trace_outlet(path: Path, *, resumable: bool, secret: Secret | None) -> Outlet:
-    """Where the private trace goes: for its owner alone, sealed where a key was given."""
-    if resumable and secret is None:
-        return AssembledOutlet(encoder_for("parquet")(), path, private=True)
-    return make_whole_trace(path, secret, resumable=resumable)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.decode.base import Decoded, Decoder
+from shoal.decode.base import Decoded, Decoder, Refused
 from shoal.errors import InputError, VaultError
 from shoal.methods.base import StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
@@ -31,7 +31,7 @@ from shoal.sanitize.stores.columns import blocks_column, to_plain
 from shoal.sanitize.tags import Blocks, Tags, as_blocks
 from shoal.sanitize.workspace import BATCH, GROUPS, ID, PERSON, PII, TAG, House
 from shoal.sources.compression import detect
-from shoal.sources.files import InputFile
+from shoal.sources.input_file import InputFile
 
 _NO_PERSON = "says not who; fill in the columns that name the person"
 
@@ -136,32 +136,27 @@ class Intake:
 
     def _take(self, file: InputFile, seen: Seen, decoded: Decoded) -> None:
         self._house.reach("read")
-        count = decoded.batch.num_rows
         first = self.progress.arrived
         if not self.progress.segments or self.progress.place(first) != {"file": file.name, "row": seen.records + 1}:
             self.progress.segments.append([first, file.name, seen.records])
         usable = self._usable(decoded, first)
-        self.progress.arrived += count
-        seen.records += count
+        self.progress.arrived += decoded.rows
+        seen.records += decoded.rows
         seen.position = dict(decoded.position)
-        self._store(decoded.batch.filter(pa.array(usable)), first + np.flatnonzero(usable))
+        self._store(decoded.batch.filter(pa.array(usable)), first + decoded.kept[usable])
 
     def _usable(self, decoded: Decoded, first: int) -> npt.NDArray[np.bool_]:
-        """Which records can be used; the others get a letter that says where and why, never what."""
-        batch = decoded.batch
-        found = np.zeros(batch.num_rows, dtype=bool)
+        """Which decoded records can be used; the others get a letter that says where and why, never what."""
+        found = np.zeros(decoded.batch.num_rows, dtype=bool)
         for name in self._who:
-            found |= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-        problems = {problem.row: problem for problem in decoded.problems}
-        found[list(problems)] = False
-        for row in np.flatnonzero(~found):
-            problem = problems.get(int(row))
-            column, reason = (problem.column, problem.reason) if problem else (self._who[0], _NO_PERSON)
-            letter = self.progress.place(first + int(row))
+            found |= decoded.batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+        nobody = [Refused(int(row), self._who[0], _NO_PERSON) for row in decoded.kept[~found]]
+        for one in sorted((*decoded.refused, *nobody), key=lambda refused: refused.row):
+            letter = self.progress.place(first + one.row)
             if decoded.lines is not None:
-                letter["line"] = int(decoded.lines[row])
-            self._letters.write({**letter, "column": column, "reason": reason})
-        self.progress.dead += int((~found).sum())
+                letter["line"] = int(decoded.lines[one.row])
+            self._letters.write({**letter, "column": one.column, "reason": one.reason})
+            self.progress.dead += 1
         return found
 
     def _store(self, batch: pa.RecordBatch, arrivals: npt.NDArray[np.int64]) -> None:

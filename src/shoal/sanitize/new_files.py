@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from shoal.errors import InputError
-from shoal.sources.files import InputFile
+from shoal.sources.input_file import InputFile
 
 _EDGE: Final = 1024 * 1024
 _GROWING: Final = ("csv", "jsonl")

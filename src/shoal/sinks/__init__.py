@@ -1,1 +1,1 @@
-"""Where bytes go: one system a file. A sink knows nothing of formats."""
+"""Where rows go: one system per file, all with the contract of shoal.sinks.base."""

@@ -1,1 +1,1 @@
-"""Where bytes come from: one system a file. A source knows nothing of formats."""
+"""Where records come from: one system per file, all with the contract of shoal.sources.base."""

@@ -1,263 +1,146 @@
-"""Files, folders, globs and standard input as sources of bytes."""
+"""Files, folders, globs and standard input as one source of records."""
 
 from __future__ import annotations
 
 import glob
-import hashlib
-import io
-import os
-import select
-import stat
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from shoal.decode.base import Decoded, Decoder, Position
 from shoal.errors import InputError, PolicyError
-from shoal.sources.compression import COMPRESSIONS, Compression, decompress, detect
-
-STANDARD_INPUT: Final = "-"
-MEMORY_LIMIT_BYTES: Final = 1024**3
-"""Most that is read into memory where a format needs to jump about in a stream that cannot."""
+from shoal.sources.base import End
+from shoal.sources.compression import COMPRESSIONS, Compression
+from shoal.sources.input_file import STANDARD_INPUT, InputFile, unreadable
 
 _LEFTOVERS: Final = (".partial", ".tmp", ".dead.jsonl")
-_EDGE_BYTES: Final = 1024 * 1024
-_IDLE_SECONDS: Final = 0.005
-"""A live stream that is silent for so long is used as far as it came."""
 
 
-class InputFile:
-    """One file or standard input; opened as often as needed (standard input: once)."""
+class OpenDecoder(Protocol):
+    """Opens the decoder of one file."""
 
-    def __init__(self, path: Path | None, *, compression: Compression = "auto") -> None:
-        self.path = path
-        self._compression = compression
-        self._used = False
-
-    def __repr__(self) -> str:
-        return f"InputFile({self.name!r})"
-
-    @property
-    def name(self) -> str:
-        """What people are shown."""
-        return "standard input" if self.path is None else str(self.path)
-
-    @property
-    def size(self) -> int | None:
-        """Bytes as stored (compressed); None where it is not known before the end."""
-        found = self._stat()
-        return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
-
-    def open(self) -> BinaryIO:
-        """The decompressed bytes. `read(n)` raises TruncatedInput or InputError after the last good byte."""
-        kind, raw = self._sniff()
-        return raw if kind == "none" else decompress(raw, kind, name=self.name)
-
-    def open_seekable(self) -> Any:
-        """An Arrow file that can jump about; what is compressed or a pipe is read into memory."""
-        if self.size is not None:
-            kind, raw = self._sniff()
-            raw.close()
-            if kind == "none":
-                return pa.OSFile(str(self.path), mode="r")
-        return self._in_memory()
-
-    def fingerprint(self) -> str:
-        """Tell one content from another: size, time of change, hash of both ends. Pipes have none: "-"."""
-        found = self._stat()
-        if found is None or not stat.S_ISREG(found.st_mode):
-            return STANDARD_INPUT
-        digest = hashlib.blake2b(digest_size=16)
-        with self._raw() as raw:
-            digest.update(raw.read(_EDGE_BYTES))
-            raw.seek(max(0, found.st_size - _EDGE_BYTES))
-            digest.update(raw.read(_EDGE_BYTES))
-        return f"{found.st_size}-{found.st_mtime_ns}-{digest.hexdigest()}"
-
-    def _stat(self) -> os.stat_result | None:
-        if self.path is None:
-            return None
-        try:
-            return self.path.stat()
-        except OSError as error:
-            raise _unreadable(self.name, error) from None
-
-    def _raw(self) -> BinaryIO:
-        if self.path is None:
-            return self._standard_input()
-        try:
-            return self.path.open("rb")
-        except OSError as error:
-            raise _unreadable(self.name, error) from None
-
-    def _standard_input(self) -> BinaryIO:
-        if self._used:
-            raise InputError("standard input: it can be read only once; write it to a file first")
-        self._used = True
-        return _Unclosed(sys.stdin.buffer)  # type: ignore[return-value]
-
-    def _sniff(self) -> tuple[Any, BinaryIO]:
-        raw = self._raw()
-        if self._compression == "none":
-            return "none", raw
-        try:
-            magic = _read_up_to(raw, 4)
-        except OSError as error:
-            raw.close()
-            raise _unreadable(self.name, error) from None
-        kind = detect(magic) if self._compression == "auto" and len(magic) == 4 else self._compression
-        if raw.seekable():
-            raw.seek(-len(magic), io.SEEK_CUR)
-        else:
-            raw = _Prefixed(magic, raw)  # type: ignore[assignment]
-        return "none" if kind == "auto" else kind, raw
-
-    def _in_memory(self) -> Any:
-        parts: list[bytes] = []
-        have = 0
-        with self.open() as stream:
-            while part := stream.read(_EDGE_BYTES):
-                parts.append(part)
-                have += len(part)
-                if have > MEMORY_LIMIT_BYTES:
-                    raise InputError(
-                        f"{self.name}: larger than {MEMORY_LIMIT_BYTES // 1024**2} MiB, and this format "
-                        "cannot be read piece by piece from a pipe or compressed file; uncompress it first"
-                    )
-        return pa.BufferReader(b"".join(parts))
+    def __call__(self, file: InputFile, types: dict[str, pa.DataType] | None, first_row: int) -> Decoder:
+        """`types` are those of the first file, `first_row` is the number of the file's first record in the stream."""
 
 
 class FileSource:
-    """A file, a glob, a folder or "-", or several of them one after another.
+    """The records of some files, one file after another; it ends with the last one and is never idle.
 
-    A folder gives its regular files in name order, without hidden ones, subfolders and what unfinished or
-    earlier runs leave behind (`*.partial`, `*.tmp`, `*.dead.jsonl`). A file met twice is read once.
+    The first file decides which columns there are and their types. Its decoder stays open between `schema` and the
+    first poll: standard input cannot be opened a second time.
     """
 
-    def __init__(
-        self, path: str | Sequence[str], *, compression: Compression = "auto", base: Path | None = None
-    ) -> None:
-        if compression not in COMPRESSIONS:
-            raise PolicyError(f"compression: must be one of {', '.join(COMPRESSIONS)}")
-        self._paths = (path,) if isinstance(path, str) else tuple(path)
-        self._compression = compression
-        self._base = base
+    def __init__(self, files: Sequence[InputFile], open_decoder: OpenDecoder) -> None:
+        self.files = files
+        self._open_decoder = open_decoder
+        self._first: Decoder | None = None
+        self._types: dict[str, pa.DataType] | None = None
+        self._numbers_rows = False
+        self._file, self._rows = 0, 0
+        self._at: Position | None = None
+        self._starts: list[int] = []
+        self._records: Iterator[Decoded] = iter(())
 
-    def files(self) -> list[InputFile]:
-        """What there is to read, in order; InputError when a path matches nothing."""
-        found: dict[Path | None, None] = {}
-        for text in self._paths:
-            try:
-                found.update(dict.fromkeys(self._resolve(text)))
-            except OSError as error:
-                raise _unreadable(str(self._full(text)), error) from None
-        return [InputFile(path, compression=self._compression) for path in found]
+    @property
+    def name(self) -> str:
+        return self.files[0].name
 
-    def _full(self, text: str) -> Path:
-        return Path(text) if self._base is None else self._base / text
+    @property
+    def schema(self) -> pa.Schema:
+        if self._first is None:
+            self._first = self._open_decoder(self.files[0], None, self._rows)
+        self._types, self._numbers_rows = self._first.types, self._first.numbers_rows
+        return self._first.schema
 
-    def _resolve(self, text: str) -> Sequence[Path | None]:
-        if text == STANDARD_INPUT:
-            return [None]
-        path = self._full(text)
-        if path.is_dir():
-            return _require(sorted(_usable(path.iterdir())), f"{path}: there is no file to read in this folder")
-        if path.exists() or not glob.has_magic(text):
-            path.stat()
-            return [path]
-        matches = map(Path, glob.glob(str(path), recursive=True))
-        return _require(sorted(_usable(matches)), f"{path}: no file matches; check the pattern")
+    @property
+    def inputs(self) -> int:
+        return len(self.files)
 
+    @property
+    def numbers_rows(self) -> bool:
+        return self._numbers_rows
 
-def _usable(paths: Iterator[Path]) -> Iterator[Path]:
-    for path in paths:
-        if not path.name.startswith(".") and not path.name.endswith(_LEFTOVERS) and path.is_file():
-            yield path
+    def identity(self) -> dict[str, str]:
+        return {file.name: file.fingerprint() for file in self.files}
 
+    def open(self, position: Position | None) -> None:
+        if position is not None:
+            self._file, self._at, self._rows = position["file"], position["at"], position["rows"]
+            self._starts = list(position["starts"])
+        self._records = self._read()
 
-def _require(paths: list[Path], sentence: str) -> list[Path]:
-    if not paths:
-        raise InputError(sentence)
-    return paths
+    def poll(self) -> Decoded | End:
+        return next(self._records, End())
 
+    @property
+    def position(self) -> Position:
+        return {"file": self._file, "at": self._at, "rows": self._rows, "starts": list(self._starts)}
 
-def _unreadable(name: str, error: OSError) -> InputError:
-    if isinstance(error, FileNotFoundError):
-        return InputError(f"{name}: there is no such file; check the path")
-    if isinstance(error, IsADirectoryError):
-        return InputError(f"{name}: is a folder where a file is needed; name a file in it")
-    if isinstance(error, PermissionError):
-        return InputError(f"{name}: may not be read; check the permissions of the file and its folders")
-    return InputError(f"{name}: cannot be read ({error.strerror or type(error).__name__})")
-
-
-def _read_up_to(raw: BinaryIO, size: int) -> bytes:
-    data = b""
-    while len(data) < size and (part := raw.read(size - len(data))):
-        data += part
-    return data
-
-
-class _Prefixed(io.RawIOBase):
-    """A pipe with the bytes already looked at put back in front."""
-
-    def __init__(self, prefix: bytes, raw: BinaryIO) -> None:
-        self._prefix = prefix
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if not self._prefix:
-            return self._raw.read(-1 if size is None else size)
-        if size is None or size < 0:
-            head, self._prefix = self._prefix, b""
-            return head + self._raw.read()
-        head, self._prefix = self._prefix[:size], self._prefix[size:]
-        return head + (self._raw.read(size - len(head)) if len(head) < size else b"")
-
-    def read_some(self, size: int) -> bytes:
-        """What was put back, or what the pipe has."""
-        if self._prefix:
-            return self.read(min(size, len(self._prefix)))
-        read: Callable[[int], bytes] = getattr(self._raw, "read_some", self._raw.read)
-        return read(size)
+    def place(self, row: int) -> dict[str, Any]:
+        file = bisect_right(self._starts, row) - 1
+        return {"file": self.files[file].name, "row": row - self._starts[file] + 1}
 
     def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
+        first, self._first = self._first, None
+        if first is not None:
+            first.close()
+
+    def _read(self) -> Iterator[Decoded]:
+        while self._file < len(self.files):
+            if self._file >= len(self._starts):
+                self._starts.append(self._rows)
+            with self._decoder() as decoder:
+                for decoded in decoder.batches(self._at):
+                    self._at, self._rows = decoded.position, self._rows + decoded.rows
+                    yield decoded
+            self._file, self._at = self._file + 1, None
+
+    def _decoder(self) -> Decoder:
+        first, self._first = self._first, None
+        if first is not None and self._file == 0:
+            return first
+        if first is not None:
+            first.close()
+        return self._open_decoder(self.files[self._file], self._types, self._rows)
 
 
-class _Unclosed(io.RawIOBase):
-    """Standard input, which stays open when a reader is done with it."""
+def find_files(
+    path: str | Sequence[str], *, compression: Compression = "auto", base: Path | None = None
+) -> list[InputFile]:
+    """The files that paths name, in order: files, globs, folders or "-" for standard input.
 
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return self._raw.read(-1 if size is None else size)
-
-    def read_some(self, size: int) -> bytes:
-        """Up to size bytes: what is there, once something is, so that a live stream is not held back."""
+    A folder gives its regular files in name order, without hidden ones, subfolders and what unfinished or earlier runs
+    leave behind (`*.partial`, `*.tmp`, `*.dead.jsonl`). A file named twice is read once. InputError when a path
+    matches nothing.
+    """
+    if compression not in COMPRESSIONS:
+        raise PolicyError(f"compression: must be one of {', '.join(COMPRESSIONS)}")
+    found: dict[Path | None, None] = {}
+    for text in (path,) if isinstance(path, str) else path:
+        full = Path(text) if base is None else base / text
         try:
-            place = self._raw.fileno()
-        except (OSError, ValueError):  # not a real file
-            return self.read(size)
-        part = self._raw.read1(size)  # type: ignore[attr-defined]
-        parts = [part]
-        size -= len(part)
-        while part and size > 0 and select.select([place], [], [], _IDLE_SECONDS)[0]:
-            part = self._raw.read1(size)  # type: ignore[attr-defined]
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            found.update(dict.fromkeys([None] if text == STANDARD_INPUT else _matches(text, full)))
+        except OSError as error:
+            raise unreadable(str(full), error) from None
+    return [InputFile(one, compression=compression) for one in found]
+
+
+def _matches(text: str, path: Path) -> list[Path]:
+    if path.is_dir():
+        found, problem = sorted(filter(_is_input, path.iterdir())), "there is no file to read in this folder"
+    elif path.exists() or not glob.has_magic(text):
+        path.stat()
+        return [path]
+    else:
+        found = sorted(filter(_is_input, map(Path, glob.glob(str(path), recursive=True))))
+        problem = "no file matches; check the pattern"
+    if not found:
+        raise InputError(f"{path}: {problem}")
+    return found
+
+
+def _is_input(path: Path) -> bool:
+    return not path.name.startswith(".") and not path.name.endswith(_LEFTOVERS) and path.is_file()

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from shoal.pipeline.doctor.remarks import Remark, Sample, Unreadable
+from shoal.decode.base import Decoded, Refused
+from shoal.pipeline.doctor.remarks import Remark, Sample
 from shoal.pipeline.doctor.tuples import outcome_words, tuple_remarks
 from shoal.policy import parse_policy
 from tests.policy.test_tuples import base_table
@@ -26,7 +27,7 @@ def remarks_on(
     *,
     is_all: bool = True,
     given: dict | None = None,
-    problems: tuple[Unreadable, ...] = (),
+    problems: tuple[Refused, ...] = (),
     **sections: dict,
 ) -> list:
     table = base_table()
@@ -41,7 +42,7 @@ def remarks_on(
     if any(isinstance(age, datetime.datetime) for age in columns["age"]):
         schema = schema.set(1, pa.field("age", pa.timestamp("us", tz="UTC")))
     batch = pa.RecordBatch.from_pydict(columns, schema=schema)
-    found = list(tuple_remarks(policy, policy.anonymize, Sample(batch, problems, is_all)))
+    found = list(tuple_remarks(policy, policy.anonymize, Sample(Decoded(batch, problems, {}), is_all)))
     assert not any(str(CANARY) in remark.sentence for remark in found)
     return found
 
@@ -81,9 +82,9 @@ def test_missing_values():
 
 
 def test_rows_that_cannot_be_read_lack_nothing():
-    problems = (Unreadable(10, None, "no record"), Unreadable(11, None, "too few fields"))
-    assert about("missing", remarks_on([*ROWS, {}, {}], problems=problems)) == about("missing", remarks_on(ROWS))
-    assert about("missing", remarks_on([{}], problems=(Unreadable(0, None, "too few fields"),))) == []
+    problems = (Refused(10, None, "no record"), Refused(11, None, "too few fields"))
+    assert about("missing", remarks_on(ROWS, problems=problems)) == about("missing", remarks_on(ROWS))
+    assert about("missing", remarks_on([], problems=(Refused(0, None, "too few fields"),))) == []
 
 
 def test_more_different_values_asked_for_than_there_are():
@@ -146,7 +147,9 @@ def test_ranges_without_a_grid():
     table["anonymize"] |= {**GOOD, "quasi": many}
     policy = parse_policy(table)
     batch = pa.RecordBatch.from_pydict({"id": ["a"], **{name: [0.5] for name in many}})
-    ((_, sentence),) = about("grid", list(tuple_remarks(policy, policy.anonymize, Sample(batch, (), True))))
+    ((_, sentence),) = about(
+        "grid", list(tuple_remarks(policy, policy.anonymize, Sample(Decoded(batch, (), {}), True)))
+    )
     assert sentence.startswith("columns 'n0', 'n1', 'n2', 'n3', 'n4' and 2 more: without")
 
 
@@ -165,7 +168,9 @@ def test_a_grid_is_proposed(low, high, values, proposed):
     policy = parse_policy(table)
     column = pa.array([None, None], pa.timestamp("us")) if values is None else pa.array(values, pa.float64())
     batch = pa.RecordBatch.from_pydict({"id": ["a", "b"], "n": column})
-    ((_, sentence),) = about("grid", list(tuple_remarks(policy, policy.anonymize, Sample(batch, (), True))))
+    ((_, sentence),) = about(
+        "grid", list(tuple_remarks(policy, policy.anonymize, Sample(Decoded(batch, (), {}), True)))
+    )
     assert sentence.endswith(f"such as {proposed} for 'n'")
     table["anonymize"]["quasi"]["n"]["grid"] = json.loads(proposed)
     parse_policy(table)  # what is proposed can be written

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.decode.base import Decoded
 from shoal.errors import ShoalError
 from shoal.methods.base import RELEASED, SUPPRESSED, Release
 from shoal.pipeline.doctor.remarks import Remark
@@ -78,10 +79,10 @@ def file_remarks(policy: Policy) -> Iterator[Remark]:
         yield from (_carried(policy, found) for found in measure_carried(policy, sample) if found.is_identifying)
 
 
-def released_remarks(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> Iterator[Remark]:
+def released_remarks(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> Iterator[Remark]:
     """Look at classes, on what the method would publish of the sample: carried columns, and who owns them."""
     rows = pa.concat_tables([pa.Table.from_batches([release.rows]) for release in releases])
-    persons = _persons(policy, batch, releases)
+    persons = _persons(policy, tried, releases)
     if not rows.num_rows or len(persons[0]) != rows.num_rows:
         return
     classes = [rows.column(name) for name in _class_columns(policy)]
@@ -109,11 +110,12 @@ def _class_columns(policy: Policy) -> tuple[str, ...]:
     return tuple(method.columns if isinstance(method, ZAnonymitySection) else getattr(method, "quasi"))  # noqa: B009
 
 
-def _persons(policy: Policy, batch: pa.RecordBatch, releases: Sequence[Release]) -> list[pa.Array]:
+def _persons(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> list[pa.Array]:
     """The true person of every published row, by the trace."""
     shown = [RELEASED, SUPPRESSED] if getattr(policy.anonymize, "suppressed", "drop") == "root" else [RELEASED]
     traces = [release.trace for release in releases]
     marks = [pc.is_in(trace.column("verdict").cast(pa.string()), pa.array(shown)) for trace in traces]
     numbers = [trace.column("row").filter(mark) for trace, mark in zip(traces, marks, strict=True)]
     place = np.concatenate([np.asarray(one, np.int64) for one in numbers])
-    return [batch.column(name).take(pa.array(place)) for name in person_columns(policy)]
+    people = tried.records(place)
+    return [people.column(name) for name in person_columns(policy)]

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 
 from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret_from_environment
-from shoal.decode.base import Decoded
+from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError, ShoalError
 from shoal.methods.base import StreamMethod
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
-from shoal.pipeline.doctor.remarks import Remark, Sample, Unreadable, row_remark
+from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.doctor.verdict import verdict
 from shoal.pipeline.near_labels import NearLabels
-from shoal.pipeline.preparing import PreparedDecoder
 from shoal.pipeline.warmup import must_compile
-from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
+from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts, with_gaps
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
@@ -31,9 +31,9 @@ from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.stream import ROW
 from shoal.policy.tuples import TupleSection
-from shoal.sinks.files import check_file
+from shoal.sinks.atomic_file import check_file
 from shoal.sinks.folders import check_folder
-from shoal.sources.files import InputFile
+from shoal.sources.input_file import InputFile
 
 SAMPLE_ROWS: Final = 100_000
 _TRIED_DEADLINES: Final = 10
@@ -59,7 +59,7 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
     if sample is not None:
-        if sample.batch.num_rows and any(map(must_compile, _methods_to_try(policy.anonymize))):
+        if sample.decoded.rows and any(map(must_compile, _methods_to_try(policy.anonymize))):
             (observer or Observer()).compiling()
         remarks += _sample_remarks(policy, anonymizer, sample)
     return remarks
@@ -166,23 +166,27 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)
-        if isinstance(decoder, PreparedDecoder) and policy.stream.person == ROW:
+        if policy.stream.person == ROW and policy.sanitize is None:
             remarks.append(row_remark(numbers_rows=decoder.numbers_rows))
         try:
             for part in _until(decoder.batches(), rows):
                 decoded.append(part)
-            is_all = len(files) == 1 and sum(part.batch.num_rows for part in decoded) < rows
+            is_all = len(files) == 1 and sum(part.rows for part in decoded) < rows
         except InputError as error:
             remarks.append(Remark("wrong", "source", str(error)))
         empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
         types = decoder.types
     remarks += _other_files(policy, files[1:], anonymizer.columns, types)
-    problems: list[Unreadable] = []
+    return Sample(_joined(empty, decoded), is_all)
+
+
+def _joined(empty: pa.RecordBatch, parts: list[Decoded]) -> Decoded:
+    refused: list[Refused] = []
     first = 0
-    for part in decoded:
-        problems += (Unreadable(first + problem.row, problem.column, problem.reason) for problem in part.problems)
-        first += part.batch.num_rows
-    return Sample(pa.concat_batches([empty, *(part.batch for part in decoded)]), tuple(problems), is_all)
+    for part in parts:
+        refused += (replace(one, row=first + one.row) for one in part.refused)
+        first += part.rows
+    return Decoded(pa.concat_batches([empty, *(part.batch for part in parts)]), tuple(refused), {})
 
 
 def _other_files(
@@ -201,25 +205,24 @@ def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:
     seen = 0
     for decoded in batches:
         yield decoded
-        seen += decoded.batch.num_rows
+        seen += decoded.rows
         if seen >= rows:
             return
 
 
 def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
-    batch = sample.batch
-    if not batch.num_rows:
+    batch, refused = sample.batch, sample.decoded.refused
+    if not sample.decoded.rows:
         yield Remark("look", "sample", "the first file has no rows")
         return
     whole = "all" if sample.is_all else "the first"
-    yield Remark("good", "sample", f"{whole} {batch.num_rows:,} rows were looked at")
-    if sample.problems:
-        worst = sample.problems[0]
-        where = f"column {worst.column!r}: " if worst.column else ""
+    yield Remark("good", "sample", f"{whole} {sample.decoded.rows:,} rows were looked at")
+    if refused:
+        where = f"column {refused[0].column!r}: " if refused[0].column else ""
         yield Remark(
             "look", "sample",
-            f"{len(sample.problems):,} rows cannot be read and will go to the dead letters; "
-            f"the first: {where}{worst.reason}",
+            f"{len(refused):,} rows cannot be read and will go to the dead letters; "
+            f"the first: {where}{refused[0].reason}",
         )  # fmt: skip
     if policy.stream.time is not None and policy.stream.time in batch.schema.names:
         yield from time_remarks(policy, policy.stream.time, batch)
@@ -234,14 +237,14 @@ def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) ->
 def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
     """Try the method on the sample: what would leave, and what would be refused."""
     method = policy.anonymize
-    batch = sample.batch.slice(0, _rows_to_try(method))
-    releases = anonymizer.push_batch(batch), anonymizer.flush()
+    tried = sample.head(_rows_to_try(method))
+    releases = anonymizer.push_batch(with_gaps(tried)), anonymizer.flush()
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
     refused = counts["dead"] / rows
     level, advice = verdict(policy, sample, counts)
-    which = "these rows" if rows == sample.batch.num_rows else f"the first {rows:,} of them"
+    which = "these rows" if rows == sample.decoded.rows else f"the first {rows:,} of them"
     stays = f"{counts['pending'] / rows:.1%} would wait" if counts["pending"] else (
         f"{counts['suppressed'] / rows:.1%} would be suppressed"
     )  # fmt: skip
@@ -249,24 +252,23 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         level, "outcome",
         f"of {which} {released:.1%} would leave, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
-    yield from released_remarks(policy, batch, releases)
-    metrics = getattr(anonymizer, "metrics", None)
+    yield from released_remarks(policy, tried, releases)
+    metrics = anonymizer.metrics
     if isinstance(method, FlexibleSection):
-        yield from flexible_outcome(anonymizer, method, batch)
-    elif metrics and "loss" in metrics and counts["released"]:
+        yield from flexible_outcome(anonymizer, method, tried.batch)
+    elif "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
     fixed = ("pushed", "released", "suppressed", "dead", "pending")
     # Late rows are counted where the order of times is looked at.
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
     reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
-    unreadable = sum(problem.row < rows for problem in sample.problems)
     for reason in islice(reasons, 8):
         refusal = anonymizer.explain(reason)
-        count = counts[reason] - (unreadable if reason == "null-person" else 0)
+        count = counts[reason] - (len(tried.refused) if reason == "null-person" else 0)
         if count > 0:
             yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
     if not isinstance(method, TupleSection):
-        yield from _near_remarks(policy, batch)
+        yield from _near_remarks(policy, tried.batch)
 
 
 def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:

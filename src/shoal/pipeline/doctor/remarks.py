@@ -7,6 +7,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from shoal.decode.base import Decoded
+
 Level = Literal["good", "look", "wrong"]
 
 
@@ -33,18 +35,20 @@ def row_remark(*, numbers_rows: bool) -> Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A record of the sample that could not be decoded."""
-
-    row: int
-    column: str | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
-    """The first rows of the input."""
+    """The first records of the input."""
 
-    batch: pa.RecordBatch
-    problems: tuple[Unreadable, ...]
+    decoded: Decoded
     is_all: bool
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """Those that could be decoded."""
+        return self.decoded.batch
+
+    def head(self, rows: int | None) -> Decoded:
+        """The first of them; None is all."""
+        if rows is None or rows >= self.decoded.rows:
+            return self.decoded
+        refused = tuple(one for one in self.decoded.refused if one.row < rows)
+        return Decoded(self.batch.slice(0, rows - len(refused)), refused, self.decoded.position)

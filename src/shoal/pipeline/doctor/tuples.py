@@ -38,7 +38,7 @@ COVERED_REASONS: Final = ("outside", "unknown")
 def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
     """Everything worth saying about a sample of a tuple stream before the method is tried."""
     yield from _people_remarks(policy, method, sample)
-    yield from _missing_remarks(method, _readable(sample))
+    yield from _missing_remarks(method, sample.batch)
     yield from _value_remarks(policy, method, sample.batch)
     yield from _spelling_remarks(policy, method, sample)
     yield from _whole_number_remarks(policy, method, sample.batch)
@@ -69,13 +69,6 @@ def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Ite
         yield Remark("look", "people", f"{seen}: nothing can leave; choose a smaller k, or wait for more people")
     else:
         yield Remark("look", "people", f"{seen}: nothing can leave before there are k; name the right person column?")
-
-
-def _readable(sample: Sample) -> pa.RecordBatch:
-    """The rows that could be read: in the others every value looks as if it was missing."""
-    is_readable = np.ones(sample.batch.num_rows, dtype=np.bool_)
-    is_readable[[problem.row for problem in sample.problems]] = False
-    return sample.batch.filter(pa.array(is_readable))
 
 
 def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
@@ -152,7 +145,7 @@ def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> I
     """A CSV file may have a word for a missing value: as long as the policy does not name it, it is a value."""
     if policy.source.kind != "csv":
         return
-    misfits = Counter(problem.column for problem in sample.problems)
+    misfits = Counter(one.column for one in sample.decoded.refused)
     for name, own in method.quasi.items():
         if isinstance(own, NumericSection) and misfits[name]:
             yield Remark(
@@ -272,7 +265,7 @@ def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
 
 
 def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
-    rows = sample.batch.num_rows
+    rows = sample.decoded.rows
     if not method.is_timed:
         if sample.is_all and rows <= method.deadline:
             yield Remark(

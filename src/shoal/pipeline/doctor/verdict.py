@@ -36,7 +36,7 @@ def _is_too_short(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> 
     method: Any = policy.anonymize
     if getattr(method, "target", None) is not None:  # z starts so high that nothing is released
         return True
-    if sample.is_all and counts["pushed"] == sample.batch.num_rows:
+    if sample.is_all and counts["pushed"] == sample.decoded.rows:
         return False
     return bool(counts["pending"]) or _span_ns(policy, sample) < _longest_ns(method)
 

@@ -1,4 +1,4 @@
-"""Rows become people's sets: everything is read before anything is decided."""
+"""Rows become one set of items per person: everything is read before anything is decided."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Decoded, Decoder
+from shoal.decode.base import Decoded, Decoder, Refused
 from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
 from shoal.pipeline.near_labels import NearLabels
-from shoal.pipeline.preparing import PreparedDecoder
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
-from shoal.sources.files import InputFile
+from shoal.policy.stream import ROW
+from shoal.sources.input_file import InputFile
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -93,7 +93,7 @@ class SetReader:
         self._known = None if known is None else pa.array(sorted(known), pa.string())
         self.near = None if known is None else NearLabels(known)
         self._unknown = f"an item is not in the {where}; add it there, or its set leaves without it"
-        self._letter = letter
+        self.letter = letter
         self.numbers_rows: bool | None = None
         """Whether ``person = "row"`` numbers the rows; None where the policy does not say so, or nothing was read."""
         self._people, self._items = Numbering(), Numbering()
@@ -106,7 +106,7 @@ class SetReader:
         for file in files:
             with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
                 self._check_types(decoder.schema, file.name)
-                if isinstance(decoder, PreparedDecoder):
+                if self.policy.stream.person == ROW:
                     self.numbers_rows = decoder.numbers_rows
                 types = decoder.types
                 yield self._batches(decoder, file)
@@ -115,7 +115,7 @@ class SetReader:
         first = 0
         for decoded in decoder.batches():
             self._take(decoded, file.name, first)
-            first += decoded.batch.num_rows
+            first += decoded.rows
             yield self.rows
 
     def result(self) -> ReadSets:
@@ -151,25 +151,22 @@ class SetReader:
     def _take(self, decoded: Decoded, file: str, first: int) -> None:
         batch = decoded.batch
         page = _Page(self, decoded, file, first)
-        page.refuse_unreadable()
-        usable = ~page.is_bad
+        usable = np.ones(batch.num_rows, np.bool_)
+        owner_of = decoded.kept + self.rows  # every row is a person's set
         if self.person is not None:
             column = batch.column(self.person)
             people = column.cast(pa.string())
-            nobody = (_is_nothing(people) | _is_nan(column)) & usable
+            nobody = _is_nothing(people) | _is_nan(column)
             page.refuse(nobody, "null-person", self.person, _NO_PERSON)
-            usable &= ~nobody
+            usable = ~nobody
             self._people.add(people.filter(pa.array(usable)))
+            owner_of = np.cumsum(usable) - 1 + self._people_rows  # its place among the rows with a person
         owners, texts = self._entries(batch.column(self.item), usable)
         owners, texts = self._good(page, usable, owners, texts)
-        # Whose a row is: found by its place among the rows with a person, or among all.
-        place = np.cumsum(usable) - 1 + self._people_rows
-        if self.person is None:
-            place = np.arange(len(usable)) + self.rows
-        self._owners.append(place[owners])
+        self._owners.append(owner_of[owners])
         self._items.add(texts)
         self._people_rows += int(usable.sum())
-        self.rows += batch.num_rows
+        self.rows += decoded.rows
         page.write()
 
     def _entries(self, column: Any, usable: npt.NDArray[np.bool_]) -> tuple[Ints, Any]:
@@ -186,7 +183,7 @@ class SetReader:
         if self.policy.source.trims:
             texts = pc.utf8_trim_whitespace(texts)
         keep = usable[owners]
-        if not _is_list(column.type):  # nothing between two separators is no item
+        if not _is_list(column.type):  # skip empty items between two separators
             keep &= pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         return owners[keep], texts.filter(pa.array(keep))
 
@@ -207,44 +204,33 @@ class SetReader:
             good &= ~unknown
         return owners[good], texts.filter(pa.array(good))
 
-    def write(self, letter: dict[str, Any], record: pa.RecordBatch | None) -> None:
-        """Hand a letter on."""
-        self._letter(letter, record)
-
 
 class _Page:
-    """The letters of one batch, to be written in the order of its rows."""
+    """The letters of one batch, written in the order of its rows."""
 
     def __init__(self, reader: SetReader, decoded: Decoded, file: str, first: int) -> None:
         self.decoded = decoded
-        self.is_bad = np.zeros(decoded.batch.num_rows, np.bool_)
         self._reader, self._file, self._first = reader, file, first
-        self._found: list[tuple[int, str | None, str, bool]] = []
-
-    def refuse_unreadable(self) -> None:
-        """What the decoder could not read."""
-        for problem in self.decoded.problems:
-            self.is_bad[problem.row] = True
-            self._found.append((problem.row, problem.column, problem.reason, False))
-        if self.decoded.problems:
-            self._reader.refused["unreadable"] += len(self.decoded.problems)
+        self._found: list[tuple[Refused, bool]] = [(one, False) for one in decoded.refused]
+        if decoded.refused:
+            reader.refused["unreadable"] += len(decoded.refused)
 
     def refuse(self, rows: npt.NDArray[np.bool_], reason: str, column: str, sentence: str) -> None:
-        """A letter for each of these rows."""
-        places = np.flatnonzero(rows).tolist()
-        self._found += [(row, column, sentence, True) for row in places]
+        """Add a letter for each of these decoded rows."""
+        places = self.decoded.kept[rows].tolist()
+        self._found += [(Refused(row, column, sentence), True) for row in places]
         if places:
             self._reader.refused[reason] += len(places)
 
     def write(self) -> None:
         """Write the letters."""
-        lines, batch = self.decoded.lines, self.decoded.batch
-        for row, column, sentence, is_readable in sorted(self._found, key=lambda found: found[0]):
-            letter: dict[str, Any] = {"file": self._file, "row": self._first + row + 1}
+        lines = self.decoded.lines
+        for one, is_readable in sorted(self._found, key=lambda found: found[0].row):
+            letter: dict[str, Any] = {"file": self._file, "row": self._first + one.row + 1}
             if lines is not None:
-                letter["line"] = int(lines[row])
-            record = batch.slice(row, 1) if is_readable else None
-            self._reader.write({**letter, "column": column, "reason": sentence}, record)
+                letter["line"] = int(lines[one.row])
+            record = self.decoded.records([one.row]) if is_readable else None
+            self._reader.letter({**letter, "column": one.column, "reason": one.reason}, record)
 
 
 def _rows(owners: Ints, count: int) -> npt.NDArray[np.bool_]:

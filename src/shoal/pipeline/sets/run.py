@@ -30,12 +30,12 @@ from shoal.pipeline.sets.release import (
     trace_table,
 )
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
-from shoal.pipeline.wiring import make_files, make_whole_outlet, make_whole_trace
+from shoal.pipeline.wiring import make_file_sink, make_files, make_trace_file
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
-from shoal.sinks.files import FileSink, check_target
+from shoal.sinks.atomic_file import AtomicFile, check_target
 from shoal.sinks.folders import sync_folder
 from shoal.sinks.streams import output_error
 
@@ -121,12 +121,12 @@ class SetRun:
         self.files = make_files(policy)
         for ending in self.method.beside_sink():
             check_target(beside(policy.sink.path, ending).path)
-        self.rows = make_whole_outlet(policy)
-        self.trace = make_whole_trace(policy.trace.path.path, key) if policy.trace is not None else None
+        self.rows = make_file_sink(policy)
+        self.trace = make_trace_file(policy.trace.path.path, key) if policy.trace is not None else None
         for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
             if outlet is not None:
                 stack.callback(outlet.discard)
-                outlet.open(schema, None)
+                outlet.open(schema)
         letters = policy.dead_letters
         self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, in_place=False)
         stack.callback(self.letters.discard)
@@ -245,8 +245,8 @@ class SetRun:
         """Show everything under its name, the release last: it never stands beside another one's certificate."""
         if self.trace is not None:
             self.trace.write(trace_table(shown, order, self.summary.records))
-            self.trace.commit()
-        self.rows.commit()
+            self.trace.commit(0)
+        self.rows.commit(0)
         sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
         _remove(self.policy.sink.path)
         for sink in sinks:
@@ -255,9 +255,9 @@ class SetRun:
             if outlet is not None:
                 outlet.finish()
 
-    def _written(self, place: Location, content: Mapping[str, Any]) -> FileSink:
+    def _written(self, place: Location, content: Mapping[str, Any]) -> AtomicFile:
         """JSON on the disk, not yet under its name."""
-        sink = FileSink(place.path)
+        sink = AtomicFile(place.path)
         self.undo.callback(sink.discard)
         sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         sink.commit()

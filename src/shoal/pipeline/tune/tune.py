@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,10 +107,13 @@ def _read(policy: Policy, columns: Columns) -> Events:
     needed = (columns.person, columns.time, columns.attribute)
     batches: list[pa.RecordBatch] = []
     types: dict[str, pa.DataType] | None = None
+    refused = 0
     for file in make_files(policy):
-        first = sum(batch.num_rows for batch in batches)
+        first = refused + sum(batch.num_rows for batch in batches)
         with make_decoder(policy, file, needed, types, first_row=first) as decoder:
-            batches += [decoded.batch for decoded in decoder.batches()]
+            for decoded in decoder.batches():
+                batches.append(decoded.batch)
+                refused += len(decoded.refused)
             types = decoder.types if types is None else types
     if not batches:
         raise InputError("the input holds no rows; nothing can be estimated")
@@ -123,4 +126,4 @@ def _read(policy: Policy, columns: Columns) -> Events:
             f"column {columns.time!r}: no row has a usable time beside a person and a value; give timestamps, seconds "
             "or ISO 8601 text, or name another column"
         )  # fmt: skip
-    return events
+    return replace(events, unusable=events.unusable + refused)

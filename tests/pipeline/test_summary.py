@@ -8,7 +8,7 @@ import pytest
 
 from shoal.methods.base import Refusal
 from shoal.observe.counts import RunSummary
-from shoal.pipeline.outcomes import outcome_warning
+from shoal.pipeline.summary import outcome_warning
 
 LATE = Refusal("ts", "older than the newest event; raise lateness")
 
@@ -34,7 +34,7 @@ def test_just_too_many_refused() -> None:
     sentence = said(rows_in=100, released=49, dead=51, dead_by_reason={"bad-time": 20, "late": 30, "null-person": 1})
     assert sentence == (
         "51 of 100 rows (51.0%) were refused, 30 of them as late (column 'ts': older than the newest event; raise "
-        "lateness); each one stands in dead.jsonl"
+        "lateness); each one is listed in dead.jsonl"
     )
 
 
@@ -64,5 +64,5 @@ def test_pending() -> None:
     sentence = said(rows_in=10, pending=10)
     assert sentence is not None
     assert sentence.startswith(
-        "nothing was released of 10 rows; 100.0% are pending, because too few people have like values:"
+        "nothing was released of 10 rows; 100.0% are pending, because too few people have similar values:"
     )

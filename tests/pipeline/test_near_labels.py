@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from shoal.decode.base import Decoded
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import Refusal
-from shoal.pipeline.near_refused import NearRefused
+from shoal.pipeline.near_labels import NearRefused
 
 TREES = {
     "work": Hierarchy.from_dict({"kind": "closed", "labels": ["any", "Private", "Public"], "parents": [-1, 0, 0]}),
@@ -24,7 +25,7 @@ def dead(*entries):
 
 
 def batch(work, school):
-    return pa.record_batch({"work": pa.array(work), "school": pa.array(school)})
+    return Decoded(pa.record_batch({"work": pa.array(work), "school": pa.array(school)}), (), {})
 
 
 def test_only_refused_values_of_the_batch_count():

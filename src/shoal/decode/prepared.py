@@ -1,4 +1,4 @@
-"""What a policy says about reading that no file format knows: rows as persons, and what numbers in the time count."""
+"""Two things a policy asks for that no file format knows: rows numbered as persons, and the unit of numeric times."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.decode.base import Decoded, Decoder, Position, Problem
-from shoal.decode.columns import first_problems, null_rows
+from shoal.decode.base import Decoded, Decoder, Position, Refused
 from shoal.errors import InputError
-from shoal.policy.stream import ROW
 from shoal.times import UNIT_NAMES, UNITS, column_ns, is_time_type
 
 _TIME: Final = pa.timestamp("ns", tz="UTC")
 
 
 class PreparedDecoder(Decoder):
-    """Another decoder, with a column of row numbers added and the time column turned into timestamps.
+    """Another decoder, with a column of row numbers added and the time column converted to timestamps.
 
     Parameters
     ----------
     name
-        What the file is called in messages.
+        The name of the file in messages.
     columns
         The columns of every batch, in order.
     row
-        The column to fill with the number of the row in the stream; left alone where the file has it.
+        The column to fill with the number of the row in the stream; unchanged where the file has it.
     first
-        The number of the first row that `batches` gives.
+        The number of the first row that `batches` returns.
     time, unit
-        The column whose numbers count this unit (``"ms"``, …), if any. A value that is no time is a problem.
+        The column whose numbers count this unit (``"ms"``, …), if any. A value that is not a time is refused.
     known
         Columns of the first file, where this is a later one: it must not have a column `row` that the first lacks.
     """
@@ -56,7 +55,6 @@ class PreparedDecoder(Decoder):
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether rows are numbered, because the file has no column of that name."""
         return self._row is not None and self._row not in self._checked().names
 
     @property
@@ -77,7 +75,7 @@ class PreparedDecoder(Decoder):
         schema, numbers_rows = self.schema, self.numbers_rows
         for decoded in self._inner.batches(position):
             yield self._prepared(decoded, schema, numbers_rows=numbers_rows)
-            self._next += decoded.batch.num_rows
+            self._next += decoded.rows
 
     def close(self) -> None:
         self._inner.close()
@@ -86,33 +84,35 @@ class PreparedDecoder(Decoder):
         schema = self._inner.schema
         if self._known is not None and self._row in schema.names and self._row not in self._known:
             raise InputError(
-                f"{self._name}: has a column {self._row!r} and the first file has not; read them on their own, or name "
-                "the column that says who in all of them"
+                f"{self._name}: has a column {self._row!r} and the first file has not; read them separately, or name "
+                "the person's column in all of them"
             )
         return schema
 
     def _prepared(self, decoded: Decoded, schema: pa.Schema, *, numbers_rows: bool) -> Decoded:
-        batch, problems = decoded.batch, decoded.problems
+        batch, refused, kept = decoded.batch, decoded.refused, decoded.kept
         columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if self._time is not None and _counts(columns[self._time].type):
-            columns[self._time], wrong = self._timestamps(columns[self._time])
-            problems = first_problems([*problems, *wrong])
         if numbers_rows:
-            columns[ROW] = pa.array(np.arange(self._next, self._next + batch.num_rows, dtype=np.int64))
-        if len(problems) > len(decoded.problems) or numbers_rows:
-            columns = dict(zip(columns, null_rows(list(columns.values()), problems), strict=True))
-        arrays = [columns[name] for name in schema.names]
-        return Decoded(pa.RecordBatch.from_arrays(arrays, schema=schema), problems, decoded.position, decoded.lines)
+            columns[str(self._row)] = pa.array(self._next + kept)
+        is_time = np.ones(batch.num_rows, dtype=np.bool_)
+        if self._time is not None and _counts(columns[self._time].type):
+            columns[self._time], is_time = self._timestamps(columns[self._time])
+        rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        if not is_time.all():
+            reason = (
+                f'not a time between 1824 and 2116 in {UNIT_NAMES[self._unit]} (time_unit = "{self._unit}"); '
+                "correct it, or time_unit in [stream]"
+            )
+            wrong = (Refused(int(row), self._time, reason) for row in kept[~is_time])
+            refused = tuple(sorted((*refused, *wrong), key=lambda one: one.row))
+            rows = rows.filter(pa.array(is_time))
+        return Decoded(rows, refused, decoded.position, decoded.lines)
 
-    def _timestamps(self, column: Any) -> tuple[Any, list[Problem]]:
+    def _timestamps(self, column: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """Convert numbers to timestamps; say which values are times or missing."""
         times, usable = column_ns(column, UNITS[self._unit])
-        present = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-        reason = (
-            f'not a time between 1824 and 2116 in {UNIT_NAMES[self._unit]} (time_unit = "{self._unit}"); correct it, '
-            "or time_unit in [stream]"
-        )
-        wrong = [Problem(int(row), self._time, reason) for row in np.flatnonzero(present & ~usable)]
-        return pa.array(times, mask=~usable).cast(pa.timestamp("ns")).cast(_TIME), wrong
+        is_missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        return pa.array(times, mask=~usable).cast(pa.timestamp("ns")).cast(_TIME), usable | is_missing
 
 
 def _counts(kind: pa.DataType) -> bool:

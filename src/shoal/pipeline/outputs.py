@@ -1,0 +1,86 @@
+"""Everything a run writes: published rows, the private trace and dead letters."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.crypto.keys import secret_from_environment
+from shoal.errors import CheckpointError
+from shoal.methods.base import DEAD, Release, StreamMethod
+from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.wiring import make_sink, make_trace_sink
+from shoal.policy import Policy
+from shoal.sinks.base import Receipt, Sink
+
+Receipts = dict[str, Receipt | None]
+"""By output."""
+
+
+class Outputs:
+    """The sinks of one run, committed together."""
+
+    def __init__(self, policy: Policy, *, resumable: bool) -> None:
+        key, letters = secret_from_environment(), policy.dead_letters
+        self._place = policy.sink.path
+        self._rows = make_sink(policy, resumable=resumable)
+        self._trace: Sink | None = None
+        if policy.trace is not None:
+            self._trace = make_trace_sink(policy.trace.path.path, resumable=resumable, secret=key)
+        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, checked=resumable)
+        self._sinks = {"rows": self._rows, **({"trace": self._trace} if self._trace else {})}
+
+    def open(self, method: StreamMethod, receipts: Receipts) -> None:
+        """Start, or go back to what these receipts cover."""
+        _open(self._rows, method.output_schema, receipts.get("rows"))
+        self.letters.open(receipts.get("letters"))
+        if self._trace is not None:
+            _open(self._trace, method.trace_schema, receipts.get("trace"))
+
+    def write(self, release: Release) -> None:
+        """Write what was decided; the trace is built only where it is wanted."""
+        self._rows.write(release.rows)
+        if self._trace is not None:
+            self._trace.write(release.trace)
+
+    def commit(self, epoch: int) -> Receipts:
+        """Make everything durable."""
+        self.letters.commit()
+        return {"letters": self.letters.receipt, **{name: sink.commit(epoch) for name, sink in self._sinks.items()}}
+
+    def finish(self) -> Receipts:
+        """Publish everything under its name; receipts may have changed."""
+        self.letters.finish()
+        return {"letters": self.letters.receipt, **{name: sink.finish() for name, sink in self._sinks.items()}}
+
+    def verify(self, receipts: Receipts) -> None:
+        """Raise CheckpointError where the rows of a finished run are missing or altered."""
+        if not self._place.path.exists():
+            raise CheckpointError(
+                f"{self._place.text}: this run is finished, but its output is missing; put it back, or start over "
+                "with a new checkpoint folder"
+            )
+        self._rows.verify(receipts["rows"] or {})
+
+    def clean(self) -> None:
+        """Remove what was needed only to finish again after a crash."""
+        for sink in self._sinks.values():
+            sink.clean()
+
+    def close(self) -> None:
+        """Close everything."""
+        self.letters.close()
+        for sink in self._sinks.values():
+            sink.close()
+
+
+def _open(sink: Sink, schema: pa.Schema, receipt: Receipt | None) -> None:
+    if receipt is None:
+        sink.open(schema)
+    else:
+        sink.recover(schema, receipt)
+
+
+def dead_trace(release: Release) -> pa.RecordBatch:
+    """The part of a trace that is about refused records."""
+    return release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))

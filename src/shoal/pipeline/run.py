@@ -1,0 +1,216 @@
+"""The run of a stream: poll the source, let the method decide, write what it releases, commit when due.
+
+A commit is: sinks committed, then one checkpoint with the state of the method, the position of the source and the
+receipts of the sinks. A run that is killed goes on from the last checkpoint: sinks drop what came later, the source
+returns the same records again, and the method decides the same about them.
+
+Time that passes without a record (:class:`~shoal.sources.base.Idle`) changes decisions too, and no source returns it a
+second time. So it is written to a checkpoint *before* the method hears of it, and a resumed run repeats it first.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.crypto.keys import as_secret, key_warning
+from shoal.errors import InputError
+from shoal.methods.base import Release, StreamMethod
+from shoal.observe.counts import RunSummary
+from shoal.observe.observer import Observer
+from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, CommitTimer, Phase, Progress, require_same_run
+from shoal.pipeline.dead_letters import LetterWriter
+from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
+from shoal.pipeline.identifying import CarryCheck
+from shoal.pipeline.near_labels import NearRefused
+from shoal.pipeline.outputs import Outputs, dead_trace
+from shoal.pipeline.summary import RunReport
+from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
+from shoal.pipeline.wiring import make_anonymizer, make_files, make_source, with_gaps
+from shoal.policy import Policy
+from shoal.sources.base import Decoded, End, Idle, Source
+from shoal.times import column_ns
+
+_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
+"""What a policy must not change in while a run is resumed."""
+
+
+class StreamRun:
+    """One run of a stream method, from the start or from a checkpoint to the end of its source.
+
+    Parameters
+    ----------
+    source
+        Where records come from; by default the files that the policy names.
+    """
+
+    method: StreamMethod
+    source: Source
+    report: RunReport
+
+    def __init__(self, policy: Policy, observer: Observer, source: Source | None = None) -> None:
+        self.policy, self.observer = policy, observer
+        self._given_source = source
+        self._folder: CheckpointFolder | None = None
+        self._warnings = list(policy.warnings)
+        self._has_checked_unit = policy.stream.time_unit is None
+        self._carry_check = CarryCheck(policy)
+
+    def execute(self) -> RunSummary:
+        """Run to the end."""
+        files = make_files(self.policy) if self._given_source is None else []
+        self._warn(*self._carry_check.on_files(files))
+        with ExitStack() as stack:
+            self._warn(key_warning())
+            if self.policy.checkpoint is not None:
+                self._folder = CheckpointFolder(self.policy.checkpoint.path.path, warn=self._warn)
+                stack.callback(self._folder.release)
+            secret = self._folder.secret if self._folder else as_secret(None)
+            self.method = make_anonymizer(self.policy, secret)
+            self.source = self._given_source or make_source(self.policy, files, self.method.columns)
+            stack.callback(self.source.close)
+            self.outputs = Outputs(self.policy, resumable=self._folder is not None)
+            stack.callback(self.outputs.close)
+            # Everything is set up: from here on time is spent on rows, and on compiling, which is measured.
+            clock = WorkClock(stack.enter_context(timed_compiling()))
+            self.timer = CommitTimer(self.policy.checkpoint.every if self.policy.checkpoint else None)
+            return self._execute(clock)
+
+    def _execute(self, clock: WorkClock) -> RunSummary:
+        identity = self.source.identity() if self._folder else {}
+        self.progress = Progress(policy=self.policy.fingerprint(*_SECTIONS), sources=identity)
+        is_resumed = self._resume()
+        self.report = RunReport(self.policy, self.method, clock, is_resumed=is_resumed, files=self.source.inputs)
+        if self.progress.phase == "done":
+            self.outputs.verify(self.progress.receipts)
+            self.outputs.clean()  # the run may have been killed between its last checkpoint and this
+            return self.report.summary(self.progress, self._warnings, finished_before=True)
+        self._start(is_resumed=is_resumed)
+        if self.progress.phase == "reading":
+            self._read()
+            self._commit("finishing")
+        receipts = self.outputs.finish()
+        if receipts != self.progress.receipts:
+            self.progress = replace(self.progress, receipts=receipts)
+            self._write_checkpoint("finishing")  # both checkpoints that are kept must know the finished files
+        self._write_checkpoint("done")
+        self.outputs.clean()
+        self._warn(*self.near.warnings())
+        return self.report.last_summary(self.progress, self._warnings, numbers_rows=self.source.numbers_rows)
+
+    def _warn(self, *sentences: str | None) -> None:
+        for sentence in filter(None, sentences):
+            self._warnings.append(sentence)
+            self.observer.warn(sentence)
+
+    # ---- start
+
+    def _resume(self) -> bool:
+        """Go back to the last checkpoint, if there is one."""
+        found = self._folder.latest() if self._folder else None
+        if found is None or self._folder is None:
+            return False
+        require_same_run(
+            found.progress, policy=self.progress.policy, sources=self.progress.sources, folder=self._folder.path
+        )
+        self.progress = found.progress
+        self.method.restore(found.snapshot)
+        return True
+
+    def _start(self, *, is_resumed: bool) -> None:
+        """Fix the types of the columns, so that those of the output are known, and open the outputs."""
+        if must_compile(self.policy.anonymize.METHOD):
+            self.observer.compiling()
+        self.source.open(self.progress.position)
+        schema = self.source.schema
+        try:
+            self.method.bind(schema)
+        except InputError as error:
+            raise InputError(f"{self.source.name}: {error}") from None
+        self.near = NearRefused(self.policy.hierarchies, self.progress.near)
+        self.letter_writer = LetterWriter(
+            self.outputs.letters, self.source, self.method, sorts_rows=self.policy.anonymize.SORTS_ROWS
+        )
+        self.outputs.open(self.method, self.progress.receipts)
+        if is_resumed:
+            self.observer.resumed(self.method.counts["pushed"])
+        elif self._folder is not None:
+            self._commit("reading")
+
+    # ---- the loop
+
+    def _read(self) -> None:
+        if self.progress.advance_to is not None:  # the run was killed after this was written
+            self._advance(self.progress.advance_to)
+        try:
+            while not isinstance(polled := self.source.poll(), End):
+                if isinstance(polled, Idle):
+                    self._pass_time(polled.now)
+                else:
+                    self._push(polled)
+        except InputError as error:
+            # What could be read was used; the run ends as if the input ended here, and reports it.
+            self.progress = replace(self.progress, failure=str(error))
+        self._hand_over(self.method.flush())
+
+    def _push(self, decoded: Decoded) -> None:
+        first = self.method.counts["pushed"]
+        self._check(decoded.batch, is_first=first == 0)
+        self._hand_over(self.method.push_batch(with_gaps(decoded)), decoded, first)
+        unreadable = self.progress.unreadable + len(decoded.refused)
+        self.progress = replace(self.progress, position=self.source.position, unreadable=unreadable)
+        self.observer.progress(self.report.progress())
+        if self.timer.is_due(self.method.counts["pushed"]):
+            self._commit("reading")
+
+    def _pass_time(self, now: int) -> None:
+        """Let time pass: on record first, because a replay must decide the same and no source repeats its silence."""
+        if self._folder is not None:
+            self.progress = replace(self.progress, advance_to=now)
+            self._commit("reading")
+        self._advance(now)
+
+    def _advance(self, now: int) -> None:
+        self._hand_over(self.method.advance(np.datetime64(now, "ns")))
+        self.progress = replace(self.progress, advance_to=None)
+
+    def _hand_over(self, release: Release, decoded: Decoded | None = None, first: int = 0) -> None:
+        """Send what was decided to the outputs."""
+        self.outputs.write(release)
+        dead = self.method.counts["dead"]
+        if dead > self.report.dead:  # building the trace costs, so only where there is something in it
+            self.report.dead = dead
+            refused = dead_trace(release)
+            self.letter_writer.write(refused, decoded, first)
+            if decoded is not None:
+                self.near.count(refused, decoded, first, self.method.explain)
+                self.progress = replace(self.progress, near=self.near.found)
+        for change in self.method.take_changes():
+            self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
+
+    def _check(self, batch: pa.RecordBatch, *, is_first: bool) -> None:
+        """Warn of what only the records themselves show."""
+        stream = self.policy.stream
+        if not self._has_checked_unit and stream.time in batch.schema.names and batch.num_rows:
+            self._has_checked_unit = True
+            times, usable = column_ns(batch.column(stream.time))
+            if is_in_1970(times[usable]):  # in a wrong unit, windows are a thousand times too long
+                self._warn(in_1970_words(str(stream.time), stream.time_unit or "s"))
+        if is_first:
+            self._warn(*self._carry_check.on_first_block(batch))
+
+    # ---- commits
+
+    def _commit(self, phase: Phase) -> None:
+        """Make the output durable, then the state that goes with it: never the other way round."""
+        self.progress = replace(self.progress, receipts=self.outputs.commit(self.progress.epoch))
+        self._write_checkpoint(phase)
+
+    def _write_checkpoint(self, phase: Phase) -> None:
+        self.progress = replace(self.progress, phase=phase, epoch=self.progress.epoch + 1)
+        if self._folder is not None:
+            self._folder.write(Checkpoint(self.progress, self.method.snapshot()))
+        self.timer.restart(self.method.counts["pushed"])

@@ -1,0 +1,172 @@
+"""A file that appears under its name only when it is complete, and standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from shoal.crypto.safe_open import create_file, is_regular, open_existing
+from shoal.errors import OutputError
+from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.marks import Digest, Mark, verified, verify_whole, wrong_length
+from shoal.sinks.streams import Guarded, output_error
+
+PARTIAL: Final = ".partial"
+
+
+def check_target(path: Path) -> None:
+    """Refuse what is not a file: renaming over a device or pipe would replace it, as root even /dev/null."""
+    with output_error(path):
+        if path.is_dir() and not path.is_symlink():
+            raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
+        if path.exists() and not path.is_file():
+            raise OutputError(f'{path}: is not a regular file; name a file, or "-" for standard output')
+        is_regular(path)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a path, as `check_target` does, also where the partial file next to it cannot be made."""
+    check_target(path)
+    with output_error(path):
+        is_regular(path.with_name(path.name + PARTIAL))
+
+
+class AtomicFile:
+    """One file: written as `<path>.partial` and renamed when it is finished.
+
+    Parameters
+    ----------
+    private
+        Only the owner may read it, from the first byte on.
+    in_place
+        Write to the path itself, without a partial file: for what must exist even if the run is killed.
+    checked
+        Compute the digest of what is written, for a checkpoint.
+    """
+
+    def __init__(
+        self, path: str | Path, *, private: bool = False, in_place: bool = False, checked: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self._is_private = private
+        self._is_checked = checked
+        self._working = self.path if in_place else self.path.with_name(self.path.name + PARTIAL)
+        self._out: Guarded | None = None
+        self._digest: Digest | None = None
+        self._is_begun = False
+        self.mark: Mark | None = None
+        """Of the last commit, or of where this was resumed."""
+
+    def resume(self, position: Mark | int | None) -> BinaryIO:
+        """Cut the file at a committed length and go on there; None or 0 starts a new file.
+
+        CheckpointError where the file is shorter or, with a mark, where its bytes differ.
+        """
+        self.close()
+        mark = Mark(position) if isinstance(position, int) else position
+        with output_error(self.path):
+            check_target(self.path)
+            make_folder(self.path.parent)
+            file = self._reopened(mark) if mark and mark.length else self._begun()
+            self._out, self._is_begun = Guarded(file, self.path, digest=self._digest), True
+            self.mark = mark
+            sync_folder(self.path.parent)  # or a checkpoint could outlive the file it refers to
+        return self._out  # type: ignore[return-value]
+
+    def commit(self) -> int:
+        """Bring everything written to the disk; return the length in bytes."""
+        out = self._require_open()
+        out.sync()
+        self.mark = Mark(out.tell(), self._digest.text() if self._digest else None)
+        return self.mark.length
+
+    def finish(self) -> None:
+        """Make the file visible under its name. Repeating it does no harm."""
+        if self._out is not None:
+            self._out.sync()
+        self.close()
+        with output_error(self.path):
+            if self._working != self.path and (self._working.exists() or not self.path.exists()):
+                os.replace(self._working, self.path)
+            sync_folder(self.path.parent)
+
+    def verify(self, mark: Mark) -> None:
+        """Check the finished file against its mark."""
+        with output_error(self.path):
+            verify_whole(self.path, mark)
+
+    def close(self) -> None:
+        """Close the file; what was not committed may be lost."""
+        out, self._out = self._out, None
+        if out is not None:
+            out.close()
+
+    def discard(self) -> None:
+        """Remove an unfinished file; a finished one stays."""
+        with contextlib.suppress(OutputError):  # it failed before, and was reported
+            self.close()
+        if self._is_begun and self._working != self.path:
+            with output_error(self.path):
+                self._working.unlink(missing_ok=True)
+
+    def _require_open(self) -> Guarded:
+        if self._out is None:
+            raise OutputError(f"{self.path}: is not open; call resume first")
+        return self._out
+
+    def _begun(self) -> BinaryIO:
+        self._digest = Digest() if self._is_checked else None
+        return create_file(self._working, private=self._is_private)
+
+    def _reopened(self, mark: Mark) -> BinaryIO:
+        place = self._place(mark)
+        file = open_existing(place, private=self._is_private)
+        try:
+            if self._is_checked or mark.digest is not None:
+                self._digest = verified(file, mark, place)
+            if place != self._working:
+                os.replace(place, self._working)
+            file.truncate(mark.length)
+            file.seek(mark.length)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _place(self, mark: Mark) -> Path:
+        """The file to go on with: a run killed between renaming and its last checkpoint left the finished one."""
+        if is_regular(self._working):
+            length = self._working.stat().st_size
+            if length < mark.length:
+                raise wrong_length(self._working, length, mark)
+            return self._working
+        if is_regular(self.path) and self.path.stat().st_size == mark.length:
+            return self.path
+        raise wrong_length(self._working, 0, mark)
+
+
+class StandardOutput:
+    """Standard output: what was written cannot be taken back, so a run to it cannot be resumed."""
+
+    def __init__(self) -> None:
+        self._out = Guarded(sys.stdout.buffer, "standard output", keep_open=True)
+
+    def begin(self) -> BinaryIO:
+        return self._out  # type: ignore[return-value]
+
+    def commit(self) -> int:
+        """Flush; return the bytes written so far."""
+        self._out.flush()
+        return self._out.written
+
+    def finish(self) -> None:
+        self._out.flush()
+
+    def discard(self) -> None:
+        """What was written cannot be taken back."""
+
+    def close(self) -> None:
+        """Standard output belongs to the process and stays open."""

@@ -1,0 +1,53 @@
+"""The contract of every sink: rows in, receipts out.
+
+A sink takes rows. A sink of bytes (files, standard output) is composed of an encoder and the file it writes to; a sink
+of messages (a broker) composes an encoder of messages. One system per file; :mod:`shoal.sinks.files` is the example to
+follow. The run never asks which system it writes to.
+
+The run decides when to commit. Its order makes a replay harmless: every sink commits, then the checkpoint with the
+method's state, the source's position and the receipts is written. After a crash, `recover` takes the sink back to the
+last receipt, and the rows after it are written again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+Receipt = dict[str, Any]
+"""What was committed, in plain values that JSON can hold: such as lengths and digests of files."""
+
+
+class Sink(Protocol):
+    """Where rows go."""
+
+    def open(self, schema: pa.Schema) -> None:
+        """Start with nothing written."""
+
+    def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
+        """Go on after a commit: what was written later is dropped, or ignored when it is written again.
+
+        CheckpointError where what was committed is missing or altered.
+        """
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write rows; they may be lost until the next commit."""
+
+    def commit(self, epoch: int) -> Receipt | None:
+        """Make everything written durable; None where nothing can be recovered.
+
+        `epoch` counts the commits of the run from 0; a commit repeated after a crash has the same number.
+        """
+
+    def finish(self) -> Receipt | None:
+        """Publish the result under its name, after the last commit. Repeating it after a crash does no harm."""
+
+    def verify(self, receipt: Receipt) -> None:
+        """Check a finished output; CheckpointError where it was altered."""
+
+    def clean(self) -> None:
+        """Remove what was needed only to repeat `finish`: called once the end is in the checkpoint."""
+
+    def close(self) -> None:
+        """Close what is open; what was not committed may be lost."""
