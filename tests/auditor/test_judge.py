@@ -101,8 +101,8 @@ def test_a_truth_without_the_columns_is_an_input_error(run):
     ("change", "words"),
     [
         ({"method": "magic"}, "the auditor knows z-anonymity"),
-        ({"z": 0}, "z must be"),
-        ({"z": True}, "z must be"),
+        ({"z": 0}, "z: must be"),
+        ({"z": True}, "z: must be"),
         ({"window": None}, "window"),
         ({"attribute": None}, "attribute"),
         ({"attribute": {}}, "attribute"),

@@ -6,7 +6,7 @@ import pytest
 
 from shoal import Numeric
 from shoal.auditor.flexible.promise import read_flexible_promise
-from shoal.auditor.inputs import read_policy
+from shoal.auditor.policy import read_policy
 from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import PolicyError
 from shoal.policy.loading import parse_policy

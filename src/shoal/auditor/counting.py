@@ -1,4 +1,4 @@
-"""Number texts and combinations, and compare how often keys stand on two sides."""
+"""Number texts and combinations, and compare how often keys occur on two sides."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def spelt_codes(name: str, truth: Rows, release: Rows) -> tuple[list[str], Ints,
 
 
 def is_someone(person: Ints, persons: list[str]) -> Bools:
-    """Tell which person codes stand for an identifier that is not empty."""
+    """Return which person codes are identifiers that are not empty."""
     return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
 
 
@@ -142,7 +142,7 @@ class Paths:
         return owner, step, self._nodes[self._starts[codes[owner]] + step]
 
     def level(self, codes: Ints, published: Ints) -> Ints:
-        """Return the step at which a published label stands on the path; -1 when it does not."""
+        """Return the step of a published label on the path; -1 if it is not on it."""
         owner, step, node = self.expand(codes)
         level = np.full(len(codes), -1, np.int64)
         hit = node == published[owner]

@@ -1,4 +1,4 @@
-"""What an audit found: findings, what could not be checked, and numbers about the release."""
+"""The result of an audit: findings, what could not be checked, and metrics of the release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found. ``rows`` are numbers of released rows from 0, the first few; no value of a person."""
+    """One finding. ``rows`` are the first few affected released rows, counted from 0; never a person's value."""
 
     code: str
     severity: Severity
@@ -39,7 +39,7 @@ class Finding:
     rows: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {
             "code": self.code,
             "severity": str(self.severity),
@@ -69,7 +69,7 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no promise was found broken. Read `not_checked` too: it says how much that means."""
+        """Whether no violation was found. Read `not_checked` too: it lists what this does not cover."""
         return not self.violations
 
     @property
@@ -79,11 +79,11 @@ class AuditReport:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """Findings worth a look that break no promise."""
+        """Findings that break no promise but deserve attention."""
         return tuple(found for found in self.findings if found.severity is Severity.WARNING)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {
             "method": self.method,
             "ok": self.ok,
@@ -141,7 +141,7 @@ def _number(value: Any) -> str:
 def _epoch_table(epochs: Mapping[str, Any] | None) -> list[str]:
     if not epochs:
         return []
-    lines = [f"  epochs: {epochs['count']}; share of people over", "    set held by      all   active   shown"]
+    lines = [f"  epochs: {epochs['count']}; share of people over", "    people per set   all   active   shown"]
     lines += [_share_line(name, shares) for name, shares in epochs["shares"].items()]
     if epochs["worst"]:
         lines += ["  most revealing epochs", "    start (s since 1970)   active   shown   unique of shown"]
@@ -160,7 +160,7 @@ def _worst_line(worst: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class Notes:
-    """Where checks write down what they find."""
+    """Collects the findings of all checks."""
 
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
@@ -169,31 +169,31 @@ class Notes:
     def violation(
         self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
     ) -> None:
-        """Write down a broken promise, if any row is marked or the count is above 0."""
+        """Report a broken promise, if any row is marked or the count is above 0."""
         self._add(Severity.VIOLATION, code, sentence, rows, count)
 
     def warning(
         self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
     ) -> None:
-        """Write down something that breaks no promise but should be looked at."""
+        """Report something that breaks no promise but deserves attention."""
         self._add(Severity.WARNING, code, sentence, rows, count)
 
     def info(self, code: str, sentence: str, *, count: int) -> None:
-        """Write down something good to know."""
+        """Report something good to know."""
         self._add(Severity.INFO, code, sentence, None, count)
 
     def skip(self, sentence: str) -> None:
-        """Write down a check that was not possible because nobody gave the evidence for it."""
+        """Report a check that was not possible because an input was not given."""
         if sentence not in self.not_checked:
             self.not_checked.append(sentence)
 
     def unchecked(self, sentence: str, *, count: int = 1) -> None:
-        """Write down a promise that the evidence given should prove and does not: that is a failure of the audit."""
+        """Report a promise that the given inputs should prove and do not; this fails the audit."""
         self.violation("unchecked-promise", sentence, count=count)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Turn a check that fails on damaged evidence into a finding; its text is left out, it may hold values."""
+        """Report a check that fails on damaged inputs as a finding, without the message, which may contain data."""
         try:
             yield
         except (ShoalError, MemoryError):
@@ -202,12 +202,12 @@ class Notes:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
             self.unchecked(
-                f"The evidence is damaged so that a check failed ({where}); what comes after it was not checked. "
-                "Write the files again, or report this as an error of the auditor."
+                f"The inputs are damaged: a check failed ({where}); nothing after it was checked. "
+                "Write the files again, or report this as a bug of the auditor."
             )
 
     def report(self, method: str) -> AuditReport:
-        """Close the notes: violations first."""
+        """Return the report, violations first."""
         ranks = list(Severity)
         findings = sorted(self.findings, key=lambda found: ranks.index(found.severity))
         return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics)

@@ -10,27 +10,27 @@ import numpy as np
 
 from shoal.auditor.counting import dense, shared_codes
 from shoal.auditor.findings import Notes
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.errors import PolicyError
 
 MOST_RARE_ROWS: Final = 0.05
-"""A column is identifying when a larger share of rows has a value that fewer than k people have."""
+"""A column is identifying if a larger share of rows has a value that fewer than k people have."""
 LEAST_PEOPLE: Final = 20
-"""Times k: with fewer people in the release a carried column draws a warning, not a conviction."""
+"""Times k: with fewer people in the release a carried column is a warning, not a violation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Released rows, with the person and the class of each; rows that cannot be read are left out."""
+    """Released rows with their persons and classes; unreadable rows are ignored."""
 
     rows: Rows
     readable: Bools
     person: Ints | None
-    """Numbers from 0, -1 for nobody; None where persons are not known: every row counts as a person."""
+    """Numbers from 0, -1 for nobody; None: unknown, every row counts as a person."""
     of_class: Ints
-    """Equal for rows published alike."""
+    """Equal for rows with equal published values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class _Judge:
         self._is_evident = len(np.unique(person)) >= LEAST_PEOPLE * self._k
 
     def carried(self, name: str, value: Ints) -> tuple[Mapping[str, Any], bool]:
-        """Judge one carried column; also return whether it is identifying."""
+        """Check one carried column; also return whether it is identifying."""
         crowds = _crowds(value, self._person)
         if self._is_identifying(crowds):
-            advice = "leave it out, make it coarser, or make it a quasi-identifier"
+            advice = "drop it, make it coarser, or make it a quasi-identifier"
             what = f"Column {name!r} is carried: {self._words(crowds)}; {advice}."
             if self._allowed:
                 self._notes.warning("identifying-carry", f"{what} The policy allows it.", rows=self._rare(crowds))
@@ -102,13 +102,13 @@ class _Judge:
             else:
                 self._notes.violation(
                     "identifying-carry",
-                    f"{what} The policy does not say carry_identifying = true.",
+                    f"{what} The policy does not set carry_identifying = true.",
                     rows=self._rare(crowds),
                 )
         return self._described("carry", crowds, value), self._is_identifying(crowds)
 
     def together(self, value: Ints) -> None:
-        """Warn where carried columns that are harmless one by one are identifying as a whole."""
+        """Warn if carried columns are identifying together although none is alone."""
         crowds = _crowds(value, self._person)
         if self._is_identifying(crowds):
             self._notes.warning(
@@ -118,12 +118,12 @@ class _Judge:
             )
 
     def sensitive(self, name: str, value: Ints) -> Mapping[str, Any]:
-        """Judge one sensitive column."""
+        """Check one sensitive column."""
         crowds = _crowds(value, self._person)
         if self._is_identifying(crowds):
             self._notes.warning(
                 "identifying-sensitive",
-                f"Column {name!r} is sensitive: {self._words(crowds)}; anyone who knows such a value finds the row.",
+                f"Column {name!r} is sensitive: {self._words(crowds)}; anyone who knows such a value can find the row.",
                 rows=self._rare(crowds),
             )
         return self._described("sensitive", crowds, value)

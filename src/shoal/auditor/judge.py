@@ -1,31 +1,33 @@
-"""The way in: read the evidence and hand it to the judge of the method's family."""
+"""The entry: find the judge of the method's family and let it check the release."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
-from shoal.auditor.flexible.promise import METHOD as FLEXIBLE
-from shoal.auditor.inputs import Evidence, Policy, read_policy, words_of
-from shoal.auditor.layout import count_odd_rows
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
-from shoal.auditor.reading.rows import by_stream
 from shoal.auditor.sets.judge import audit_sets
-from shoal.auditor.sets.promise import METHODS as SET_METHODS
 from shoal.auditor.tuples.judge import audit_tuples
-from shoal.auditor.tuples.promise import METHODS as TUPLE_METHODS
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
-FAMILIES: Final[dict[str, Callable[[Evidence], AuditReport]]] = {
+JUDGES: Final[dict[str, Callable[[Policy, Any, Any, Any], AuditReport]]] = {
     "z-anonymity": audit_z,
-    **dict.fromkeys(TUPLE_METHODS, audit_tuples),
-    FLEXIBLE: audit_flexible,
+    "fads": audit_tuples,
+    "fads-varied": audit_tuples,
+    "fast": audit_tuples,
+    "k-varp": audit_tuples,
+    "iot-anonymization": audit_tuples,
+    "castle": audit_tuples,
+    "least-loss": audit_tuples,
+    "flexible-k": audit_flexible,
+    "k^m": audit_sets,
+    "k^m-apriori": audit_sets,
 }
+"""By method: the judge of its family, which takes the policy, the release, the truth and the trace."""
 
 
 def audit(
@@ -37,15 +39,15 @@ def audit(
     ----------
     release, truth, trace
         A path (a file, a pattern, or a folder of part files in name order; CSV, JSON lines, Parquet or Arrow,
-        plain, gzip or zstd), an Arrow table or batch, a data frame, an object with ``.rows`` and ``.trace``,
-        or a list of these; for releases of sets also lists of sets and text with a record a line.
+        uncompressed, gzip or zstd), an Arrow table or batch, a data frame, an object with ``.rows`` and ``.trace``,
+        or a list of these; for releases of sets also lists of sets and text with one record per line.
         ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor.
-        Without them less can be checked, and the report says what.
+        Without them less can be checked, and the report says what was not.
     policy
-        The path of the policy file, or its content as a dict. It says what was promised.
+        The path of the policy file, or its content as a dict. It states the promise.
     max_memory
-        How much memory the audit may take, in bytes or as text ("8 GB"); half of the machine's unless given. Files
-        that would take more are refused.
+        The memory that the audit may use, in bytes or as text ("8 GB"); by default half of the machine's. Files
+        that need more are refused.
 
     Examples
     --------
@@ -63,26 +65,8 @@ def audit(
     ['below-z']
     """
     with limited(max_memory):
-        return _audit(release, truth, trace, read_policy(policy))
-
-
-def _audit(release: Any, truth: Any, trace: Any, written: Policy) -> AuditReport:
-    method = str(written.section("anonymize").get("method"))
-    if method in SET_METHODS:  # sets come in forms of their own, so their judge reads them itself
-        return audit_sets(written, release, truth, trace)
-    judge = FAMILIES.get(method)
-    if judge is None:
-        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join((*FAMILIES, *SET_METHODS))}")
-    stream = written.section("stream")
-    source, sink = Format.of_source(written.section("source")), Format.of(written.section("sink"))
-    source = replace(source, wanted=frozenset(words_of(written.content)))
-    sink = replace(sink, names_once=True)
-    return judge(
-        Evidence(
-            policy=written,
-            release=read(release, name="release", expected=sink),
-            truth=None if truth is None else by_stream(read(truth, name="truth", expected=source), stream),
-            trace=None if trace is None else read(trace, name="trace", expected=Format(), part="trace"),
-            odd_rows=count_odd_rows(release, written, sink),
-        )
-    )
+        written = read_policy(policy)
+        judge = JUDGES.get(str(written.section("anonymize").get("method")))
+        if judge is None:
+            raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
+        return judge(written, release, truth, trace)

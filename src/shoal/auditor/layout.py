@@ -1,4 +1,4 @@
-"""How rows of a text file are laid out: quotes, blanks, line ends and the order of names must not distinguish rows."""
+"""Check the layout of text files: quotes, blanks, line ends and the order of names must not distinguish rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.auditor.findings import Notes
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import Format, text_files
 from shoal.auditor.reading.lines import once, split_fields
@@ -24,7 +24,7 @@ _QUOTE, _LINE_END, _RETURN = 34, 10, 13
 _STYLES: Final = (((",", ":"), False), ((", ", ": "), False), ((",", ":"), True), ((", ", ": "), True))
 """Separators, and whether characters beyond ASCII are escaped."""
 _EXTREME: Final = re.compile(rb"\d[eE][+-]?\d|\d{16}|\.0000")
-"""What numbers that writers spell differently look like: very large or very small ones."""
+"""Matches numbers that writers spell differently: very large or very small ones."""
 
 
 # ---- CSV
@@ -32,11 +32,11 @@ _EXTREME: Final = re.compile(rb"\d[eE][+-]?\d|\d{16}|\.0000")
 
 @dataclass(slots=True)
 class _Counts:
-    """How often each way of writing a field was used, by column."""
+    """How often each form of a field was used, by column."""
 
     bare: Ints
     needless: Ints
-    """Quoted although nothing in the field asks for it."""
+    """Quoted although the field does not need it."""
     nothing: Ints
     quoted_nothing: Ints
     with_return: int = 0
@@ -46,16 +46,16 @@ class _Counts:
 
     @classmethod
     def of(cls, columns: int) -> _Counts:
-        """Begin with nothing."""
+        """Start at zero."""
         bare, needless, nothing, quoted = np.zeros((4, columns), np.int64)
         return cls(bare, needless, nothing, quoted)
 
 
 def odd_csv_rows(data: bytes, delimiter: str, *, header: list[str] | None, unchanged: frozenset[str]) -> int:
-    """Count, at least, the rows of a CSV file that are written otherwise than the others.
+    """Return a lower bound for the rows of a CSV file that are laid out differently from the others.
 
-    A column quotes all its values or those that need it; lines end alike; a missing value is written in one way, but
-    for columns that are published unchanged, where an empty text is not a missing one.
+    A column quotes all values or only those that need it; all lines end the same; a missing value has one form, except
+    in columns published unchanged, where an empty text is not a missing value.
     """
     data = data.removeprefix(_BOM)
     first = data.split(b"\n", 1)[0].removesuffix(b"\r").decode("utf-8", "replace")
@@ -72,7 +72,7 @@ def odd_csv_rows(data: bytes, delimiter: str, *, header: list[str] | None, uncha
 
 
 def _csv_chunks(data: bytes) -> Iterator[bytes]:
-    """Cut where a record ends: at a line end outside quotes."""
+    """Split after records, at line ends outside quotes."""
     at = 0
     while at < len(data):
         end = min(at + _AT_ONCE, len(data))
@@ -130,7 +130,7 @@ def _count(chunk: bytes, delimiter: int, counts: _Counts, *, is_header: bool) ->
 
 @dataclass(slots=True)
 class _JsonStyle:
-    """How the first row is written, and in which ways numbers still may have been."""
+    """The style of the first row, and the writers that may have written the numbers so far."""
 
     separators: tuple[str, str]
     is_ascii: bool
@@ -139,7 +139,7 @@ class _JsonStyle:
 
     @classmethod
     def of(cls, line: bytes) -> _JsonStyle:
-        """Find the style of a row; the publisher's where it has none of the usual."""
+        """Detect the style of a row; the publisher's if it is none of the usual ones."""
         for separators, is_ascii in _STYLES:
             style = cls(separators, is_ascii, ())
             written = style.parsed(line)
@@ -150,7 +150,7 @@ class _JsonStyle:
 
     @staticmethod
     def parsed(line: bytes) -> dict[str, Any] | None:
-        """Read a row with its numbers as they are written; None where it is no JSON object."""
+        """Parse a row but keep its numbers as text; None if it is not a JSON object."""
         try:
             found = json.loads(line.decode(), parse_float=_Number, parse_int=_Number, object_pairs_hook=once)
         except (ValueError, RecursionError):
@@ -158,7 +158,7 @@ class _JsonStyle:
         return found if isinstance(found, dict) else None
 
     def spelt(self, value: Any) -> str:
-        """Write a value in this style, numbers as they were."""
+        """Write a value in this style, keeping the text of numbers."""
         if isinstance(value, _Number):
             return str(value)
         between, after = self.separators
@@ -171,18 +171,18 @@ class _JsonStyle:
         return json.dumps(value, ensure_ascii=self.is_ascii)
 
     def is_odd(self, line: bytes) -> bool:
-        """Tell whether a row is written in another way; what is no JSON object is reported elsewhere."""
+        """Return whether a row has another style; rows that are not JSON objects are reported elsewhere."""
         if self.separators == (",", ":") and not self.is_ascii and self._is_plain(line):
             return False
         written = self.parsed(line)
         if written is None:
             return False
-        # Every number narrows down who wrote the file, so all are looked at.
+        # Every number narrows down which writer wrote the file, so check all.
         differing = sum(self._differs(number) for number in _numbers(written))
         return differing > 0 or tuple(written) != self.names or self.spelt(written) != line.decode()
 
     def _is_plain(self, line: bytes) -> bool:
-        """Tell quickly whether a row is as orjson writes it, without numbers that others write differently."""
+        """Return quickly whether orjson writes the row like this and no number is spelled differently by others."""
         try:
             found = orjson.loads(line)
         except ValueError:
@@ -209,7 +209,7 @@ class _JsonStyle:
 
 
 class _Number(str):
-    """A number as it is written."""
+    """The text of a number."""
 
     __slots__ = ()
 
@@ -226,7 +226,7 @@ def _with_point(text: str) -> str:
 
 
 def odd_json_rows(data: bytes) -> int:
-    """Count the rows of JSON lines that are written otherwise than the first, and line ends that differ."""
+    """Count the rows of JSON lines with another style than the first, and line ends that differ."""
     lines = data.removeprefix(_BOM).split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -243,7 +243,7 @@ def odd_json_rows(data: bytes) -> int:
 
 
 def count_odd_rows(release: Any, policy: Policy, expected: Format) -> int:
-    """Count, at least, the rows of a release's text files that are written otherwise than the others."""
+    """Return a lower bound for the rows of a release's text files that are laid out differently from the others."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
     kept = [
         name for names in (stream.get("carry"), rules.get("sensitive")) if isinstance(names, list) for name in names
@@ -259,7 +259,5 @@ def count_odd_rows(release: Any, policy: Policy, expected: Format) -> int:
 
 def check_layout(odd_rows: int, notes: Notes) -> None:
     """Report rows whose layout distinguishes them."""
-    sentence = (
-        "Rows are written in different ways (quotes, blanks, line ends, order of names); this distinguishes them."
-    )
+    sentence = "Rows differ in layout (quotes, blanks, line ends, order of names); this distinguishes them."
     notes.violation("layout", sentence, count=odd_rows)

@@ -16,13 +16,13 @@ from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.values import Attribute
 
-_SENTENCE = "A row spells a value in another way than other rows do; this distinguishes it."
+_SENTENCE = "A row spells a value differently from other rows; this distinguishes it."
 
 
 def check_spelling(
     release: Rows, truth: Rows | None, generalized: Mapping[str, Ints], unchanged: Mapping[str, Ints], notes: Notes
 ) -> None:
-    """Check that a column spells every value in one way; columns are given with a number for every value (-1: null).
+    """Check that a column spells every value in one way; columns are given with the code of every value (-1: null).
 
     A column that is published unchanged may use the spellings of the truth.
     """
@@ -40,7 +40,7 @@ def check_spelling(
 
 
 def odd_spellings(code: Ints, spelling: Ints) -> Bools:
-    """Mark rows that spell their value otherwise than most rows with this value; null has no spelling."""
+    """Mark rows that spell their value differently from most rows with this value; null has no spelling."""
     odd = np.zeros(len(code), np.bool_)
     rows = np.flatnonzero((code >= 0) & (spelling >= 0))
     width = int(spelling.max(initial=0)) + 1
@@ -56,7 +56,7 @@ def odd_spellings(code: Ints, spelling: Ints) -> Bools:
 
 
 def _spelt(rows: Rows, name: str) -> Any:
-    """Return a column exactly as it is written, as text."""
+    """Return a column's exact spelling, as text."""
     chunks: list[Any] = []
     for piece in rows.pieces(name):
         chunks += _chunks(piece)
@@ -64,7 +64,7 @@ def _spelt(rows: Rows, name: str) -> Any:
 
 
 def _are_text(rows: Rows, name: str) -> Ints:
-    """Tell which values of JSON are text (1) and which are not (0); other formats have one type a column (0)."""
+    """Return which JSON values are text (1) and which are not (0); other formats have one type per column (0)."""
     found = [
         np.array([isinstance(value, str) for value in piece] if isinstance(piece, list) else [False] * len(piece))
         for piece in rows.pieces(name)
@@ -73,7 +73,7 @@ def _are_text(rows: Rows, name: str) -> Ints:
 
 
 def _are_mixed(rows: Rows, name: str) -> bool:
-    """Tell whether a column of JSON holds text and other values."""
+    """Return whether a JSON column mixes text and other values."""
     filled = (value for piece in rows.pieces(name) if isinstance(piece, list) for value in piece if value is not None)
     return len({isinstance(value, str) for value in filled}) > 1
 
@@ -100,7 +100,7 @@ def _written(column: Any) -> Any:
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
     try:
         return column.cast(TEXT)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are not text
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
 
 

@@ -10,7 +10,7 @@ from shoal import Categorical, FlexibleK, Hierarchy, Ontology, Schema
 from shoal.auditor.flexible.promise import WithUnknown
 from shoal.auditor.flexible.promise import accept_unknown as accepting
 from shoal.auditor.hierarchies.hierarchy import Tree
-from shoal.auditor.inputs import read_policy
+from shoal.auditor.policy import read_policy
 from shoal.errors import PolicyError
 from shoal.hierarchies.unknown import concepts_with_unknown, tree_with_unknown, unknown_label
 from tests.auditor.flexible.naive import Run, records

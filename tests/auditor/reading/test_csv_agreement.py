@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shoal.auditor.inputs import read_policy
+from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.sets.promise import read_set_promise
 from shoal.auditor.sets.reading import read_truth

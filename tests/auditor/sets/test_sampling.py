@@ -153,7 +153,7 @@ def test_sampled_audits_convict_and_acquit(never_counts):
     assert report.ok
     assert report.metrics["risk_after_sets_of_2"]["how"] == "sampled"
     assert unchecked(report) == tuple(
-        f"Not all sets of size {size} were looked at: too many, a sample was drawn." for size in (1, 2)
+        f"Not all sets of size {size} were checked: too many, a sample was drawn." for size in (1, 2)
     )
     case.policy = policy(12, 2)
     assert case.codes() == {"below-k", "itemset-below-k"}

@@ -144,9 +144,9 @@ class TestFreshStart:
     [
         (3, {}, "must be a table with k and p"),
         ({"k": 2, "p": 0.9}, {"z": 4}, "goes without z and combine"),
-        ({"k": 1, "p": 0.9}, {}, "k must be a whole number from 2"),
-        ({"k": 2, "p": 0.9, "floor": 0}, {}, "floor must be"),
-        ({"k": 2, "p": 2}, {}, "p must be a share"),
+        ({"k": 1, "p": 0.9}, {}, "k: must be a whole number from 2"),
+        ({"k": 2, "p": 0.9, "floor": 0}, {}, "floor: must be"),
+        ({"k": 2, "p": 2}, {}, "p: must be a share"),
     ],
 )
 def test_a_target_that_says_nothing(case, target, more, words):

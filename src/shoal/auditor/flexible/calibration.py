@@ -1,4 +1,4 @@
-"""Which quasi-identifiers are sparse, and how many people have to stand behind them."""
+"""Find the sparse quasi-identifiers, and how many people must share them (K_s)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.values import true_codes
-from shoal.auditor.inputs import is_number
+from shoal.auditor.policy import is_number
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.tuples.values import Attribute, Labels
 
@@ -22,7 +22,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The truth: whose every record is, whether it can be used, and the k it asks for."""
+    """The truth's records: person, whether it is usable, and the k it needs."""
 
     person: Ints
     usable: Bools
@@ -31,17 +31,17 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What follows from the policy and the first records."""
+    """The sparse columns and K_s, from the policy and the first records."""
 
     sparse: tuple[str, ...]
     shares: tuple[float, ...] | None
-    """P(s) of the sparse columns; None where it is not known."""
+    """P(s) of the sparse columns; None: unknown."""
     given: int | None
-    """K_s where the policy gives it."""
+    """K_s, if the policy sets it."""
     floor: float
 
     def k_s(self, k: Ints) -> Ints:
-        """Return K_s for every K: the largest of all sparse columns'; the least there can be where P(s) is unknown."""
+        """Return K_s for every K: the largest of all sparse columns; the lowest possible if P(s) is unknown."""
         if not self.sparse:
             return k
         if self.given is not None:
@@ -52,7 +52,7 @@ class Calibration:
         return largest
 
     def _k_s(self, share: float, k: Ints) -> Ints:
-        """So few records may be rare that all of them can have K people."""
+        """If few records are rare, all of them can have K people."""
         if share < self.floor:
             return k
         asked: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
@@ -67,9 +67,9 @@ def calibrate(
     notes: Notes,
     came: int | None = None,
 ) -> Calibration:
-    """Work out what was promised; without the truth (no records) take the trace's word and say so.
+    """Compute what was promised; without the truth (no records) use what the trace claims, and report that.
 
-    What is sparse was found out before anything left: in the first window, or what had come of it (`came`) by then.
+    The sparse columns are fixed before the first release, by the first window or the part of it that had come.
     """
     shares = None if records is None else _shares(promise, attributes, records, came)
     sparse = _sparse(promise, attributes, shares, claims, notes)
@@ -94,7 +94,7 @@ def calibrate(
 def _shares(
     promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records, came: int | None
 ) -> dict[str, float]:
-    """Return, by column, the share of the first records whose value too few people have there for the record's k."""
+    """Return, by column, the share of the first records whose value fewer than k people have."""
     first = np.flatnonzero(records.usable)[: promise.window if came is None else min(promise.window, max(came, 0))]
     person, k = records.person[first], records.k[first]
     return {attribute.name: _share(true_codes(attribute)[first], person, k) for attribute in attributes}
@@ -127,17 +127,17 @@ def _sparse(
         elif shares is not None:
             is_sparse = shares[attribute.name] >= promise.threshold
         else:
-            # The benefit of the doubt: whatever may be sparse is held to the lower number only.
+            # Benefit of the doubt: a column that may be sparse needs the lower number only.
             is_sparse = claimed is None or attribute.name in claimed
-            notes.skip("Which quasi-identifiers are sparse was not worked out: no truth.")
+            notes.skip("Which quasi-identifiers are sparse was not computed: no truth.")
         if is_sparse:
             found.append(attribute.name)
-    # Groups need something to be formed by: where all would be sparse, the first column is not.
+    # Groups need a normal column: if all were sparse, the first is not.
     return tuple(found if len(found) < len(attributes) else found[1:])
 
 
 def read_claims(texts: Sequence[bytes]) -> list[Mapping[str, Any]]:
-    """Read what the trace says was promised; what is no table of names says nothing."""
+    """Read the promise recorded in the trace; ignore anything that is not a table."""
     claims: list[Mapping[str, Any]] = []
     for text in texts:
         try:
@@ -150,7 +150,7 @@ def read_claims(texts: Sequence[bytes]) -> list[Mapping[str, Any]]:
 
 
 def claimed_sparse(claims: Sequence[Mapping[str, Any]]) -> set[str] | None:
-    """Return the columns that the trace calls sparse; None where it does not tell."""
+    """Return the columns that are sparse according to the trace; None: not recorded."""
     named = [claim["sparse"] for claim in claims if isinstance(claim.get("sparse"), list)]
     return {str(name) for names in named for name in names} if named else None
 
@@ -161,7 +161,7 @@ def _claimed_share(claims: Sequence[Mapping[str, Any]], columns: int) -> tuple[f
 
 
 def _claimed_k_s(claims: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return K_s by the trace, where it tells no share to work it out from."""
+    """Return K_s according to the trace, if it records no share to compute it from."""
     if _claimed_share(claims, 1) is not None:
         return None
     told = [claim["k_s"] for claim in claims if is_number(claim.get("k_s"))]
@@ -171,7 +171,7 @@ def _claimed_k_s(claims: Sequence[Mapping[str, Any]]) -> int | None:
 def check_claims(
     claims: Sequence[Mapping[str, Any]], promise: FlexiblePromise, found: Calibration, notes: Notes
 ) -> None:
-    """Check that the run did not go by less than was promised."""
+    """Check that the run did not apply less than was promised."""
     k = _least(claims, "k", promise.k)
     notes.violation("k-lowered", "The trace says that a lower k was in force than promised.", count=int(k < promise.k))
     promised = int(found.k_s(np.array([promise.k]))[0])
@@ -181,7 +181,7 @@ def check_claims(
         count=int(bool(found.sparse) and _least(claims, "k_s", promised) < promised),
     )
     more = (claimed_sparse(claims) or set()) - set(found.sparse)
-    notes.violation("sparse-differs", "The trace calls a quasi-identifier sparse that is none.", count=len(more))
+    notes.violation("sparse-differs", "The trace calls a quasi-identifier sparse that is not sparse.", count=len(more))
 
 
 def _least(claims: Sequence[Mapping[str, Any]], key: str, otherwise: int) -> float:

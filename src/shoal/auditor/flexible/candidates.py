@@ -1,4 +1,4 @@
-"""Who could a released row be? For an adversary who knows true values, everyone behind the rows that cover them."""
+"""Count the people that a released row may belong to, for an attacker who knows true values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 _AT_ONCE: Final = 200_000
-"""True vectors looked up together, so that memory stays bounded."""
+"""True vectors looked up at once, so that memory stays bounded."""
 _ENOUGH: Final = 10_000
-"""A group of more people than this is a crowd by itself: who else there might be is not counted."""
+"""In a larger group no further candidates are counted: it is large enough."""
 _MOST_COVERED: Final = 200_000_000
 _QUANTILES: Final = {"least": 0.0, "1%": 0.01, "10%": 0.1, "median": 0.5, "90%": 0.9}
 _MIXERS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -45,7 +45,7 @@ class _Lists:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One quasi-identifier: true values told apart only as far as published ones tell them apart."""
+    """One quasi-identifier: true values that no published value distinguishes have the same number."""
 
     true: Ints
     """For every record of the truth."""
@@ -99,13 +99,13 @@ def _place(value: Floats, ends: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """For every released row with a known record, how many people it could be of."""
+    """For every released row with a known record, how many people it may belong to."""
 
     rows: Ints
     count: Ints
 
     def describe(self, asked: Ints, person: Ints) -> dict[str, Any]:
-        """Say how many, how many had to be (``asked``, by released row), and of how many people there are fewer."""
+        """Describe the counts, the promised number (``asked``, by released row), and how many people have fewer."""
         if not len(self.rows):
             return {}
         few = self.count < asked[self.rows]
@@ -121,11 +121,11 @@ class Candidates:
 
 
 def count_candidates(attributes: Sequence[Attribute], row: Ints, person: Ints, judged: Bools) -> Candidates | None:
-    """Count the people behind all published rows that cover the true values of each released row's record.
+    """Count the people of all published rows that cover the true values of each released row's record.
 
-    ``row`` and ``person`` are the record and the person of every released row; rows without one are nobody's.
-    Rows published alike are looked at once, and so are records that no published value tells apart.
-    None where ranges lie across each other in so many ways that nothing would come to an end.
+    ``row`` and ``person`` are the record and the person of every released row, -1 for none.
+    Rows with equal published values are looked up once, as are records that no published value distinguishes.
+    Return None if too many ranges overlap.
     """
     rows = np.flatnonzero(judged & (row >= 0) & (person >= 0))
     if not attributes:
@@ -155,7 +155,7 @@ def _people_of_groups(group: Ints, person: Ints) -> _Lists:
 
 
 class _Prefixes:
-    """The published vectors, column by column: which beginnings of vectors there are."""
+    """The published vectors as a prefix table, column by column."""
 
     def __init__(self, columns: Sequence[_Column], rows: Ints, group: Ints) -> None:
         self._columns = columns
@@ -191,7 +191,7 @@ def _lookups(table: _Prefixes, wanted: Sequence[Ints], count: int) -> Iterator[t
 
 
 def _distinct_people(owner: Ints, group: Ints, count: int, people: _Lists) -> Ints:
-    """Count the people of all groups of every owner; owners with the same groups are counted once."""
+    """Count the people of all groups of every owner; owners with the same groups are counted together."""
     order = np.lexsort((group, owner))
     owner, group = owner[order], group[order]
     kind = _same_sets(owner, group, count)
@@ -208,14 +208,14 @@ def _distinct_people(owner: Ints, group: Ints, count: int, people: _Lists) -> In
 
 
 def _distinct(items: Ints, stamp: Ints) -> int:
-    """Count different items: the last one to stamp a place is the one that counts."""
+    """Count different items: each one is counted at its last position."""
     turns = np.arange(len(items))
     stamp[items] = turns
     return int(np.count_nonzero(stamp[items] == turns))
 
 
 def _same_sets(owner: Ints, group: Ints, count: int) -> Ints:
-    """Number owners so that those with the same groups have one number: by length and two mixed sums."""
+    """Number owners so that those with the same groups share a number: by length and two mixed sums."""
     size = np.bincount(owner, minlength=count)
     sums = []
     for mixer in _MIXERS:

@@ -1,4 +1,4 @@
-"""How many people stand behind what was published: by the normal quasi-identifiers, and by all of them."""
+"""Count the people of every group: by the normal quasi-identifiers, and by all of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 
 def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) -> Ints:
-    """Return the k that the record behind every released row asks for (-1: none known, the least there is).
+    """Return the k that the record of every released row needs (-1: unknown record, the lowest k).
 
-    A value in no density class of its column asks for the policy's k; of several columns the largest k counts.
+    A value in no density class of its column needs the policy's k; of several columns the largest k counts.
     """
     if not promise.density:
         return np.full(len(row), promise.k)
@@ -41,7 +41,7 @@ def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) 
 
 
 def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: int) -> int:
-    """Return the k of the nearest class; where an ontology has several that are as near, the largest."""
+    """Return the k of the nearest class; if an ontology has several at the same distance, the largest."""
     path = [label for label in tree.path(text) if label in classes]
     if not path:
         return otherwise
@@ -54,22 +54,22 @@ def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: i
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Released rows published alike in some columns, and how many people each group has to have."""
+    """Groups of released rows with equal published values in some columns, and how many people each needs."""
 
     classes: Classes
     needed: Ints
 
     def asked(self) -> Ints:
-        """For every released row what its group has to have; 0 for rows that are not judged."""
+        """For every released row the number of people its group needs; 0 for rows that are not checked."""
         return np.append(self.needed, 0)[self.classes.of_row]
 
     def small(self) -> Bools:
-        """Mark the rows of groups that have too few people."""
+        """Mark the rows of groups with too few people."""
         return self.classes.marked(self.classes.people < self.needed)
 
 
 def read_groups(attributes: Sequence[Attribute], judged: Bools, person: Ints | None, k: Ints) -> Groups:
-    """Group rows by what was published; a group has to have the largest k of its rows."""
+    """Group rows by their published values; a group needs the largest k of its rows."""
     classes = read_classes(attributes, judged, person)
     needed = np.zeros(len(classes.rows), np.int64)
     np.maximum.at(needed, classes.of_row[judged], k[judged])
@@ -77,7 +77,7 @@ def read_groups(attributes: Sequence[Attribute], judged: Bools, person: Ints | N
 
 
 def check_groups(normal: Groups, every: Groups, notes: Notes) -> None:
-    """Check that enough people stand in every group."""
+    """Check that every group has enough people."""
     notes.violation(
         "below-k", "Fewer than K people share the normal quasi-identifiers of a released row.", rows=normal.small()
     )
@@ -87,7 +87,7 @@ def check_groups(normal: Groups, every: Groups, notes: Notes) -> None:
 
 
 def measure_groups(normal: Groups, every: Groups, person: Ints | None, notes: Notes) -> None:
-    """Write down how large groups are."""
+    """Measure the sizes of groups."""
     rows = int(normal.classes.judged.sum())
     notes.metrics["counted_in_classes"] = "people" if person is not None else "rows (at least as many as people)"
     notes.metrics["normal_groups"] = _sizes(normal, rows)
@@ -108,7 +108,7 @@ def _sizes(groups: Groups, rows: int) -> dict[str, Any]:
 
 
 def check_in_force(trace: Trace, k: Ints, calibration: Calibration, notes: Notes) -> None:
-    """Check what the trace says was in force for every row against what its record asks for."""
+    """Check the k and K_s that the trace records for every row against what its record needs."""
     if trace.k is not None:
         notes.violation("k-lowered", "The trace says that a lower k was in force than promised.", rows=trace.k < k)
     if trace.k_s is not None:
@@ -120,7 +120,7 @@ def check_in_force(trace: Trace, k: Ints, calibration: Calibration, notes: Notes
 
 
 def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes) -> None:
-    """Check that rows of one group of the trace were published alike."""
+    """Check that rows of one group of the trace have equal published values."""
     rows = np.flatnonzero(group >= 0)
     if not len(rows):
         return
@@ -136,16 +136,16 @@ def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes)
 def check_pending(
     promise: FlexiblePromise, attributes: Sequence[Attribute], trace: Trace, records: Records, notes: Notes
 ) -> None:
-    """Warn of waiting records that a round of grouping had before it, and that would have made a group.
+    """Warn of pending records that a round of grouping could have grouped.
 
-    There is a round after every window of records, and one at the end of a stream that was flushed.
+    There is a round after every window of records, and one when the stream is flushed.
     """
     person, waiting = records.person, records.usable.copy()
     waiting[trace.decided] = False
     arrivals = np.flatnonzero(records.usable)
     seen = len(arrivals) // promise.window * promise.window
     if len(arrivals) > seen and (trace.waited >= arrivals[seen]).any():
-        seen = len(arrivals)  # some of the last ones waited and left, so there was a round for them
+        seen = len(arrivals)  # some of the last ones waited and were released, so there was a round for them
     rows = arrivals[:seen][waiting[arrivals[:seen]]]
     if not len(rows):
         return
@@ -157,13 +157,13 @@ def check_pending(
     np.maximum.at(needed, alike, records.k[rows])
     notes.warning(
         "held-back",
-        "A record waits although K people whose records wait have the same values.",
+        "A record is pending although K people with pending records have the same values.",
         count=int((people >= needed)[alike].sum()),
     )
 
 
 def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes) -> None:
-    """Check labels and ranges against the records; null stands for a missing value and for nothing else."""
+    """Check labels and ranges against the records; null means a missing value and nothing else."""
     wrong, nulls = np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)
     rows = np.flatnonzero(known)
     for attribute in attributes:
@@ -172,23 +172,23 @@ def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes:
         wrong[both] |= ~attribute.covers(both, row[both])
         nulls[rows] |= shown ^ carried
     notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
-    notes.violation("wrong-nulls", "A null stands for a value, or a value for a missing one.", rows=nulls)
+    notes.violation("wrong-nulls", "A null replaces a value, or a value replaces a missing one.", rows=nulls)
 
 
 def check_root(attributes: Sequence[Attribute], notes: Notes) -> None:
-    """Check that no row shows a root label; a range has no root, but may say as little."""
+    """Check that no row shows a root label or a range that is the whole domain."""
     nowhere = np.zeros_like(attributes[0].at_root)
     labels = [attribute.at_root for attribute in attributes if isinstance(attribute, Labels)]
     ranges = [attribute.at_root for attribute in attributes if isinstance(attribute, Spans)]
     root, whole = (np.logical_or.reduce([nowhere, *marked]) for marked in (labels, ranges))
-    notes.violation("root-label", "A root label left although the policy forbids it.", rows=root)
-    notes.violation("whole-domain", "A range that is the whole domain left although the policy forbids it.", rows=whole)
+    notes.violation("root-label", "A root label was published; the policy forbids it.", rows=root)
+    notes.violation("whole-domain", "A range over the whole domain was published; the policy forbids it.", rows=whole)
 
 
 def measure_loss(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:
-    """Write down the average loss, from 0 to 1: other values a label covers of all others, or the width of a range.
+    """Measure the average loss, from 0 to 1: the share of other values a label covers, or the width of a range.
 
-    By column over the rows that have a value there; over all columns a missing value has lost nothing.
+    By column over the rows with a value there; over all columns a missing value counts as no loss.
     """
     if not judged.any():
         return

@@ -1,4 +1,4 @@
-"""Judge a flexible release: is every label true, is nothing dropped, do enough people stand behind every row?"""
+"""Audit flexible k-anonymity: are labels true, is nothing dropped, do enough people share every row?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.counting import is_someone, shared_codes
+from shoal.auditor.evidence import Evidence, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible.candidates import count_candidates
@@ -24,33 +25,35 @@ from shoal.auditor.flexible.groups import (
     read_groups,
     row_k,
 )
-from shoal.auditor.flexible.promise import METHOD, FlexiblePromise, read_flexible_promise
+from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible.trace import Trace, read_trace
 from shoal.auditor.flexible.values import read_flexible_attribute
 from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns, trace_with
+from shoal.auditor.released_columns import check_columns
 from shoal.auditor.spelling import check_row_spelling
+from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.classes import check_shares
 from shoal.auditor.tuples.clusters import check_values
 from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples.values import Attribute
 
 
-def audit_flexible(evidence: Evidence) -> AuditReport:
-    """Recount what a policy for flexible k-anonymity promised."""
-    promise, notes = read_flexible_promise(evidence.policy), Notes()
+def audit_flexible(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    """Check the promise of a policy for flexible k-anonymity."""
+    evidence = read_evidence(policy, release, truth, trace)
+    promise, notes = read_flexible_promise(policy), Notes()
     with notes.guarded():
         if check_columns(promise.columns, evidence.release, notes):
             _Judge(evidence, promise, notes).judge()
-    return notes.report(METHOD)
+    return notes.report("flexible-k")
 
 
 class _Judge:
-    """One audit: what lies on the table, read once."""
+    """One audit: the inputs, read once."""
 
     def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
@@ -86,12 +89,12 @@ class _Judge:
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
         if self.trace is not None and records is not None and promise.needs_calibration:
             silent = int("delay" not in self.trace.columns)
-            notes.unchecked("K_s was worked out on too many records: the trace has no column delay.", count=silent)
+            notes.unchecked("K_s was computed from too many records: the trace has no column delay.", count=silent)
         came = None if trace is None else trace.before_first
         calibration = calibrate(promise, self.attributes, records, claims, notes, came)
         check_claims(claims, promise, calibration, notes)
         if trace is not None and not claims and (trace.k is None or trace.k_s is None):
-            notes.skip("What the run said of its own k and K_s was not compared: the trace does not tell.")
+            notes.skip("The k and K_s of the run were not compared: the trace does not record them.")
         if trace is not None and records is not None:
             check_pending(promise, self.attributes, trace, records, notes)
         row = trace.row if trace is not None and trace.is_linked and self.has_truth else None
@@ -109,14 +112,16 @@ class _Judge:
         given = self.promise, self.release, self.truth
         check_identifiers(self.promise, self.attributes, self.release, self.truth, row, self.notes)
         if row is None:
-            self.notes.skip("Whether published values cover the records' was not checked: no row can be followed.")
+            self.notes.skip(
+                "Whether published values cover the true ones was not checked: rows cannot be linked to records."
+            )
             check_membership(*given, self.usable, self.notes)
             return
         check_cover(self.attributes, row, np.append(self.usable, False)[row], self.notes)
         check_unchanged(*given, row, self.notes)
 
     def _judge_people(self, row: Ints | None, trace: Trace | None, calibration: Calibration) -> None:
-        """Check how many people stand behind every row."""
+        """Check how many people share every row."""
         if row is None:
             self._say_rows(is_traced=trace is not None)
             row, person = np.full(len(self.release), -1, np.int64), None
@@ -128,7 +133,7 @@ class _Judge:
         judged = ~self.release.broken
         known = [attribute for attribute in self.attributes if attribute.name not in calibration.sparse]
         normal = read_groups(known, judged, person, k)
-        # A block asks for the largest k of its rows, and its labels for K_s of that.
+        # A group needs the largest k of its rows, and all its labels need the K_s of that.
         every = read_groups(self.attributes, judged, person, normal.asked())
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
@@ -143,19 +148,21 @@ class _Judge:
             metrics["candidates_knowing_normal"] = self._candidates(known, normal, row, person)
 
     def _candidates(self, known: Sequence[Attribute], groups: Groups, row: Ints, person: Ints) -> dict[str, Any] | None:
-        """Say how many people a row could be of for one who knows the true values of some columns."""
+        """Describe how many people a row may belong to, for an attacker who knows the true values of some columns."""
         found = count_candidates(known, row, person, groups.classes.judged)
         if found is None:
-            self.notes.skip("Whom one could find who knows true values was not counted: too many overlapping ranges.")
+            self.notes.skip(
+                "Candidates for an attacker with true values were not counted: too many overlapping ranges."
+            )
             return None
         return found.describe(groups.asked(), person)
 
     def _say_rows(self, *, is_traced: bool) -> None:
         skip = self.notes.skip
-        lacking = "no truth" if not self.has_truth else "no row can be followed" if is_traced else "no trace"
+        lacking = "no truth" if not self.has_truth else "rows cannot be linked to records" if is_traced else "no trace"
         skip(f"People were counted as rows, of which there are at least as many: {lacking}.")
-        skip(f"Whom one could find who knows true values was not counted: {lacking}.")
+        skip(f"Candidates for an attacker with true values were not counted: {lacking}.")
         if self.promise.density:
             skip(f"The k of density classes was not checked, only the lowest of all: {lacking}.")
         if not is_traced:
-            skip("Whether every record left, waits or is dead, and none left twice, was not checked: no trace.")
+            skip("Whether every record was released, refused or is pending, exactly once, was not checked: no trace.")

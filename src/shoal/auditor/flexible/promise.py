@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.hierarchies.ontology import Concepts, read_ontology
-from shoal.auditor.inputs import Policy, is_number, names_of, person_of, whole_of
-from shoal.auditor.tuples.promise import LabelRule, Rule, read_rule, weight_of
+from shoal.auditor.policy import Policy, column_of, is_number, names_of, whole_of
+from shoal.auditor.tuples.promise import LabelRule, Rule, quasi_tables, read_rule, weight_of
 from shoal.errors import PolicyError
 
 
 class WithUnknown:
-    """A taxonomy that has a label of its own for values it does not list."""
+    """A taxonomy with an extra label for values that it does not list."""
 
     def __init__(self, listed: Taxonomy) -> None:
         self.listed = listed
@@ -24,7 +24,7 @@ class WithUnknown:
         self.label = self._free_label()
 
     def _free_label(self) -> str:
-        """Return "unknown", or "unknown 2", "unknown 3" and so on where the taxonomy has a label of that name."""
+        """Return "unknown", or "unknown 2", "unknown 3", … if the taxonomy uses that label itself."""
         if "unknown" not in self._leaves:
             return "unknown"
         number = 2
@@ -38,7 +38,7 @@ class WithUnknown:
         return self.listed.root
 
     def leaf_counts(self) -> Mapping[str, int]:
-        """Return how many values every label stands for; values that are not listed cannot be counted."""
+        """Return the number of values under every label; all unlisted values count as one."""
         return {**self._leaves, self.label: 1}
 
     def is_leaf(self) -> Mapping[str, bool]:
@@ -46,26 +46,23 @@ class WithUnknown:
         return {**self._is_leaf, self.label: True}
 
     def path(self, value: str) -> tuple[str, ...]:
-        """Return all labels that cover a value: nothing but this label and the root cover one that is not listed."""
+        """Return all labels that cover a value; an unlisted one is covered by the extra label and the root only."""
         return self.listed.path(value) if self._is_leaf.get(value) else (self.label, self.root)
 
 
 def accept_unknown(tree: Taxonomy) -> Taxonomy:
-    """Accept values that are not listed; below a single label, which is the only value, there is no room for them."""
+    """Add a label for unlisted values, unless the taxonomy is a single label, which is its only value."""
     return WithUnknown(tree) if len(tree.leaf_counts()) > 1 else tree
 
 
 def without_unknown(tree: Taxonomy) -> Taxonomy:
-    """Return a taxonomy without the label for values that are not listed."""
+    """Return the taxonomy without the label for unlisted values."""
     return tree.listed if isinstance(tree, WithUnknown) else tree
-
-
-METHOD: Final = "flexible-k"
 
 
 @dataclass(frozen=True, slots=True)
 class FlexiblePromise:
-    """The promise: K people behind the normal quasi-identifiers of a row, K_s behind all of them, nothing dropped."""
+    """The promise: K people share the normal quasi-identifiers of a row, K_s share all of them; nothing is dropped."""
 
     person: str
     carry: tuple[str, ...]
@@ -73,38 +70,38 @@ class FlexiblePromise:
     quasi: tuple[Rule, ...]
     k: int
     density: Mapping[str, Mapping[str, int]]
-    """By column: labels whose values ask for a k of their own."""
+    """By column and label: the k that values under the label need."""
     sparse: tuple[str, ...] | None
-    """None: as the ontology and the first records say."""
+    """None: decided by the ontology and the first records."""
     window: int
     threshold: float
-    """The share of rare records from which on a column is sparse."""
+    """A column with at least this share of rare records is sparse."""
     floor: float
-    """The share of rare records below which K_s is K."""
+    """With a smaller share of rare records K_s is K."""
     p_sparse: float | None
     k_s: int | None
     root: bool
-    """Whether root labels may leave."""
+    """Whether root labels may be published."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that may leave."""
+        """All columns that may be released."""
         return (*(rule.name for rule in self.quasi), *self.sensitive, *self.carry)
 
     @property
     def needs_calibration(self) -> bool:
-        """Whether K_s or what is sparse follows from the first records."""
+        """Whether K_s or the sparse columns depend on the first records."""
         has_labels = any(isinstance(rule, LabelRule) for rule in self.quasi)
         is_given = self.sparse is not None and (not self.sparse or self.k_s is not None or self.p_sparse is not None)
         return has_labels and not is_given
 
     @property
     def lowest_k(self) -> int:
-        """The least that any row may ask for."""
+        """The smallest k of any row."""
         return min([self.k, *(k for classes in self.density.values() for k in classes.values())])
 
     def tag(self, name: str) -> str | None:
-        """What the ontology of a column calls it; a column without one is normal unless the policy says otherwise."""
+        """The tag of a column's ontology; a column without one is normal."""
         rule = next(rule for rule in self.quasi if rule.name == name)
         tree = without_unknown(rule.tree) if isinstance(rule, LabelRule) else None
         return tree.tag if isinstance(tree, Concepts) else "normal"
@@ -113,11 +110,16 @@ class FlexiblePromise:
 def read_flexible_promise(policy: Policy) -> FlexiblePromise:
     """Read what ``method = "flexible-k"`` promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
-    quasi = _quasi(rules.get("quasi"), policy.folder)
-    if _accepts_unknown(rules):
-        quasi = tuple(_accepting(rule) for rule in quasi)
+    unknown = rules.get("unknown", "accept")
+    if unknown not in ("accept", "refuse"):
+        raise PolicyError('[anonymize] unknown: "accept" or "refuse"')
+    quasi = tuple(_rule(name, table, policy.folder) for name, table in quasi_tables(rules).items())
+    if unknown == "accept":
+        quasi = tuple(
+            replace(rule, tree=accept_unknown(rule.tree)) if isinstance(rule, LabelRule) else rule for rule in quasi
+        )
     return FlexiblePromise(
-        person=person_of(stream),
+        person=column_of(stream, "person"),
         carry=names_of(stream.get("carry", ())),
         sensitive=names_of(rules.get("sensitive", ())),
         quasi=quasi,
@@ -128,32 +130,15 @@ def read_flexible_promise(policy: Policy) -> FlexiblePromise:
         threshold=_share(rules, "threshold", 0.1),
         floor=_share(rules, "floor", 0.05),
         p_sparse=_share(rules, "p_sparse", 0.0) if "p_sparse" in rules else None,
-        k_s=_given_k_s(rules),
+        k_s=whole_of(rules, "k_s", least=2, where="[anonymize] ") if "k_s" in rules else None,
         root=bool(rules.get("root", False)),
     )
-
-
-def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
-    if not isinstance(tables, Mapping) or not tables:
-        raise PolicyError("[anonymize.quasi]: give a table for every quasi-identifier")
-    return tuple(_rule(str(name), table, folder) for name, table in tables.items())
 
 
 def _rule(name: str, table: Any, folder: Path) -> Rule:
     if isinstance(table, Mapping) and table.get("kind") == "ontology":
         return LabelRule(name, read_ontology(table.get("ontology"), folder=folder, name=name), weight_of(name, table))
     return read_rule(name, table, folder)
-
-
-def _accepts_unknown(rules: Mapping[str, Any]) -> bool:
-    given = rules.get("unknown", "accept")
-    if given not in ("accept", "refuse"):
-        raise PolicyError('[anonymize] unknown: "accept" or "refuse"')
-    return bool(given == "accept")
-
-
-def _accepting(rule: Rule) -> Rule:
-    return replace(rule, tree=accept_unknown(rule.tree)) if isinstance(rule, LabelRule) else rule
 
 
 def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:
@@ -182,12 +167,3 @@ def _share(rules: Mapping[str, Any], key: str, default: float) -> float:
     if not is_number(given) or not 0 <= given <= 1:
         raise PolicyError(f"[anonymize] {key}: must be a share from 0 to 1")
     return float(given)
-
-
-def _given_k_s(rules: Mapping[str, Any]) -> int | None:
-    if "k_s" not in rules:
-        return None
-    k_s = whole_of(rules, "k_s", 2)
-    if k_s < 2:
-        raise PolicyError("[anonymize] k_s: must be a whole number from 2")
-    return k_s

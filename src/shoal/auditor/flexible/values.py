@@ -24,11 +24,11 @@ _HOUR: Final = 3600
 _CELLS: Final = 1024
 _CLOCK: Final = (1, 5, 15, 60, 300, 900, 3600, 7200, 14400, 28800, 86400, 604800, 2419200)
 _NEAR: Final = 1e-9
-"""What share of a step may be left at the end of the domain without being a cell."""
+"""A remainder at the end of the domain below this share of a step is not a cell."""
 
 
 def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute:
-    """Read both sides of a quasi-identifier; what was missing and left as null has lost nothing."""
+    """Read both sides of a quasi-identifier; a missing value published as null counts as no loss."""
     attribute = read_attribute(rule, release, truth)
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
         attribute = _on_cells(attribute, rule)
@@ -38,7 +38,7 @@ def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute
 
 
 def _on_cells(spans: Spans, rule: NumberRule) -> Spans:
-    """Hold ranges against the cells of the grid, cut off at ``high`` or not."""
+    """Check ranges against the cells of the grid, cut off at ``high`` or not."""
     grid = _Grid.of(rule, are_moments=spans.are_moments)
     there = spans.code >= 0
     whole = there & (spans.low <= grid.low) & (spans.high >= grid.high)
@@ -51,7 +51,7 @@ def _on_cells(spans: Spans, rule: NumberRule) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Cells that hold a fixed number of steps and start at multiples of it, counted from the low end of the domain."""
+    """Cells of a fixed number of steps that start at multiples of it, counted from the low end of the domain."""
 
     low: float
     high: float
@@ -59,7 +59,7 @@ class _Grid:
     cells: int
     """Into how many steps the domain is cut."""
     sizes: tuple[int, ...]
-    """How many steps a cell may hold."""
+    """How many steps a cell may have."""
 
     @classmethod
     def of(cls, rule: NumberRule, *, are_moments: bool) -> _Grid:
@@ -77,8 +77,8 @@ class _Grid:
         return cls(float(low * scale), float(high * scale), points, _cells(high - low, step, rule), sizes)
 
     def has(self, begin: Floats, end: Floats, *, is_moment: bool) -> Bools:
-        """Tell which ranges are cells, or the whole domain."""
-        # Ends that are no whole numbers are rounded inward where the column has whole numbers only.
+        """Return which ranges are cells, or the whole domain."""
+        # If the column has whole numbers only, other ends are rounded inward.
         is_whole = not is_moment and bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
         pairs, turn = np.unique(np.stack([begin, end]), axis=1, return_inverse=True)
         found = [self._has(*pair, is_whole=is_whole) for pair in pairs.T.tolist()]
@@ -104,14 +104,14 @@ class _Grid:
 
 
 def _cells(span: Fraction, step: Fraction, rule: NumberRule) -> int:
-    """Count the steps of the domain; what is left at its end counts unless it is as narrow as a rounding error."""
+    """Count the steps of the domain; a remainder counts unless it is a rounding error."""
     steps = float(span / step)
     error = _NEAR * max(1.0, steps) + 4 * math.ulp(max(abs(rule.low), abs(rule.high))) / float(step)
     return max(1, round(steps) if abs(steps - round(steps)) <= error else math.ceil(steps))
 
 
 def _doubled(start: int, cells: float) -> list[int]:
-    """Return a number and its doubles as long as they are needed to hold all cells."""
+    """Return a number and its doubles until one covers all cells."""
     found = [start]
     while found[-1] < cells:
         found.append(found[-1] * 2)
@@ -119,7 +119,7 @@ def _doubled(start: int, cells: float) -> list[int]:
 
 
 def _clock(step: Fraction, cells: float) -> list[int]:
-    """Return the widths that people know of time, in steps, each of whole ones of the one before; then doubles."""
+    """Return the usual widths of time in steps, each a multiple of the one before; then doubles."""
     found = [1]
     for seconds in _CLOCK:
         size = seconds / step
@@ -129,7 +129,7 @@ def _clock(step: Fraction, cells: float) -> list[int]:
 
 
 def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
-    """Number the values of the truth as far as the finest labels tell them apart."""
+    """Number the values of the truth, as far as the finest labels distinguish them."""
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
         grid = _Grid.of(rule, are_moments=attribute.are_moments)
         cells = np.minimum(cells_of(attribute.true_value, grid.points), grid.cells - 1)
@@ -138,7 +138,7 @@ def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
 
 
 def true_codes(attribute: Attribute) -> Ints:
-    """Number the values of the truth; a missing one is a value of its own."""
+    """Number the values of the truth; null gets its own number."""
     if isinstance(attribute, Labels):
         return attribute.true_code + 1
     if isinstance(attribute, Spans):
@@ -147,7 +147,7 @@ def true_codes(attribute: Attribute) -> Ints:
 
 
 def read_unknown(attribute: Attribute, tree: Taxonomy) -> Attribute:
-    """Take every value for usable, and count the label of unlisted values as a full loss."""
+    """Accept every value, and count the label of unlisted values as a full loss."""
     if not isinstance(tree, WithUnknown) or not isinstance(attribute, Labels):
         return attribute
     is_unknown = np.array([*(text == tree.label for text in attribute.texts), False])[attribute.code]

@@ -16,10 +16,10 @@ _MOST_NAMES: Final = 64
 
 
 class Hierarchy(Protocol):
-    """Anything that knows what stands above a value."""
+    """Returns the labels above a value."""
 
     def path(self, value: str) -> tuple[str, ...]:
-        """Return the labels from the value to the root; nothing for a value it does not know."""
+        """Return the labels from the value to the root; nothing for an unknown value."""
 
 
 class Taxonomy(Hierarchy, Protocol):
@@ -30,7 +30,7 @@ class Taxonomy(Hierarchy, Protocol):
         """The label above everything."""
 
     def leaf_counts(self) -> Mapping[str, int]:
-        """Return how many values every label stands for."""
+        """Return the number of values under every label."""
 
     def is_leaf(self) -> Mapping[str, bool]:
         """Return, for every label, whether it is a value."""
@@ -45,7 +45,7 @@ class NoHierarchy:
 
 
 class Tree:
-    """Labels, each with the one above it."""
+    """A tree of labels, each with its parent."""
 
     def __init__(self, parents: Mapping[str, str | None]) -> None:
         self._parents = parents
@@ -56,7 +56,7 @@ class Tree:
         return next(label for label, above in self._parents.items() if above is None)
 
     def leaf_counts(self) -> dict[str, int]:
-        """Return how many leaves stand at or below every label; a leaf has none but itself."""
+        """Return how many leaves are at or below every label."""
         inner = set(self._parents.values())
         counts = dict.fromkeys(self._parents, 0)
         for leaf in self._parents:
@@ -66,7 +66,7 @@ class Tree:
         return counts
 
     def is_leaf(self) -> dict[str, bool]:
-        """Return, for every label, whether nothing stands below it."""
+        """Return, for every label, whether nothing is below it."""
         inner = set(self._parents.values())
         return {label: label not in inner for label in self._parents}
 
@@ -82,7 +82,7 @@ class Tree:
 
 
 class Flat:
-    """Every value stands right below the root."""
+    """Every value is directly below the root."""
 
     def __init__(self, values: set[str] | None, root: str = ROOT) -> None:
         self._values, self._root = values, root
@@ -101,9 +101,9 @@ class Flat:
 
 
 class Separated:
-    """Names made of parts: drop parts from the front (suffix) or the back (prefix) to climb.
+    """Names made of parts: dropping parts from the front (suffix) or the back (prefix) generalizes them.
 
-    What is left must start (suffix) or end (prefix) with a part that is not empty; of more than 64 such names
+    The rest must start (suffix) or end (prefix) with a part that is not empty; of more than 64 such names
     the shortest are kept; a name equal to the root is the root.
     """
 
@@ -137,7 +137,7 @@ def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Hierarchy:
         if values is not None and (isinstance(values, str | Mapping) or not isinstance(values, Iterable)):
             raise PolicyError(f"{name}: values must be a list")
         return Flat(None if values is None else {str(value) for value in values}, str(spec.get("root", ROOT)))
-    if kind in ("suffix", "prefix"):  # a list, not a set: whatever a policy holds can be compared
+    if kind in ("suffix", "prefix"):  # a tuple, not a set: a policy's value may not be hashable
         return _from_separator(spec, name)
     raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix")
 
@@ -225,10 +225,10 @@ def _nested_links(tree: Any, above: str | None) -> Iterator[tuple[str, str | Non
 
 def _parents(links: Iterator[tuple[str, str | None]], name: str) -> dict[str, str | None]:
     parents: dict[str, str | None] = {}
-    # Every chain of links ends at a root, so a label that stood above itself would have two parents.
+    # Every chain of links ends at a root, so a label above itself would have two parents.
     for label, parent in links:
         if parents.setdefault(label, parent) != parent:
-            raise PolicyError(f"{name}: one label stands below two others; labels must be unique")
+            raise PolicyError(f"{name}: one label is below two others; labels must be unique")
     if sum(parent is None for parent in parents.values()) != 1:
         raise PolicyError(f"{name}: there must be one root above everything")
     return parents

@@ -1,4 +1,4 @@
-"""What an ontology says of one attribute: for a value, every label that covers it."""
+"""Read the labels of one attribute from an ontology: for a value, every label that covers it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from shoal.errors import InputError, PolicyError, RunError
 IS_A: Final = "is a"
 _APART: Final = "\x1f"
 Label = tuple[str, str]
-"""A property (``is a`` for classes), and what tells the thing it leads to from all others."""
+"""A property (``is a`` for classes), and a key of the thing it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
 class OntologyAttribute:
-    """What was read of an attribute."""
+    """The values and labels of an attribute, as read."""
 
     root: str
     tag: str | None
     above: dict[str, set[Label]] = field(default_factory=lambda: defaultdict(set))
-    """By value, all labels that cover it but for the root."""
+    """By value, all labels that cover it, except the root."""
     texts: dict[Label, str] = field(default_factory=dict)
-    """What labels are called; two may be called the same."""
+    """The text of every label; two labels may have the same text."""
     wider: dict[Label, list[str]] = field(default_factory=dict)
-    """What the things right above a label's are called."""
+    """The texts of the things directly above a label's."""
 
 
 class Concepts:
-    """The values of an attribute and the labels above each, by class or by any property."""
+    """The values of an attribute and the labels above each, by class or by property."""
 
     def __init__(self, outline: OntologyAttribute) -> None:
         names = _names(outline)
@@ -68,9 +68,9 @@ class Concepts:
 
 
 def _names(outline: OntologyAttribute) -> dict[Label, str]:
-    """Return how labels are published: by a text that no other label and no value has.
+    """Return the published name of every label, which no other label and no value has.
 
-    Their own where that will do, else with the property, else with what stands right above, else with a number.
+    Its text if that is unique, else with the property, else with the thing directly above, else with a number.
     """
     left = sorted({label for labels in outline.above.values() for label in labels})
     taken = {*outline.above, outline.root}
@@ -107,12 +107,12 @@ def read_label_columns(
 ) -> OntologyAttribute:
     """Read a table: a property (or ``is a``) has columns from the finest to the coarsest.
 
-    A value that stands in several rows has the labels of all. Things of one name are told apart by what stands above.
+    A value in several rows has the labels of all. Things with the same name are distinguished by what is above them.
     """
     outline = OntologyAttribute(root, tag)
     for value in values:
         if value and value.strip():
-            outline.above[value]  # a value without any label is a value too
+            outline.above[value]  # keep a value without labels
     for kind, columns in chains:
         known: dict[tuple[str | None, ...], list[Label]] = {}
         for value, *cells in zip(values, *columns, strict=True):
@@ -125,7 +125,7 @@ def read_label_columns(
 
 
 def _chain(kind: str, cells: tuple[str | None, ...], outline: OntologyAttribute) -> list[Label]:
-    """Return the labels that one row names, from the finest on; a name right above itself is one name."""
+    """Return the labels that one row names, from the finest on; a name repeated directly above itself is one label."""
     filled = [cell.strip() for cell in cells if cell and cell.strip()]
     names = [name for at, name in enumerate(filled) if at == 0 or filled[at - 1] != name]
     labels = [(kind, _APART.join(names[at:])) for at in range(len(names))]
@@ -137,11 +137,11 @@ def _chain(kind: str, cells: tuple[str | None, ...], outline: OntologyAttribute)
 
 _TAGS: Final = ("sparse", "normal")
 _SHIPPED: Final = ("hierarchies", "ontology", "devices.ttl")
-"""Where the devices stand within the package: data, read without the code beside them."""
+"""Where the ontology of devices is in the package; only the data is read, no code."""
 
 
 def read_ontology(spec: Any, *, folder: Path, name: str) -> Concepts:
-    """Read what stands under ``ontology`` of a quasi-identifier."""
+    """Read the table ``ontology`` of a quasi-identifier."""
     kind = spec.get("kind") if isinstance(spec, Mapping) else None
     if kind == "rdf":
         path = _path(spec, folder, name)

@@ -33,19 +33,19 @@ def parse(data: bytes, where: str) -> Graph:
         graph = Graph()
         try:
             return graph.parse(data=data.removeprefix(b"\xef\xbb\xbf"), format=form, publicID="http://file.invalid/")
-        except Exception:  # every parser of rdflib has errors of its own
+        except Exception:  # every parser of rdflib raises its own errors
             continue
     raise InputError(f"{where}: neither Turtle nor RDF/XML; check the file with shoal ontology check")
 
 
 def read_attribute_of(graph: Graph, name: str, where: str, *, is_given: bool) -> Concepts:
-    """Return the attribute of that name; where the policy did not give the name, the only one will do."""
+    """Return the attribute of that name; if the policy gives no name, a single attribute is taken."""
     reader = _Reader(graph)
     return Concepts(reader.outline(reader.root(name, where, is_given=is_given)))
 
 
 class _Reader:
-    """The named things of a graph: what stands right above each, and what properties say of it."""
+    """The named things of a graph: what is directly above each, and its properties."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -55,7 +55,7 @@ class _Reader:
         self._said: dict[Node, set[tuple[str, Node]]] = defaultdict(set)
         declared = {*graph.subjects(RDF.type, OWL.ObjectProperty), *graph.subjects(_PRIORITY, None)}
         self._properties = {link: self.label(link) for link in declared}
-        # What a property ranges over ("country") says nothing of an object.
+        # The range of a property ("country") does not describe an object.
         self._kinds = set(graph.objects(None, RDFS.range))
         self._read_classes()
         for link, called in self._properties.items():
@@ -65,7 +65,7 @@ class _Reader:
     # ---- what the graph says
 
     def _read_classes(self) -> None:
-        """Place things below classes; the type of what is itself a class is no class of what lies below it."""
+        """Place things below classes; the type of a class does not apply to its members."""
         graph = self._graph
         classes = {*graph.objects(None, RDFS.subClassOf), *graph.objects(None, RDF.type)}
         for link in (RDFS.subClassOf, RDF.type, OWL.equivalentClass):
@@ -102,7 +102,7 @@ class _Reader:
                 left.extend(_listed(graph, members))
 
     def label(self, node: Node) -> str:
-        """Return what a node is called: its label (of no language, then English, then others), else its local name."""
+        """Return the name of a node: its label (without a language, then English, then others), else its local name."""
         if isinstance(node, Literal):
             return str(node).strip()
         labels = [text for text in self._graph.objects(node, RDFS.label) if isinstance(text, Literal) and text.strip()]
@@ -123,7 +123,7 @@ class _Reader:
         return name.casefold() in (self.label(node).casefold(), _local(str(node)).casefold())
 
     def outline(self, root: Node) -> OntologyAttribute:
-        """Gather the values of an attribute and what covers them."""
+        """Collect the values of an attribute and their labels."""
         found = OntologyAttribute(self.label(root), self._tags.get(root))
         below = _reached(root, self._children) - {root}
         for value in below:
@@ -132,7 +132,7 @@ class _Reader:
         return found
 
     def _labels_of(self, value: Node, root: Node, below: set[Node], found: OntologyAttribute) -> Iterator[Label]:
-        """Yield what covers a value: its classes, and what a property of its own or an inherited one leads to."""
+        """Yield the labels of a value: its classes, and the objects of its own and inherited properties."""
         inside = _reached(value, self._parents) & (below | {root})
         for node in inside - {value, root}:
             yield self._noted((IS_A, str(node)), node, self._parents[node] & below, found)
@@ -149,7 +149,7 @@ class _Reader:
         return label
 
     def _widened(self, thing: Node, root: Node) -> set[Node]:
-        """Return an object and what stands above it."""
+        """Return an object and everything above it."""
         if isinstance(thing, Literal):
             return {thing} if thing.strip() else set()
         if not _is_own(thing):
@@ -158,7 +158,7 @@ class _Reader:
 
 
 def _is_own(node: Node) -> bool:
-    """Tell whether a node has a name that is no word of RDF, OWL or the tags."""
+    """Return whether a node has a name outside RDF, OWL and the tags."""
     return isinstance(node, URIRef) and not str(node).startswith(_LANGUAGE_ITSELF)
 
 
@@ -179,12 +179,12 @@ def _local(address: str) -> str:
 def _listed(graph: Graph, members: Node) -> list[Node]:
     try:
         return list(Collection(graph, members))
-    except ValueError:  # a list that runs into itself
+    except ValueError:  # a circular list
         return []
 
 
 def _reached(start: Node, links: _Links, without: Iterable[Node] = ()) -> set[Node]:
-    """Return a node and all that links lead to from it; a circle of links ends."""
+    """Return a node and everything reachable from it."""
     shut = set(without)
     found, left = {start}, [start]
     while left:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 TEXT: Final = pa.large_string()
 CODED_TEXT: Final = pa.dictionary(pa.int32(), TEXT)
-"""Text as numbers of a list of different texts: what repeats takes four bytes."""
+"""Dictionary-encoded text: a repeated text takes four bytes."""
 _SECOND: Final = 1_000_000_000
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -34,7 +34,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def as_text(column: Any) -> Any:
-    """Return a column as Arrow text; numbers have one spelling, so 5 and 5.0 are the same, NaN is null."""
+    """Return a column as Arrow text; numbers have one spelling, so 5 and 5.0 are the same; NaN is null."""
     if isinstance(column, list):
         return pa.array([_spell(value) for value in column], TEXT)
     kind = column.type
@@ -54,7 +54,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _checked_text(column: Any) -> Any:
-    """Cast to text; bytes that are no UTF-8 become null, which makes their row unusable."""
+    """Cast to text; bytes that are not UTF-8 become null, which makes their row unusable."""
     raw = column.cast(pa.large_binary())
     try:
         return raw.cast(TEXT)
@@ -63,7 +63,7 @@ def _checked_text(column: Any) -> Any:
 
 
 def not_text(column: Any) -> Bools:
-    """Mark the rows whose bytes are no UTF-8: anything could be hidden there."""
+    """Mark the rows whose bytes are not UTF-8: anything could be hidden there."""
     kind = column.type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not _is_bytes(inner):
@@ -101,7 +101,7 @@ def _spell_number(value: float | Decimal) -> str | None:
 
 
 def plain(text: str) -> str:
-    """Return one spelling of a carried value, so that formats may spell numbers and times their own way."""
+    """Return one spelling of a carried value: formats spell numbers and times differently."""
     if _WHOLE.fullmatch(text) and len(text) < 40:
         return str(int(text))
     if _NUMBER.fullmatch(text):
@@ -113,7 +113,7 @@ def plain(text: str) -> str:
 
 
 def as_whole(column: Any) -> Ints:
-    """Return a column of whole numbers; -1 where there is none."""
+    """Return a column of whole numbers; -1 for anything else."""
     if not isinstance(column, list) and pa.types.is_signed_integer(column.type):
         return np.asarray(pc.fill_null(column.cast(pa.int64()), -1).to_numpy(), np.int64)
     texts = as_text(column).to_pylist()
@@ -122,7 +122,7 @@ def as_whole(column: Any) -> Ints:
 
 
 def as_ns(column: Any, unit: int = _SECOND) -> tuple[Ints, Bools]:
-    """Return a time column as nanoseconds since 1970 and which rows hold a time; numbers count ``unit`` nanoseconds."""
+    """Return times as nanoseconds since 1970, and which rows have a time; numbers count ``unit`` nanoseconds."""
     if isinstance(column, list):
         return _each_ns(column, unit)
     kind = column.type
@@ -159,7 +159,7 @@ def _integers(column: Any, unit: int) -> tuple[Ints, Bools]:
 
 
 def _scaled(column: Any, unit: int) -> tuple[Ints, Bools]:
-    """Multiply; what does not fit 64 bits is no time."""
+    """Multiply; a product that does not fit 64 bits is not a time."""
     whole = np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), np.int64)
     valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     limit = np.iinfo(np.int64).max // unit
@@ -179,7 +179,7 @@ def _texts(column: Any, unit: int) -> tuple[Ints, Bools]:
     for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):
         try:
             return as_ns(column.cast(kind))
-        except pa.ArrowInvalid:  # some row is written another way
+        except pa.ArrowInvalid:  # some row has another form
             continue
     return _each_ns(column.to_pylist(), unit)
 

@@ -33,25 +33,25 @@ _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a policy says about a file that the file does not say itself."""
+    """The format of a file as the policy describes it."""
 
     kind: str | None = None
     delimiter: str | None = None
     header: list[str] | None = None
     line_column: str | None = None
-    """Under what name to give the lines of a plain text file; None where such a file makes no sense."""
+    """The column name for the lines of a text file; None if such files are not accepted."""
     nulls: tuple[str, ...] = ()
-    """Words of a CSV file that stand for a missing value."""
+    """Words in a CSV file that mean a missing value."""
     trims: bool = False
-    """Whether blanks around the values and header names of a CSV file do not count; so where it is a source."""
+    """Whether to strip values and header names of a CSV file; sources do by default."""
     wanted: frozenset[str] | None = None
-    """Columns of a CSV or Parquet file that are needed; None: all. Others are not kept."""
+    """Columns of a CSV or Parquet file that are needed; None: all. Others are dropped."""
     names_once: bool = False
-    """Whether a JSON object that says a name twice cannot be read; what is released must have but one meaning."""
+    """Whether a JSON object with a repeated name is unreadable; a release must be unambiguous."""
 
     @classmethod
     def of_source(cls, section: Mapping[str, Any]) -> Format:
-        """Take it from ``[source]``: blanks around values do not count unless ``trim = false``."""
+        """Read ``[source]``: values are stripped unless ``trim = false``."""
         trim = section.get("trim", True)
         if not isinstance(trim, bool):
             raise PolicyError("[source] trim: must be true or false")
@@ -59,7 +59,7 @@ class Format:
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> Format:
-        """Take it from ``[source]`` or ``[sink]``, as a release is read: to the letter."""
+        """Read ``[source]`` or ``[sink]``; values are not stripped."""
         delimiter, header = section.get("delimiter"), section.get("header")
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise PolicyError("delimiter: give one character")
@@ -78,7 +78,7 @@ def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
 
 
 _Claimed = tuple[Part, bytes | None, Hidden]
-"""A part, what it says of itself, and what it holds beside its rows."""
+"""A part, its own metadata, and what it contains besides its rows."""
 
 
 def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claimed]:
@@ -99,7 +99,7 @@ def _memory(what: Any, name: str, part: str) -> Any:
     table = pa.RecordBatchReader.from_stream(inner).read_all()
     if not type(inner).__module__.startswith("pandas"):
         return table
-    # pandas adds the numbers of the rows of a filtered frame; they are not a column of the frame.
+    # pandas adds the row numbers of a filtered frame; they are not a column of the frame.
     return table.select([field.name for field in table.schema if not _is_row_numbers(field)])
 
 
@@ -158,7 +158,7 @@ def _read_content(path: Path, expected: Format) -> _Claimed:
 
 
 def _read_arrow(data: bytes, *, is_release: bool) -> _Claimed:
-    """Read a file or a stream of Arrow, with the metadata of its batches and of the end of the file."""
+    """Read an Arrow file or stream, with the metadata of its batches and of its footer."""
     if data[:6] == b"ARROW1":
         file = pa.ipc.open_file(pa.BufferReader(data))
         found = [file.get_batch_with_custom_metadata(at) for at in range(file.num_record_batches)]
@@ -171,13 +171,13 @@ def _read_arrow(data: bytes, *, is_release: bool) -> _Claimed:
 
 
 def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:
-    # One thread when it is read: a thread pool that has just begun to grow when the process ends aborts it.
+    # One thread: a thread pool that is still growing when the process ends aborts it.
     file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False)
     metadata = dict(file.metadata.metadata or {})
     cells = file.metadata.num_rows * file.metadata.num_columns * 8
     stored = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
     current().take(str(path), ARROW * max(cells, stored))
-    if is_release:  # with their dictionaries, which may hold values that no row has
+    if is_release:  # with their dictionaries, which may contain values that no row has
         names = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=names)
     return _from_table(file.read(use_threads=False), is_release=is_release, metadata=[metadata])
@@ -203,7 +203,7 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _whole(path: Path, factor: int) -> bytes:
-    """Return all of a file, decompressed, as long as what it is turned into fits the memory allowed."""
+    """Return a whole file, decompressed, if its parsed form fits the allowed memory."""
     found = bytearray()
     for block in _blocks(path, _BLOCK):
         current().take(str(path), factor * len(block))
@@ -212,7 +212,7 @@ def _whole(path: Path, factor: int) -> bytes:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield a file in blocks that end with a line."""
+    """Yield a file in blocks of whole lines."""
     rest = bytearray()
     for block in _blocks(path, _BLOCK):
         if len(rest) > current().left // AS_OBJECTS:
@@ -227,7 +227,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_csv(path: Path, kind: str, expected: Format) -> Part:
-    """Read CSV block by block into coded columns; take it apart in Python where that could be wrong."""
+    """Read CSV block by block into dictionary-encoded columns; parse it in Python if Arrow could be wrong."""
     delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
     budget = current()
     before = budget.taken
@@ -261,7 +261,7 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
 
 
 def _with_bare_names(columns: dict[str, Any], where: str) -> dict[str, Any]:
-    """Remove blanks around the names that a file gives."""
+    """Strip the header names."""
     names = name_blanks(list(columns))
     found = {name.strip(): column for name, column in zip(names, columns.values(), strict=True)}
     if len(found) < len(columns):
@@ -270,7 +270,7 @@ def _with_bare_names(columns: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _trimmed(column: Any) -> Any:
-    """Remove blanks around values; what was nothing but blanks is null."""
+    """Strip values; blank values are null."""
     values = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, TEXT), values)
 
@@ -287,7 +287,7 @@ def _kind(path: Path, data: bytes, expected: Format) -> str:
     told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if expected.kind == "lines":
         return "lines"
-    if {told, expected.kind} == {"csv", "jsonl"}:  # a policy may call a file as it likes
+    if {told, expected.kind} == {"csv", "jsonl"}:  # the name and the policy disagree: look at the content
         return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
     if told or expected.kind in {"csv", "jsonl"}:
         return told or str(expected.kind)
@@ -310,4 +310,4 @@ def text_files(what: Any, name: str, expected: Format) -> Iterator[tuple[str, by
             kind = _kind(path, data, expected)
             if kind in {"csv", "tsv", "jsonl"} and not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
                 yield kind, data, expected.delimiter or ("\t" if kind == "tsv" else ",")
-            budget.taken = before  # it is not kept
+            budget.taken = before  # the data is not kept

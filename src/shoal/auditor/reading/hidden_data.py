@@ -1,4 +1,4 @@
-"""What a table holds beside the values of its rows: metadata, and values that no row shows."""
+"""Find what a table contains besides its rows: metadata, and values that no row shows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from shoal.auditor.reading.columns import as_text
 
 _ARROW_SCHEMA: Final = b"ARROW:schema"
-"""Repeats the schema, as Base64."""
+"""The schema once more, as Base64."""
 _OF_FORMATS: Final = (_ARROW_SCHEMA, b"PARQUET:field_id")
-"""Keys that writers of files add by themselves."""
+"""Keys that file writers add by themselves."""
 _PANDAS: Final = b"pandas"
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_HEADER: Final = 10
@@ -34,18 +34,18 @@ _OF_PANDAS: Final = {"index_columns", "column_indexes", "columns", "creator", "p
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """All of it as text."""
+    """All of it, as text."""
 
     values: tuple[str, ...] = ()
     """Values of columns that no row shows."""
     metadata: tuple[str, ...] = ()
-    """Keys and values of metadata that no writer of files adds by itself."""
+    """Metadata keys and values that no file writer adds by itself."""
     usual: tuple[str, ...] = ()
-    """Values of metadata that writers add; they hold numbers, such as those of versions and rows."""
+    """Metadata values that writers add; they contain numbers, such as versions and row counts."""
     names: tuple[str, ...] = ()
-    """Names of columns and of what is nested in them."""
+    """Names of columns and of nested fields."""
     unexpected: int = 0
-    """How many entries of metadata are not of a kind that writers of files add."""
+    """How many metadata entries no file writer adds by itself."""
 
     def __add__(self, other: Hidden) -> Hidden:
         return Hidden(
@@ -58,7 +58,7 @@ class Hidden:
 
 
 def find_hidden(table: Any, *metadata: Any) -> Hidden:
-    """Look through a table, and through the metadata of the file it came from and of the file's batches."""
+    """Search a table, and the metadata of its file and batches."""
     entries = _entries(table.schema.metadata)
     for more in metadata:
         entries += _entries(more)
@@ -77,12 +77,12 @@ def find_hidden(table: Any, *metadata: Any) -> Hidden:
 
 
 def find_in_gzip(path: Path) -> Hidden:
-    """Look at the headers of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
+    """Search the headers of a gzip file (RFC 1952): a name is usual, a comment or an extra field is not."""
     return sum((_in_header(head) for head in _gzip_headers(path)), Hidden())
 
 
 def _in_header(head: bytes) -> Hidden:
-    """Take the fields of a header apart; what is compressed comes after them."""
+    """Parse the fields of a header; the compressed data follows them."""
     flags, rest = head[3], head[_GZIP_HEADER:]
     name, odd = b"", []
     if flags & _EXTRA:
@@ -97,7 +97,7 @@ def _in_header(head: bytes) -> Hidden:
 
 
 def _gzip_headers(path: Path) -> Iterator[bytes]:
-    """Yield how the members of a gzip file begin; none where it is no such file. Damage is reported by the reader."""
+    """Yield the first bytes of every gzip member; none for other files. Damage is reported by the reader."""
     with path.open("rb") as file:
         data = file.read(_BLOCK)
         while data[:2] == _GZIP and len(data) >= _GZIP_HEADER:
@@ -149,7 +149,7 @@ def _is_expected(key: bytes, value: bytes) -> bool:
 def _unseen(chunk: Any) -> Iterator[str]:
     """Yield the values of a column that no row shows: unused ones of dictionaries, and those under a null.
 
-    An entry that a dictionary holds twice counts as well: which of the two a row names would tell it apart.
+    A repeated dictionary entry counts too: which of the two a row refers to would distinguish it.
     """
     kind = chunk.type
     if pa.types.is_dictionary(kind):
@@ -180,7 +180,7 @@ def _repeated(texts: list[str]) -> Iterator[str]:
 
 
 def _under_nulls(values: Any) -> Iterator[str]:
-    """Yield what stands under nulls and is not what Arrow itself puts there."""
+    """Yield values under nulls, except those that Arrow itself writes there."""
     kind = values.type
     if pa.types.is_temporal(kind):
         values = values.view(pa.int64() if kind.bit_width == _WIDE else pa.int32())
@@ -192,7 +192,7 @@ def _bytes_of(kind: Any) -> Any:
 
 
 def _not_in_lists(chunk: Any, begin: int, end: int) -> Any:
-    """Mark what lies in lists that are null."""
+    """Mark the values of lists that are null."""
     offsets = np.asarray(chunk.offsets.to_numpy(), np.int64) - begin
     is_null = np.asarray(chunk.is_null().to_numpy(zero_copy_only=False), np.int64)
     return np.repeat(is_null, np.diff(offsets)).astype(np.bool_)[: end - begin]

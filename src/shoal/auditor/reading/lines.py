@@ -1,4 +1,4 @@
-"""Read CSV and JSON lines so that every record keeps its number, also the broken ones."""
+"""Read CSV and JSON lines so that every record keeps its number, even the unreadable ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from shoal.errors import InputError
 
 _LONGEST_QUOTED: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
-# What stands between an opening quote and after the one that closes it; possessive, so always linear.
+# From after an opening quote to its closing quote; possessive, so always linear.
 _TO_CLOSING_QUOTE = re.compile(r'[^"]*+(?:""[^"]*+)*+"')
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 Clean = Callable[[str, Any], Any]
 Keep = Callable[[int], None]
 Part = tuple[dict[str, Any], npt.NDArray[np.bool_]]
-"""Columns by name, and which records could not be read (null in every column)."""
+"""Columns by name, and which records are unreadable (null in every column)."""
 
 
 def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: str) -> Part:
@@ -37,9 +37,9 @@ def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: st
 def read_csv_blocks(
     blocks: Iterable[bytes], *, delimiter: str, header: list[str] | None, clean: Clean, keep: Keep
 ) -> Part | None:
-    """Read CSV that comes in blocks of whole lines into coded columns; None where not all of it is plain.
+    """Read CSV from blocks of whole lines into dictionary-encoded columns; None if a block needs Python's parser.
 
-    ``clean`` makes of a column's name and text what is kept of a block, or None; ``keep`` is told how many bytes it is.
+    ``clean`` maps a column's name and text to what is kept, or None; ``keep`` receives its size in bytes.
     """
     columns: dict[str, list[Any]] = {}
     rows, names = 0, header
@@ -64,7 +64,7 @@ def read_csv_blocks(
 
 
 def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:
-    """Read with Arrow where no reader could disagree: tidy quotes, no NUL, valid UTF-8, complete rows."""
+    """Read with Arrow if all readers agree on the data: tidy quotes, no NUL, valid UTF-8, complete rows."""
     if b"\x00" in data or not data.strip() or not delimiter.isascii() or not _is_tidy(data, delimiter):
         return None
     try:
@@ -78,7 +78,7 @@ def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part |
 
 
 def _is_tidy(data: bytes, delimiter: str) -> bool:
-    """Tell whether every quoted field is quoted from end to end and ends on its line."""
+    """Return whether every quoted field is quoted as a whole and ends on its line."""
     if b'"' not in data:
         return True
     mark = re.escape(delimiter).encode()
@@ -100,7 +100,7 @@ def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dic
 
 
 def name_blanks(names: list[str]) -> list[str]:
-    """Give columns without a name one by their place, where there are several of them."""
+    """Name unnamed columns by their position, if there are several."""
     if sum(not name.strip() for name in names) < 2:
         return names
     return [name if name.strip() else f"unnamed column {place}" for place, name in enumerate(names, 1)]
@@ -123,7 +123,7 @@ def _read_careful(data: bytes, delimiter: str, header: list[str] | None, where: 
 
 
 def csv_records(text: str, delimiter: str) -> Iterator[list[str] | None]:
-    """Yield the fields of every record, None for one that cannot be read. Blank lines are no records."""
+    """Yield the fields of every record, None for an unreadable one. Blank lines are skipped."""
     lines = io.StringIO(text, newline="").readlines()
     ends = _QuoteEnds(lines, delimiter)
     is_clean = _UNREADABLE.search(text) is None
@@ -141,7 +141,7 @@ def csv_records(text: str, delimiter: str) -> Iterator[list[str] | None]:
 
 
 class _QuoteEnds:
-    """For a line that leaves a quote open: where its record ends, in linear time over all lines.
+    """For a line with an unclosed quote: where its record ends, in linear time over all lines.
 
     A quoted field that never closes, or is longer than 16 MiB, makes its first line one unreadable record.
     """
@@ -150,7 +150,7 @@ class _QuoteEnds:
         self._lines, self._delimiter = lines, delimiter
 
     def of_record(self, at: int) -> int | None:
-        """Return the last line of a record whose first line leaves a quote open."""
+        """Return the last line of a record whose first line does not close a quote."""
         found = int(np.searchsorted(self._closing, at + 1))
         if found == len(self._closing) or self._is_too_long(at, int(self._closing[found])):
             return None
@@ -166,11 +166,11 @@ class _QuoteEnds:
 
     @cached_property
     def _closing(self) -> npt.NDArray[np.int64]:
-        """Lines that end a record which is inside a quoted field before them."""
+        """Lines that end a record if they start inside a quoted field."""
         return np.array([at for at in self._quoted.tolist() if not self._is_open_after(at)], np.int64)
 
     def _is_open_after(self, at: int) -> bool:
-        """Tell whether a line that starts inside a quoted field leaves one open."""
+        """Return whether a line that starts inside a quoted field ends inside one."""
         line = self._lines[at]
         closing = _TO_CLOSING_QUOTE.match(line)
         following = line.find(self._delimiter, closing.end()) if closing else -1
@@ -179,7 +179,7 @@ class _QuoteEnds:
         return split_fields(line[following + 1 :], self._delimiter) is None
 
     def _is_too_long(self, at: int, end: int) -> bool:
-        """Tell whether more than the limit lies between two lines with quotes of this record."""
+        """Return whether two lines with quotes of this record are further apart than the limit."""
         if self._starts[end + 1] - self._starts[at] <= _LONGEST_QUOTED:
             return False
         marks = self._quoted[np.searchsorted(self._quoted, at) : np.searchsorted(self._quoted, end) + 1]
@@ -196,7 +196,7 @@ def _without_newline(record: str) -> str:
 
 
 def split_fields(record: str, delimiter: str) -> list[str] | None:
-    """Split a record, None if a quote stays open; a quote counts only where a field starts (Python's csv)."""
+    """Split a record; None if a quote is not closed. A quote counts only at a field's start (as in Python's csv)."""
     if '"' not in record:
         return record.split(delimiter)
     fields, position = [], 0
@@ -215,9 +215,9 @@ def split_fields(record: str, delimiter: str) -> list[str] | None:
 
 
 def read_jsonl(data: bytes, *, names_once: bool = False) -> Part:
-    """Read JSON lines; a line that is no JSON object is a record that cannot be read.
+    """Read JSON lines; a line that is not a JSON object is an unreadable record.
 
-    With ``names_once`` neither can one that says a name twice: others may read what this reader passes over.
+    With ``names_once`` so is one with a repeated name: other readers may use the value that this one ignores.
     """
     lines = [line for line in data.removeprefix(_BOM).split(b"\n") if line.strip(b" \t\r")]
     hook = once if names_once else None
@@ -228,7 +228,7 @@ def read_jsonl(data: bytes, *, names_once: bool = False) -> Part:
 
 
 def read_lines(data: bytes, column: str) -> Part:
-    """Read plain text, a record a line; an empty line is an empty record, and one that is no UTF-8 a broken one."""
+    """Read text with one record per line; an empty line is an empty record, one that is not UTF-8 is unreadable."""
     lines = data.removeprefix(_BOM).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
@@ -247,7 +247,7 @@ def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) ->
     try:
         text = line.decode()
         found = json.loads(text, parse_constant=_refuse, object_pairs_hook=hook)
-        if "\\ud" in text.lower():  # half a surrogate pair is no text
+        if "\\ud" in text.lower():  # half a surrogate pair is not text
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
@@ -255,10 +255,10 @@ def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) ->
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object; raise ValueError where a name stands in it twice: readers would disagree on what it means."""
+    """Make a JSON object; raise ValueError if a name is repeated, since readers disagree on its meaning."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name is repeated")
     return found
 
 

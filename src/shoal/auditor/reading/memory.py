@@ -1,4 +1,4 @@
-"""How much memory an audit may take, and what reading an input is expected to take."""
+"""The memory budget of an audit, and the expected cost of reading an input."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from typing import Any, Final
 from shoal.errors import InputError, PolicyError
 
 _SHARE: Final = 0.5
-"""Of the machine's memory, where nobody says how much may be used."""
+"""The share of the machine's memory used by default."""
 _FALLBACK: Final = 8 * 2**30
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]i?)?B?", re.ASCII)
 _POWERS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4}
 CODED: Final = 6
-"""Bytes of memory for each byte of a coded column: its numbers as 64 bits, and those of the checks."""
+"""Bytes of memory for each byte of a dictionary-encoded column: its 64-bit codes, and those of the checks."""
 ARROW: Final = 4
 AS_OBJECTS: Final = 14
-"""For each byte of text that has to be taken apart in Python: JSON lines, and CSV with quotes over several lines."""
+"""For each byte of text parsed in Python: JSON lines, and CSV with quotes over several lines."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """Memory that is left; inputs are refused before it is exceeded."""
+    """The remaining memory; inputs that exceed it are refused before they are read."""
 
     limit: int
     taken: int = 0
 
     @property
     def left(self) -> int:
-        """How many bytes may still be taken."""
+        """How many bytes remain."""
         return max(self.limit - self.taken, 0)
 
     def take(self, where: str, size: int) -> None:
-        """Set memory aside; raise InputError where there is not enough."""
+        """Reserve memory; raise InputError if there is not enough."""
         if size > self.left:
             raise InputError(
                 f"{where}: auditing it would take more memory than the {spelt(self.limit)} allowed; raise max_memory "
@@ -51,7 +51,7 @@ _CURRENT: ContextVar[Budget | None] = ContextVar("memory of the audit", default=
 
 @contextmanager
 def limited(max_memory: Any) -> Iterator[Budget]:
-    """Let everything read inside share one budget."""
+    """Share one budget among everything read inside."""
     budget = Budget(size_of(max_memory))
     before = _CURRENT.set(budget)
     try:
@@ -61,7 +61,7 @@ def limited(max_memory: Any) -> Iterator[Budget]:
 
 
 def current() -> Budget:
-    """Return the budget of the audit, or a fresh one outside of any."""
+    """Return the budget of the audit, or a new one outside an audit."""
     return _CURRENT.get() or Budget(size_of(None))
 
 
@@ -85,7 +85,7 @@ def _machine() -> int:
 
 
 def spelt(size: int) -> str:
-    """Write a size for people."""
+    """Format a size."""
     for unit, power in (("GB", 3), ("MB", 2), ("kB", 1)):
         if size >= 1024**power:
             return f"{size / 1024**power:.1f} {unit}"

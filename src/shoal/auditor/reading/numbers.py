@@ -28,16 +28,16 @@ class Numbers:
     """A column of numbers; moments are counted in microseconds since 1970."""
 
     value: Floats
-    """NaN where there is no value. A moment between two microseconds counts as halfway."""
+    """NaN for no value. A moment between two microseconds counts as halfway."""
     rest: Ints
-    """Of moments the nanoseconds above whole microseconds, so that no two of them pass for one; else 0."""
+    """For moments the nanoseconds above whole microseconds, so that no two look equal; else 0."""
     unreadable: Bools
-    """Where there is something that is no number."""
+    """Which values are not numbers."""
     are_moments: bool
 
     @classmethod
     def of(cls, value: Floats, unreadable: Bools | None = None) -> Numbers:
-        """Make a column of numbers that are no moments."""
+        """Make a column of numbers that are not moments."""
         marks = np.zeros(len(value), np.bool_) if unreadable is None else unreadable
         return cls(value, np.zeros(len(value), np.int64), marks, are_moments=False)
 
@@ -48,14 +48,14 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """A column of published ranges; both ends NaN where nothing is shown."""
+    """A column of published ranges; both ends are NaN for null."""
 
     low: Numbers
     high: Numbers
 
     @property
     def unreadable(self) -> Bools:
-        """Where there is something that is no range."""
+        """Which values are not ranges."""
         half: Bools = np.isnan(self.low.value) != np.isnan(self.high.value)
         return self.low.unreadable | self.high.unreadable | half
 
@@ -72,7 +72,7 @@ def read_numbers(pieces: Iterable[Any]) -> Numbers:
 
 def _joined(parts: list[Numbers]) -> Numbers:
     if any(part.are_moments for part in parts):
-        # A part without any value says nothing about what it would have held.
+        # A part without any value may be of either kind.
         parts = [part.in_microseconds() for part in parts]
     return Numbers(
         np.concatenate([np.zeros(0), *(part.value for part in parts)]),
@@ -92,7 +92,7 @@ def _numbers(column: Any) -> Numbers:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _moments(column)
     if pa.types.is_decimal(kind):
-        return _plain(column.cast(pa.string()))  # read as written: Arrow's own way to floats is not exact
+        return _plain(column.cast(pa.string()))  # from text: Arrow's own conversion to floats is not exact
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _plain(column)
     if pa.types.is_null(kind):
@@ -119,7 +119,7 @@ def _moments(column: Any) -> Numbers:
 
 
 def _microseconds(nanoseconds: Ints) -> tuple[Floats, Ints]:
-    """Return microseconds, halfway where nanoseconds are left, and these."""
+    """Return microseconds, halfway if there are extra nanoseconds, and these nanoseconds."""
     rest = nanoseconds % 1000
     return (nanoseconds // 1000).astype(np.float64) + np.where(rest > 0, 0.5, 0.0), rest
 
@@ -144,7 +144,7 @@ def _picked(numbers: Numbers, code: Ints) -> Numbers:
 
 
 def _each(values: list[Any]) -> Numbers:
-    values = [value.strip() if type(value) is str else value for value in values]  # blanks never count in numbers
+    values = [value.strip() if type(value) is str else value for value in values]  # numbers are stripped
     found = [_number(value) for value in values]
     value = np.array([np.nan if number is None else number for number in found], np.float64)
     missing = np.array([value is None for value in values], np.bool_)
@@ -154,7 +154,7 @@ def _each(values: list[Any]) -> Numbers:
 
 
 class _Text(str):
-    """Text of JSON that looks like a number and is none."""
+    """JSON text that looks like a number but is text."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ def _number(value: Any) -> float | None:
 
 
 def _each_moment(values: list[Any], numbers: Numbers) -> Numbers:
-    """Read what is no number as a moment; a column is of moments where any value is one."""
+    """Read values that are not numbers as moments; one moment makes it a column of moments."""
     nanoseconds, valid = as_ns([value if type(value) is str else None for value in values])
     valid &= numbers.unreadable
     if not valid.any():
@@ -206,7 +206,7 @@ def _ranges(column: Any) -> Ranges:
 
 def _struct(column: Any) -> Ranges:
     low, high = (_numbers(pc.struct_field(column, name)) for name in _ENDS)
-    # A range that is there must have two ends.
+    # A range must have two ends.
     holed = _valid(column) & np.isnan(low.value) & np.isnan(high.value)
     return Ranges(replace(low, unreadable=low.unreadable | holed), high)
 

@@ -24,11 +24,11 @@ class Rows:
 
     parts: tuple[Part, ...]
     name: str
-    """What it is called in messages."""
+    """Its name in messages."""
     claims: tuple[bytes, ...] = ()
-    """What parts say of themselves under the key ``shoal`` of their schema, as they say it."""
+    """The metadata under the key ``shoal`` of every part's schema, unparsed."""
     hidden: Hidden = NOTHING_HIDDEN
-    """What a release holds beside the values of its rows."""
+    """What a release contains besides the values of its rows."""
 
     def __len__(self) -> int:
         return sum(len(broken) for _, broken in self.parts)
@@ -44,7 +44,7 @@ class Rows:
         return _joined([broken for _, broken in self.parts], np.bool_)
 
     def text(self, name: str) -> Any:
-        """Return a column as Arrow text, coded where all of it came so."""
+        """Return a column as Arrow text, dictionary-encoded if all parts are."""
         pieces = list(self.pieces(name))
         is_coded = bool(pieces) and all(getattr(piece, "type", None) == CODED_TEXT for piece in pieces)
         found = pieces if is_coded else [as_text(column) for column in pieces]
@@ -52,12 +52,12 @@ class Rows:
         return pa.chunked_array(chunks, CODED_TEXT if is_coded else TEXT)
 
     def moments(self, name: str) -> tuple[Ints, Bools]:
-        """Return a time column as nanoseconds, and which rows hold a time."""
+        """Return a time column as nanoseconds, and which rows have a time."""
         pairs = [as_ns(column) for column in self.pieces(name)]
         return _joined([ns for ns, _ in pairs], np.int64), _joined([valid for _, valid in pairs], np.bool_)
 
     def numbers(self, name: str) -> Ints:
-        """Return a column of whole numbers; -1 where there is none."""
+        """Return a column of whole numbers; -1 for anything else."""
         return _joined([as_whole(column) for column in self.pieces(name)], np.int64)
 
     def require(self, *names: str) -> None:
@@ -67,7 +67,7 @@ class Rows:
             raise InputError(f"{self.name}: no column {', '.join(missing)}; check the policy and the file")
 
     def pieces(self, name: str) -> Iterator[Any]:
-        """Yield a column part by part, as it came: Arrow, or a list of Python values."""
+        """Yield a column part by part, as read: Arrow, or a list of Python values."""
         for columns, broken in self.parts:
             yield columns.get(name, pa.nulls(len(broken)))
 
@@ -85,7 +85,7 @@ _LOOKED_AT: Final = 1_000
 
 
 def by_stream(truth: Rows, stream: Mapping[str, Any]) -> Rows:
-    """Return the truth with times as timestamps and a column of row numbers, where the policy asks for them."""
+    """Return the truth with times as timestamps and a column of row numbers, if the policy asks for them."""
     unit, time = stream.get("time_unit"), stream.get("time")
     if unit is not None and unit not in _UNITS:
         raise PolicyError(f"[stream] time_unit: must be one of {', '.join(_UNITS)}")
@@ -98,7 +98,7 @@ def by_stream(truth: Rows, stream: Mapping[str, Any]) -> Rows:
 
 
 def _in_unit(part: Part, time: str, unit: int) -> Part:
-    """Turn numbers into timestamps; a record whose time is there and none cannot be read."""
+    """Turn numbers into timestamps; a record with an invalid time is unreadable."""
     columns, broken = part
     if time not in columns or _is_instant(columns[time]):
         return part
@@ -123,13 +123,13 @@ def _present(column: Any) -> Bools:
 
 
 def _has_rows(columns: dict[str, Any]) -> bool:
-    """Tell whether there is a real column named like the rows."""
+    """Return whether there is a real column named "row"."""
     found = columns.get(_ROW)
     return any(value is not None for value in found[:_LOOKED_AT]) if isinstance(found, list) else found is not None
 
 
 def _numbered(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Number the rows over all parts; a record that cannot be read is nobody's."""
+    """Number the rows over all parts; an unreadable record has no person."""
     found, start = [], 0
     for columns, broken in parts:
         numbers = np.arange(start, start + len(broken), dtype=np.int64)

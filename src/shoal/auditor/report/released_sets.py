@@ -1,4 +1,4 @@
-"""Group people by all that was released of them in an epoch, and count what each value costs them.
+"""Group people by the set of values released of them in an epoch, and rank the values by what they cost.
 
 A set of values is known by the sum of two random 64-bit words for each of its values and for its epoch. So a set
 without one of its values is a subtraction, equal sets are found by sorting, and no set is compared value by value. The
@@ -20,12 +20,12 @@ from shoal.auditor.report.windows_report import Cost
 Words = npt.NDArray[np.uint64]
 """Two a row."""
 _SEED: Final = 20_260_107
-"""Any number: the words only tell sets apart, and the same release gives the same report."""
+"""Any number: the words only distinguish sets, and the same release gives the same report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """People with the same set in the same epoch, an entry a group; and the values of their sets, an entry a value."""
+    """Groups of people with the same set in the same epoch, one entry per group; and the values of their sets."""
 
     epoch: Ints
     """Number of the epoch."""
@@ -44,14 +44,14 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What it would help to take a value out of everybody's set in an epoch; an entry an epoch and value."""
+    """The effect of removing a value from everybody's set in an epoch: one entry per epoch and value."""
 
     epoch: Ints
     item: Ints
     holders: Ints
     """People whose set has the value."""
     saved: Ints
-    """People who have their set with fewer than k, and would no longer."""
+    """People whose set fewer than k people have, and who would reach k or no longer be shown."""
 
 
 def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
@@ -90,10 +90,10 @@ def number_words(words: Words) -> Ints:
 
 
 def count_savings(groups: Groups, k: int, *, keeps_empty: bool) -> Savings:
-    """Count, for every epoch and value, the people below k who would no longer be if nobody's set had the value.
+    """Count, for every epoch and value, the people below k who would reach it if nobody's set had the value.
 
-    People with a set S that has the value a then have the same as those with S without a: both groups become one.
-    Nothing is left of those who showed a alone: they are no longer shown, or have the empty set where rows leave
+    People with a set S that contains the value a then have the same set as those with S without a: the groups merge.
+    People who showed only a are no longer shown, or have the empty set if rows are released
     without their values (``keeps_empty``). Groups only grow, so nobody is worse off.
     """
     mine, other = groups.people[groups.group], _people_without(groups)
@@ -141,7 +141,7 @@ def _random_words(random: np.random.Generator, count: int) -> Words:
 
 
 def _sums(words: Words, bounds: Ints) -> Words:
-    """Add up the words between bounds; what does not fit 64 bits is cut off, in every sum alike."""
+    """Sum the words between bounds, modulo 2**64."""
     running = np.zeros((len(words) + 1, 2), np.uint64)
     np.cumsum(words, axis=0, out=running[1:])
     return running[bounds[1:]] - running[bounds[:-1]]
@@ -155,7 +155,7 @@ Names = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _CostTable:
-    """Of epochs and values at which somebody would be saved, or of values over all epochs."""
+    """The cost of values, by epoch or over all epochs."""
 
     epoch: Ints
     item: Ints
@@ -202,7 +202,7 @@ def _costly(savings: Savings, rows: Ints) -> _CostTable:
 
 
 def _totals(by_epoch: _CostTable, savings: Savings, items: list[Ints], count: int) -> _CostTable:
-    """Add up over epochs; people and rows also where the value costs nobody anything."""
+    """Sum over epochs; people and rows also of epochs without a saving."""
     saved = np.bincount(by_epoch.item, weights=by_epoch.saved, minlength=count).astype(np.int64)
     holders = np.bincount(savings.item, weights=savings.holders, minlength=count).astype(np.int64)
     rows = sum((np.bincount(item[item >= 0], minlength=count) for item in items), np.zeros(count, np.int64))
@@ -212,7 +212,7 @@ def _totals(by_epoch: _CostTable, savings: Savings, items: list[Ints], count: in
 
 
 def _ranked(ledger: _CostTable, names: Names) -> Ints:
-    """Put entries in order: epochs, the most saved, the fewest who would lose the value, the name."""
+    """Sort entries by epoch, most people saved, fewest people who lose the value, name."""
     used = sorted(set(ledger.item.tolist()), key=lambda item: names[item])
     by_name = np.zeros(len(names), np.int64)
     by_name[used] = np.arange(len(used))
@@ -220,5 +220,5 @@ def _ranked(ledger: _CostTable, names: Names) -> Ints:
 
 
 def _is_among_first(epoch: Ints, count: int) -> Bools:
-    """Mark the first few entries of every epoch; epochs stand together."""
+    """Mark the first few entries of every epoch; entries are sorted by epoch."""
     return np.asarray(np.arange(len(epoch)) - np.searchsorted(epoch, epoch) < count)

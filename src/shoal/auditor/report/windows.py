@@ -1,4 +1,4 @@
-"""A release window by window: who (as counts) shares all that was released of them, and which values cost most."""
+"""Report a release window by window: how many people share their released set, and which values cost most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.counting import dense, is_someone, shared_codes
-from shoal.auditor.inputs import read_policy
+from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
@@ -18,21 +18,21 @@ from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.errors import PolicyError
 
 METHODS: Final = ("z-anonymity",)
-"""Those that publish under pseudonyms which last for a window."""
+"""Methods that publish pseudonyms that last for a window."""
 _DEFAULT_K: Final = 2
 
 
 def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None = None) -> WindowReport:
-    """Count, in every window of pseudonyms, the people who share all that was released of them with others.
+    """Count, in every window of pseudonyms, the people who share their released set with others.
 
     Parameters
     ----------
     release, truth
-        As `audit` takes them. With the truth, the raw input, the report also tells how many people were active.
+        As in `audit`. With the truth, the raw input, the report also counts the active people.
     policy
         The path of a policy for z-anonymity, or its content as a dict.
     k
-        How many people must have the same released set. Left out, the ``k`` of the policy's ``target`` or
+        How many people must have the same released set. By default the ``k`` of the policy's ``target`` or
         ``combine``, else 2.
 
     Examples
@@ -166,7 +166,7 @@ def _sum_by(epoch: Ints, numbers: Ints | Bools, count: int) -> Ints:
 
 
 def _judge_target(promise: ZPromise, groups: Groups, count: int) -> tuple[list[bool | None], Target | None]:
-    """Tell in which windows enough people are k-anonymous, by the target's own k."""
+    """Return in which windows enough people are k-anonymous, by the k of the target."""
     target = promise.target
     if target is None:
         return [None] * count, None

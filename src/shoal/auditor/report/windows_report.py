@@ -1,4 +1,4 @@
-"""A report window by window: counts of people, and values that were released. No person is in it."""
+"""The report of a release by window: counts of people, and released values. No person is in it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ COST_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A released value, and what it would help to take it out of everybody's set."""
+    """A released value, and the effect of removing it from everybody's set."""
 
     attribute: str
     value: str
     saved: int
-    """People who are not k-anonymous and then would be, or of whom nothing would be shown."""
+    """People not k-anonymous now who would be, or would no longer be shown."""
     holders: int
     """People with the value in their set."""
     rows: int
     """Released rows with the value."""
     windows: int
-    """In how many windows somebody would be saved."""
+    """The number of windows in which somebody is saved."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {
             "attribute": self.attribute,
             "value": self.value,
@@ -66,7 +66,7 @@ class Window:
     largest_set: int
     average_set: float | None
     target_met: bool | None = None
-    """Whether the share that z aims at was reached; None without a target, or where nobody is shown."""
+    """Whether the target was met; None without a target, or if nobody is shown."""
     costs: tuple[Cost, ...] = ()
     """The values that cost most, at most three."""
 
@@ -77,7 +77,7 @@ class Window:
 
     @property
     def share(self) -> float | None:
-        """Of the people shown, how many are k-anonymous; None where nobody is shown."""
+        """The share of k-anonymous people among those shown; None if nobody is shown."""
         return self.anonymous / self.shown if self.shown else None
 
     @property
@@ -87,7 +87,7 @@ class Window:
         return str(np.datetime_as_string(moment, unit="ns" if self.start_ns % _SECOND else "s")) + "Z"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {
             "start": self.start,
             "active": self.active,
@@ -105,23 +105,23 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What z follows the stream for (``target`` of the policy)."""
+    """The ``target`` of the policy, and how often it was met."""
 
     k: int
     p: float
     shown: int
     """Windows with a released row."""
     met: int
-    """Those in which a share p of the people shown is k-anonymous."""
+    """Windows in which a share p of the people shown is k-anonymous."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {"k": self.k, "p": self.p, "windows_shown": self.shown, "windows_met": self.met}
 
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """Every window of a release, and the values that cost most. Who is shown in two windows counts in both."""
+    """Every window of a release, and the values that cost most. A person shown in two windows counts twice."""
 
     k: int
     rotation_ns: int
@@ -130,7 +130,7 @@ class WindowReport:
     """Over all windows, at most ten."""
     target: Target | None
     unreadable_rows: int
-    """Released rows without a person or a time, which are left out."""
+    """Released rows without a person or a time, which are not counted."""
 
     def total(self, name: str) -> int:
         """Add up a count over all windows: ``shown``, ``anonymous``, ``exposed``, ``unique``, ``rows``, ``active``."""
@@ -143,7 +143,7 @@ class WindowReport:
 
     @property
     def worst(self) -> list[Window]:
-        """The windows with the smallest share of k-anonymous people, at most ten, none where all are."""
+        """The windows with the smallest share of k-anonymous people: at most ten, and none in which everybody is."""
         found = [window for window in self.windows if window.exposed]
         return sorted(found, key=lambda window: (window.share, -window.exposed, window.start_ns))[:_WORST]
 
@@ -161,7 +161,7 @@ class WindowReport:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return a dict for JSON."""
         return {
             "method": "z-anonymity",
             "k": self.k,
@@ -198,9 +198,9 @@ class WindowReport:
         without = f"; nobody is shown in {silent:,}" if silent else ""
         lines = [f"report of z-anonymity: {windows}, k = {self.k}{without}"]
         if self.has_truth:
-            lines.append(f"  people active      {self.total('active'):>12,}  (counted anew in every window)")
+            lines.append(f"  people active      {self.total('active'):>12,}  (counted in every window)")
         lines += [
-            f"  people shown       {shown:>12,}" + ("" if self.has_truth else "  (counted anew in every window)"),
+            f"  people shown       {shown:>12,}" + ("" if self.has_truth else "  (counted in every window)"),
             f"    k-anonymous      {self.total('anonymous'):>12,}  {_share(self.total('anonymous'), shown)}",
             f"    not k-anonymous  {self.total('exposed'):>12,}  {_share(self.total('exposed'), shown)}",
             f"      unique         {self.total('unique'):>12,}  {_share(self.total('unique'), shown)}",
@@ -234,9 +234,9 @@ class WindowReport:
     def _cost_text(self) -> list[str]:
         exposed = self.total("exposed")
         if not self.costs:
-            return ["no single value, taken out of everybody's set, would help anybody"] if exposed else []
+            return ["no single value, removed from everybody's set, would help anybody"] if exposed else []
         lines = [
-            "values that cost most: taken out of everybody's set, so many fewer are not k-anonymous",
+            "values that cost most: how many fewer people would not be k-anonymous without the value",
             f"  {'fewer':>12} {'share':>6} {'windows':>8} {'people with it':>16} {'rows with it':>14}",
         ]
         lines += [
@@ -260,6 +260,6 @@ def _share(part: int, whole: int) -> str:
 
 
 def _printable(value: str) -> str:
-    """A value as a terminal may show it: cut where it is long, escaped where it holds control characters."""
+    """Return a value for a terminal: long ones are cut, control characters are escaped."""
     shown = value if value.isprintable() else ascii(value)
     return shown if len(shown) <= _LONGEST_VALUE else shown[: _LONGEST_VALUE - 1] + "…"

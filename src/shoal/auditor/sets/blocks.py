@@ -1,4 +1,4 @@
-"""The blocks file beside a release: which items every label stands for, held against the policy and the truth."""
+"""Check the blocks file of a release (the items of every label) against the policy and the truth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Blocks = dict[str, list[str]]
 
 
 def read_blocks(release: Any) -> Blocks | None:
-    """Return which items every label stands for: a result says it, or a file beside the release."""
+    """Return the items of every label, from a result or from the file next to the release."""
     blocks = getattr(release, "blocks", None)
     if isinstance(blocks, Mapping):
         return {str(label): [str(item) for item in items] for label, items in blocks.items()}
@@ -67,7 +67,7 @@ def _is_item(item: Any) -> bool:
 
 
 def own_labels(blocks: Blocks | None, generalization: Generalization) -> set[str]:
-    """Return labels that mean but the item of that name, although others lie under it in an open hierarchy."""
+    """Return labels that stand only for the item of that name, although an open hierarchy has others below it."""
     if blocks is None or generalization.hierarchy is None or generalization.tree is not None:
         return set()
     return {label for label, items in blocks.items() if set(items) == {label}}
@@ -76,9 +76,9 @@ def own_labels(blocks: Blocks | None, generalization: Generalization) -> set[str
 def check_blocks(
     blocks: Blocks, release: Sets, generalization: Generalization, seen: Collection[str] | None, notes: Notes
 ) -> None:
-    """Check that every item is in one block, and that blocks are what the policy may join.
+    """Check that every item is in one block, and that the policy allows the blocks.
 
-    ``seen`` are the items of the truth, where there is one.
+    ``seen`` are the items of the truth, if there is one.
     """
     block_of = {item: label for label, items in blocks.items() for item in items}
     twice = sum(len(set(items)) for items in blocks.values()) - len(block_of)
@@ -96,19 +96,19 @@ def check_blocks(
         there = set(known)
         lost, added = len(there - block_of.keys()), len(block_of.keys() - there)
         notes.violation("item-without-label", "Items are in no block of the blocks file.", count=lost)
-        notes.violation("foreign-item", "The blocks file lists items that there are not.", count=added)
+        notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=added)
     if generalization.hierarchy is not None:
         _check_cut(blocks, generalization, block_of if known is None else known, notes)
     elif generalization.way == "graph":
         _check_contiguity(block_of, generalization, notes)
     elif generalization.way == "places":
-        notes.skip("The contiguity of places was not checked: the auditor draws no maps.")
+        notes.skip("Whether places are contiguous was not checked: the auditor computes no maps.")
     else:
         notes.skip("Whether blocks are nodes of the balanced tree was not checked.")
 
 
 def _check_cut(blocks: Blocks, generalization: Generalization, items: Collection[str], notes: Notes) -> None:
-    """A block holds all items under its label."""
+    """Check that every block contains exactly the items under its label."""
     assert generalization.hierarchy is not None
     below: dict[str, set[str]] = {label: set() for label in blocks}
     for item in items:
@@ -117,7 +117,7 @@ def _check_cut(blocks: Blocks, generalization: Generalization, items: Collection
                 below[step].add(item)
     own = own_labels(blocks, generalization)
     differ = sum(set(items) != below[label] for label, items in blocks.items() if label not in own)
-    notes.violation("blocks-differ", "Blocks are not what stands under their labels in the hierarchy.", count=differ)
+    notes.violation("blocks-differ", "Blocks differ from the items under their labels in the hierarchy.", count=differ)
 
 
 def _check_contiguity(block_of: Mapping[str, str], generalization: Generalization, notes: Notes) -> None:
@@ -127,4 +127,4 @@ def _check_contiguity(block_of: Mapping[str, str], generalization: Generalizatio
     for part in parts(known, within):
         label = known[next(iter(part))]
         (torn if label in whole else whole).add(label)
-    notes.violation("not-contiguous", "Blocks do not hang together in the graph.", count=len(torn))
+    notes.violation("not-contiguous", "Blocks are not connected in the graph.", count=len(torn))

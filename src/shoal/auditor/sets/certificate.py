@@ -1,4 +1,4 @@
-"""What the certificate beside a release claims, held against the policy and the release."""
+"""Check the certificate of a release against the policy and the release."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shoal.errors import InputError
 
 _ENDING: Final = ".certificate.json"
 _SURE: Final = ("counted", "empty")
-"""Claims about every itemset; one that is sampled is about a share of them."""
+"""Claims about every itemset; a sampled claim is about a share of them."""
 _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is claimed of the itemsets of one size."""
+    """The claim about the itemsets of one size."""
 
     size: int
     k: int
@@ -39,29 +39,29 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """All that is claimed."""
+    """All claims."""
 
     claims: tuple[Claim, ...]
     m: int
     records: int
     others: Mapping[str, Any]
-    """What else it says, by name."""
+    """All other entries, by name."""
 
     def of(self, size: int) -> list[Claim]:
-        """Return what is claimed of one size."""
+        """Return the claims about one size."""
         return [claim for claim in self.claims if claim.size == size]
 
     def is_sure(self, size: int) -> bool:
-        """Tell whether every itemset of a size is said to have its k records."""
+        """Return whether the certificate claims k records for every itemset of a size."""
         return any(claim.how in _SURE for claim in self.of(size))
 
     def is_empty(self, size: int) -> bool:
-        """Tell whether nobody is said to have so many items."""
+        """Return whether the certificate claims that no person has so many items."""
         return any(claim.how == "empty" for claim in self.of(size))
 
 
 def read_certificate(release: Any) -> Certificate | None:
-    """Return what stands in the file beside a release."""
+    """Read the certificate file next to a release."""
     if not isinstance(release, str | Path):
         return None
     path = Path(str(release).rstrip("/") + _ENDING)
@@ -81,7 +81,7 @@ def _certificate(found: Any) -> Certificate:
 
 
 def _claim(one: Any) -> Claim:
-    """Read one claim; what is missing of how it was sampled proves nothing."""
+    """Read one claim; missing numbers of its sample count as 0 and prove nothing."""
     return Claim(
         _whole(one["size"]), _whole(one["k"]), str(one["how"]), str(one["adversary"]), _share(one["sigma"]),
         _share(one.get("epsilon", 0)), _share(one.get("delta", 0)), _whole(one.get("attempts", 0)),
@@ -108,7 +108,7 @@ def _share(value: Any) -> float:
 
 
 def check_certificate(found: Certificate, promise: SetPromise, release: Sets, notes: Notes) -> None:
-    """Check that what is claimed is what the policy promises, no less and no more, of as many records as left."""
+    """Check that the claims match the policy's promise and the number of released records."""
     if found.m != promise.m or any(not 1 <= claim.size <= promise.m for claim in found.claims):
         _differs(f"it is for other sizes than the policy, whose m is {promise.m}", notes)
     if found.records != len(release) or found.others.get("released", len(release)) != len(release):
@@ -122,15 +122,15 @@ def check_certificate(found: Certificate, promise: SetPromise, release: Sets, no
 
 
 def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:
-    """Check that nobody has as many items as nobody is said to have."""
+    """Check claims that no person has so many items against the truth."""
     longest = int(truth.sizes.max(initial=0))
     for size in range(1, min(found.m, longest) + 1):
         if found.is_empty(size):
-            _differs(f"size {size}: it says that nobody has so many items, but somebody has", notes)
+            _differs(f"size {size}: it claims that nobody has so many items, but somebody has", notes)
 
 
 def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
-    """Return what is said beside the claims, by name, and is not what the policy says."""
+    """Return the names of other entries that differ from the policy."""
     asked = {"m": promise.m, "adversary": promise.adversary, "joint": promise.joint}
     settings = {**asked, "k": list(promise.k), "sigma": list(promise.sigma)}
     told, inner = found.others, found.others.get("settings", {})
@@ -144,22 +144,22 @@ def _fault(claims: list[Claim], size: int, promise: SetPromise, release: Sets) -
     k, sigma = promise.k[size - 1], promise.sigma[size - 1]
     sure, whose = [claim for claim in claims if claim.how in _SURE], {claim.adversary for claim in claims}
     if not claims or not (sure or whose >= set(promise.adversaries)):
-        return "it claims nothing of what the policy promises"
+        return "it does not cover the policy's promise"
     if any(claim.how not in (*_SURE, "sampled") for claim in claims):
-        return "it does not say whether itemsets were counted or sampled"
+        return "it does not state whether itemsets were counted or sampled"
     if any(claim.k != k for claim in claims):
         return f"its k is not the policy's {k}"
     if any(abs(claim.sigma - (1 if claim in sure else sigma)) > _ROUNDING for claim in claims):
-        return f"its sigma is not the policy's {sigma}, or not 1 where itemsets were counted"
+        return f"its sigma is not the policy's {sigma}, or not 1 although itemsets were counted"
     if not all(claim in sure or _is_proven(claim) for claim in claims):
         return "its samples do not prove its epsilon and delta, or these do not give its sigma"
     if any(claim.how == "empty" for claim in claims) and (release.sizes >= size).any():
-        return "it says that nobody has so many items, but released sets have"
+        return "it claims that nobody has so many items, but released sets have"
     return None
 
 
 def _is_proven(claim: Claim) -> bool:
-    """Tell whether so many samples without a failure show what is claimed; attempt j may use δ/(j (j + 1))."""
+    """Return whether the samples without a failure prove the claim; attempt j may use δ/(j (j + 1))."""
     if not (0 < claim.epsilon < 1 and 0 < claim.delta < 1 and claim.attempts >= 1):
         return False
     share = math.log(claim.attempts) + math.log(claim.attempts + 1)

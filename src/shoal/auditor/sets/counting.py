@@ -1,4 +1,4 @@
-"""Count how many records hold every set of some size, all of them, on arrays."""
+"""Count the records that contain each set of a size, for all sets, on arrays."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.sets.records import Sets
 
 SORTED_BUDGET = 20_000_000
-"""So many subsets are sorted in memory; up to the next number they are added up in a table, if one fits."""
+"""Up to this many subsets are sorted in memory; up to the next number they are counted in a table, if one fits."""
 TABLE_BUDGET = 500_000_000
 _TABLE_CELLS = 16_000_000
 _AT_ONCE = 2_000_000
 
 
 def subsets_in_all(sets: Sets, size: int) -> int:
-    """Return how many subsets of a size all records have together."""
+    """Return the total number of subsets of a size over all records."""
     sizes = np.bincount(sets.sizes) if len(sets) else np.zeros(0, np.int64)
     return sum(int(count) * math.comb(length, size) for length, count in enumerate(sizes.tolist()))
 
 
 def is_countable(sets: Sets, size: int) -> bool:
-    """Tell whether all sets of a size can be counted within seconds."""
+    """Return whether all sets of a size can be counted within seconds."""
     cells = max(len(sets.labels), 1) ** size  # a set's number must fit 63 bits
     return cells < 2**63 and subsets_in_all(sets, size) <= (TABLE_BUDGET if cells <= _TABLE_CELLS else SORTED_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The different sets of one size, by number, and how many records hold each."""
+    """The different sets of one size, as numbers, and how many records contain each."""
 
     size: int
     base: int
@@ -42,7 +42,7 @@ class Tally:
     supports: Ints
 
     def of(self, labels: Ints) -> Ints:
-        """Return the supports of sets given as rows of rising labels; 0 for sets no record holds."""
+        """Return the supports of sets given as rows of rising labels; 0 for sets that no record contains."""
         known = np.all((labels >= 0) & (labels < self.base), axis=1)
         asked = _encoded(labels * known[:, np.newaxis], self.base)
         place = find(self.codes, asked)
@@ -58,7 +58,7 @@ class Tally:
 
 
 def find(rising: Ints, asked: Ints) -> Ints:
-    """Return where the asked numbers stand; -1 for those that are not there."""
+    """Return the positions of the asked numbers; -1 for missing ones."""
     if not len(rising):
         return np.full(len(asked), -1, np.int64)
     place = np.minimum(np.searchsorted(rising, asked), len(rising) - 1)
@@ -140,7 +140,7 @@ def marked_subsets(sets: Sets, size: int, marked: Ints) -> Ints:
 
 
 def chance_per_person(sets: Sets, size: int, hits: Ints) -> float | None:
-    """Return how likely a subset of a person is a hit, persons alike and then their subsets alike."""
+    """Return the probability that a uniform subset of a uniform person is a hit."""
     able = sets.sizes >= size
     if not able.any():
         return None
@@ -149,7 +149,7 @@ def chance_per_person(sets: Sets, size: int, hits: Ints) -> float | None:
 
 
 def distinct(labels: Ints) -> Iterator[tuple[Bools, Ints]]:
-    """Sort rows of labels and drop repeats: yield (which rows, their labels) for every number of labels left."""
+    """Sort rows of labels and drop repeats: yield (which rows, their labels) for every remaining number of labels."""
     ordered = np.sort(labels, axis=1)
     first = np.ones(ordered.shape, np.bool_)
     first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

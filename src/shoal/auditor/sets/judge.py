@@ -1,4 +1,4 @@
-"""Judge a release of sets: are k records behind what an adversary may know, and is every set true?"""
+"""Audit a release of sets: do k records match what an attacker may know, and is every set true?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns, trace_with
+from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
 from shoal.auditor.sets.certificate import Certificate, check_certificate, check_empty, read_certificate
 from shoal.auditor.sets.partition import (
@@ -36,12 +36,13 @@ from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, sepa
 from shoal.auditor.sets.records import Sets, collect
 from shoal.auditor.sets.sampling import seeded_generator as coins
 from shoal.auditor.sets.shares import CountedSets, Measured, measure_images, measure_own
+from shoal.auditor.trace import trace_with
 
 _ROUNDING = 1e-12
 
 
 def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
-    """Recount what a policy for sets promised."""
+    """Check the promise of a policy for sets."""
     promise, notes = read_set_promise(policy), Notes()
     rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
     with notes.guarded():
@@ -70,17 +71,17 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
     entries = read_entries(rows, column, separator_of(policy, "sink"))
     unreadable = rows.broken | unfit_rows(rows, column)
     unreadable[entries.owner[entries.label < 0]] = True
-    notes.violation("unreadable", "Released rows cannot be read or hold an empty label.", rows=unreadable)
+    notes.violation("unreadable", "Released rows are unreadable or contain an empty label.", rows=unreadable)
     sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
     listed = np.bincount(entries.owner[entries.label >= 0], minlength=len(rows))
-    notes.violation("label-twice", "A released set holds a label more than once.", rows=listed > sets.sizes)
+    notes.violation("label-twice", "A released set contains a label more than once.", rows=listed > sets.sizes)
     return sets
 
 
 def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets, notes: Notes) -> SetPromise:
-    """Return the promise with what the certificate adds: of a size that was counted, every itemset has its k."""
+    """Return the promise with the certificate's: for a counted size every itemset has its k."""
     if certificate is None:
-        notes.skip("The certificate was not checked: no certificate file stands beside the release.")
+        notes.skip("The certificate was not checked: there is no certificate file next to the release.")
         return promise
     check_certificate(certificate, promise, sets, notes)
     counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
@@ -103,7 +104,7 @@ class _Judge:
     # ---- the release alone
 
     def judge_release(self) -> None:
-        """Check what needs no truth: sets of at most m labels that stand together in a row."""
+        """Check what needs no truth: sets of at most m labels within a row."""
         notes, release = self.notes, self.release
         notes.metrics["released_records"] = len(release)
         notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
@@ -120,19 +121,19 @@ class _Judge:
                 self._convict_labels(size, found)
 
     def judge_blocks(self, truth: Sets | None) -> None:
-        """Check what the blocks file says."""
+        """Check the blocks file."""
         generalization = self.promise.generalization
         if self.blocks is not None:
             seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
             check_blocks(self.blocks, self.release, generalization, seen, self.notes)
         elif generalization.way is not None and generalization.hierarchy is None:
-            self.notes.skip("Whether blocks hang together was not checked: no blocks file.")
+            self.notes.skip("Whether blocks are connected was not checked: no blocks file.")
 
     def _sizes(self) -> range:
         return range(1, self.promise.m + 1)
 
     def _convict_labels(self, size: int, found: Measured) -> None:
-        """Every set of labels in a row is the image of some itemset; with sigma 1 each needs k records."""
+        """Report label sets below k: each is the image of some itemset, and with sigma 1 each needs k records."""
         sentence = f"Sets of {size} labels are in fewer than k = {self.promise.k[size - 1]} released records."
         if found.rows is not None:
             self.notes.violation("below-k", sentence, rows=found.rows)
@@ -141,14 +142,14 @@ class _Judge:
             self._say_sampled(size)
 
     def _is_settled_by_labels(self, size: int) -> bool:
-        """Tell whether all sets of as many labels or fewer were counted: an itemset's image is one of them."""
+        """Return whether all sets of at most as many labels were counted: an itemset's image is one of them."""
         return all(
             self.counted.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
             for fewer in range(1, size + 1)
         )
 
     def _say_sampled(self, size: int) -> None:
-        self.notes.skip(f"Not all sets of size {size} were looked at: too many, a sample was drawn.")
+        self.notes.skip(f"Not all sets of size {size} were checked: too many, a sample was drawn.")
 
     def _write(self, side: str, size: int, found: Measured | None) -> None:
         self.notes.metrics[f"{side}_sets_of_{size}"] = None if found is None else found.to_dict()
@@ -182,8 +183,8 @@ class _Judge:
         partition = self._partition(truth, positions)
         if partition is None:
             notes.skip(
-                "Which items a label stands for is not known, so neither the image nor the share of original "
-                "itemsets was checked: give a hierarchy in the policy, a blocks file beside the release, or the trace."
+                "The items of a label are not known, so neither the image nor the share of original "
+                "itemsets was checked: give a hierarchy in the policy, a blocks file next to the release, or the trace."
             )
             return
         self._judge_image(truth, partition, positions, is_file=isinstance(release, str | Path))
@@ -191,7 +192,7 @@ class _Judge:
         self._measure_loss(truth, partition)
 
     def _names(self) -> Collection[str] | None:
-        """Return the items there are; None where any item is one."""
+        """Return all items; None if any item is allowed."""
         if self.promise.generalization.way is None and self.blocks is not None:
             return {item for items in self.blocks.values() for item in items}
         return self.promise.generalization.names
@@ -267,7 +268,7 @@ class _Judge:
         self.notes.metrics["ncp"] = float(cost[label[known]].mean())
 
     def _ncp_of_labels(self, partition: Partition) -> Any:
-        """Return for every label the share of all items it stands for; 0 for a single item."""
+        """Return for every label the share of all items under it; 0 for a single item."""
         tree = self.promise.generalization.tree
         if tree is not None:
             leaves = tree.leaf_counts()

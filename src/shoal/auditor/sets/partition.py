@@ -18,31 +18,31 @@ from shoal.auditor.sets.records import Sets, collect
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """For every item of the truth the number of its label; -1 where it is not known."""
+    """For every item of the truth the number of its label; -1 if unknown."""
 
     label_of: Ints
     labels: tuple[str, ...]
     """The release's labels first, with their numbers; then labels that should have been released but were not."""
     is_unclear: Bools | None = None
-    """Which items left under a label that could not be told; items without any label leave nothing."""
+    """Items released under a label that could not be determined; items without a label are not released."""
 
 
 def only_known(truth: Sets, names: Collection[str], notes: Notes) -> Sets:
-    """Return the truth as far as its items are known: sets leave without the others."""
+    """Return the truth without unknown items, which are not released."""
     known = np.array([item in names for item in truth.labels], np.bool_)
     lost = np.unique(truth.items[~known[truth.items]])
     notes.warning(
         "unknown-item",
-        "Items of the truth are in no block and no hierarchy, places or graph; sets leave without them.",
+        "Items of the truth are in no block, hierarchy, places or graph; sets are released without them.",
         count=len(lost),
     )
     return collect(truth.owners, truth.items, len(truth), truth.labels, known[truth.items]) if len(lost) else truth
 
 
 def check_antichain(release: Sets, hierarchy: Hierarchy, own: Collection[str], notes: Notes) -> None:
-    """Check that labels are of the hierarchy and none stands above another: an item would leave in two ways.
+    """Check that labels are in the hierarchy and none is above another: an item would be released in two ways.
 
-    Labels in ``own`` mean but themselves.
+    Labels in ``own`` stand only for themselves.
     """
     there = set(release.labels).difference(own)
     unknown = np.array([not hierarchy.path(label) for label in release.labels], np.bool_)
@@ -54,13 +54,13 @@ def check_antichain(release: Sets, hierarchy: Hierarchy, own: Collection[str], n
     )
     notes.violation(
         "not-an-antichain",
-        f"The release has {int(nested.sum())} labels beside a label that stands above them.",
+        f"The release has {int(nested.sum())} labels and also a label above them.",
         rows=holding(release, nested),
     )
 
 
 def from_hierarchy(truth: Sets, release: Sets, hierarchy: Hierarchy, notes: Notes) -> Partition:
-    """Every item leaves as the label at or above it; of several the highest: lower ones are the leaks."""
+    """Map every item to the label at or above it; of several to the highest: the lower ones are leaks."""
     number = {label: place for place, label in enumerate(release.labels)}
     found = [[number[step] for step in hierarchy.path(item) if step in number] for item in truth.labels]
     label_of = np.array([steps[-1] if steps else -1 for steps in found], np.int64)
@@ -68,7 +68,7 @@ def from_hierarchy(truth: Sets, release: Sets, hierarchy: Hierarchy, notes: Note
 
 
 def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], notes: Notes) -> Partition:
-    """Every item leaves as the label of the block it is listed in."""
+    """Map every item to the label of its block."""
     labels = tuple(release.labels)
     number = {label: place for place, label in enumerate(dict.fromkeys((*labels, *blocks)))}
     block_of: dict[str, int] = {}
@@ -80,7 +80,7 @@ def from_blocks(truth: Sets, release: Sets, blocks: Mapping[str, list[str]], not
 
 
 def from_names(truth: Sets, release: Sets) -> Partition | None:
-    """Where every label is an item, nothing was joined; None where some label is not."""
+    """Map every item to itself if every label is an item; else return None."""
     number = {label: place for place, label in enumerate(release.labels)}
     if not set(number) <= set(truth.labels):
         return None
@@ -89,10 +89,10 @@ def from_names(truth: Sets, release: Sets) -> Partition | None:
 
 
 def _closed(truth: Sets, release: Sets, label_of: Ints, beyond: tuple[str, ...], notes: Notes) -> Partition:
-    """Note what does not fit: items that left under no label, labels that stand for no item."""
+    """Report mismatches: items without a label, labels without an item."""
     used = np.bincount(truth.items, minlength=len(truth.labels)) > 0
     lost = used & (label_of >= len(release.labels))
-    notes.violation("item-without-label", "Items of the truth stand under no released label.", count=int(lost.sum()))
+    notes.violation("item-without-label", "Items of the truth have no released label.", count=int(lost.sum()))
     meant = np.zeros(len(release.labels) + len(beyond) + 1, np.bool_)
     meant[label_of[used]] = True
     note_labels_of_no_item(release, ~meant[: len(release.labels)], notes)
@@ -100,16 +100,16 @@ def _closed(truth: Sets, release: Sets, label_of: Ints, beyond: tuple[str, ...],
 
 
 def note_labels_of_no_item(release: Sets, idle: Bools, notes: Notes) -> None:
-    """Note labels that were released although no item of the truth leaves under them."""
+    """Report released labels that no item of the truth has."""
     notes.violation(
         "label-of-no-item",
-        f"The release has {int(idle.sum())} labels that stand for no item of the truth.",
+        f"The release has {int(idle.sum())} labels that have no item of the truth.",
         rows=holding(release, idle),
     )
 
 
 def holding(sets: Sets, marked: Bools) -> Bools:
-    """Mark the records that hold a marked label."""
+    """Mark the records that contain a marked label."""
     held = np.zeros(len(sets), np.bool_)
     held[sets.owners[marked[sets.items]]] = True
     return held
@@ -121,7 +121,7 @@ _JOINED = re.compile(r"(.+) \+(\d+)", re.DOTALL)
 
 
 def read_positions(trace: Rows, has_item: Bools, released: int, notes: Notes) -> Ints:
-    """Return for every record the released row it left as; -1 for those that did not leave: no item was usable."""
+    """Return the released row of every record; -1 for records that were not released: no item was usable."""
     records = len(has_item)
     row, position = trace.numbers("row"), trace.numbers("position")
     fits = (row >= 0) & (row < records) & (position < released)
@@ -135,16 +135,16 @@ def read_positions(trace: Rows, has_item: Bools, released: int, notes: Notes) ->
     positions[row] = position
     kept_back = np.unique(row[~left & has_item[row]])
     notes.violation(
-        "record-missing", "The trace says of records with items that they did not leave.", count=len(kept_back)
+        "record-missing", "According to the trace, records with items were not released.", count=len(kept_back)
     )
     return positions
 
 
 def from_trace(truth: Sets, positions: Ints, release: Sets, notes: Notes) -> Partition | None:
-    """Find the label that every record with an item left with; None where that would take too long.
+    """Find the label that is in the released row of every record with an item; None if that would take too long.
 
-    An item may have several such labels, since others may come along with it every time. A label says how many
-    items it stands for ("NAME +3"), which settles most of them; the rest stay unknown.
+    An item may have several such labels, if other items always occur with it. A label states how many
+    items it has ("NAME +3"), which settles most of them; the rest stay unknown.
     """
     items, labels = len(truth.labels), len(release.labels)
     if items * labels > _CELLS:
@@ -155,19 +155,17 @@ def from_trace(truth: Sets, positions: Ints, release: Sets, notes: Notes) -> Par
     holders = np.bincount(truth.items, minlength=items)
     possible = (together.reshape(items, labels) == holders[:, None]) & (holders > 0)[:, None]
     split = (holders > 0) & ~possible.any(axis=1)
-    notes.violation("item-in-two-blocks", "Items of the truth left under more than one label.", count=int(split.sum()))
+    notes.violation("item-in-two-blocks", "Items were released under more than one label.", count=int(split.sum()))
     note_labels_of_no_item(release, ~possible.any(axis=0), notes)
     label_of = _settled(possible, truth, release)
     unclear = int(((holders > 0) & (label_of < 0) & ~split).sum())
     if unclear:
-        notes.skip(
-            f"{unclear} items could stand under several labels; sets with them were not checked: no blocks file."
-        )
+        notes.skip(f"{unclear} items have several possible labels; sets with them were not checked: no blocks file.")
     return Partition(label_of, tuple(release.labels), label_of < 0)
 
 
 def _pairs(truth: Sets, positions: Ints, release: Sets) -> Iterator[Ints]:
-    """Yield the numbers of all (item, label) that left together, some millions at once."""
+    """Yield the numbers of all (item, label) pairs released together, some millions at once."""
     row = positions[truth.owners]
     width = release.sizes[row]
     upto = np.cumsum(width)
@@ -183,7 +181,7 @@ def _pairs(truth: Sets, positions: Ints, release: Sets) -> Iterator[Ints]:
 
 
 def _settled(possible: Bools, truth: Sets, release: Sets) -> Ints:
-    """Give every item its label where only one is left; a label that has all its items takes no more."""
+    """Give every item its label if only one is possible; a label that has all its items takes no more."""
     number = {item: place for place, item in enumerate(truth.labels)}
     room = np.full(len(release.labels), len(truth.labels) + 1, np.int64)
     open_for = possible.copy()
@@ -205,18 +203,18 @@ def _settled(possible: Bools, truth: Sets, release: Sets) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The truth's records under the partition, numbered with the released ones: equal sets, equal numbers."""
+    """The truth's records under the partition, numbered together with the released ones: equal sets, equal numbers."""
 
     expected: Ints
     shown: Ints
     is_sure: Bools
-    """Which expected records have no item whose label could not be told."""
+    """Which expected records have only items with a known label."""
     is_empty: Bools
     shown_is_empty: Bools
 
 
 def read_image(truth: Sets, release: Sets, partition: Partition) -> Image:
-    """Publish the truth once more."""
+    """Apply the partition to the truth."""
     label = partition.label_of[truth.items]
     expected = collect(truth.owners, label, len(truth), partition.labels, label >= 0)
     unsure = np.zeros(len(truth), np.bool_)
@@ -231,7 +229,7 @@ def read_image(truth: Sets, release: Sets, partition: Partition) -> Image:
 
 
 def check_rows(image: Image, positions: Ints, notes: Notes) -> None:
-    """Check row by row where the trace says as which row every record left."""
+    """Check row by row, by the trace's released row of every record."""
     wrong, nobody = np.zeros(len(image.shown), np.bool_), np.ones(len(image.shown), np.bool_)
     wrong[positions[(image.expected != image.shown[positions]) & image.is_sure]] = True
     nobody[positions] = False
@@ -241,9 +239,9 @@ def check_rows(image: Image, positions: Ints, notes: Notes) -> None:
 
 
 def check_as_multisets(image: Image, notes: Notes) -> None:
-    """Check that the same sets were released, each as often, in whatever order.
+    """Check that the same sets were released, each as often, in any order.
 
-    Records with an item whose label could not be told are not held against it, nor are empty ones.
+    Records with an item of unknown label may be missing, and so may empty ones.
     """
     binding = image.is_sure & ~image.is_empty
     absent, extra = surplus(image.expected[binding], image.shown)
@@ -261,7 +259,7 @@ def check_as_multisets(image: Image, notes: Notes) -> None:
 
 
 def check_order(image: Image, notes: Notes) -> None:
-    """Look whether rows stand in the order of the truth, which tells whose they are to whoever knows it."""
+    """Warn if rows are in the order of the truth, which identifies them for anyone who knows that order."""
     several = len(np.unique(image.shown)) > 1
     if several and np.array_equal(image.expected, image.shown):
-        notes.warning("in-input-order", "The released rows stand in the order of the input; shuffle them.", count=1)
+        notes.warning("in-input-order", "The released rows are in the order of the input; shuffle them.", count=1)

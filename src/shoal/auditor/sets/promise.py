@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.auditor.hierarchies.hierarchy import Flat, Hierarchy, Tree, read_hierarchy
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.lines import csv_records
 from shoal.errors import InputError, PolicyError
 
@@ -19,20 +19,20 @@ _WAYS: Final = ("hierarchy", "places", "graph", "balanced")
 
 @dataclass(frozen=True, slots=True)
 class Generalization:
-    """How items may be joined."""
+    """How items may be generalized."""
 
     way: str | None = None
-    """One of hierarchy, places, graph and balanced; None where the policy does not say."""
+    """One of hierarchy, places, graph and balanced; None if the policy gives none."""
     names: frozenset[str] | None = None
-    """The items there are; None where any item is one."""
+    """All items; None if any item is allowed."""
     hierarchy: Hierarchy | None = None
-    """What stands above an item; None where blocks come from places, a graph or a tree made over the items."""
+    """The labels above an item; None if blocks come from places, a graph or a tree built over the items."""
     edges: tuple[tuple[str, str], ...] = ()
-    """Neighbours in a graph, those that link its parts among them."""
+    """Neighbours in a graph, including the edges that connect its parts."""
 
     @property
     def tree(self) -> Tree | None:
-        """The hierarchy, where it lists its items."""
+        """The hierarchy, if it lists its items."""
         hierarchy = self.hierarchy.as_tree() if isinstance(self.hierarchy, Flat) else self.hierarchy
         return hierarchy if isinstance(hierarchy, Tree) else None
 
@@ -91,19 +91,19 @@ def _named(records: list[list[str]], column: Any) -> frozenset[str]:
 
 
 def _pairs(records: list[list[str]]) -> list[tuple[str, str]]:
-    """Return the edges; an item without a neighbour is its own."""
+    """Return the edges; an item without a neighbour has an edge to itself."""
     if not all(fields[0].strip() for fields in records[1:]):
-        raise InputError("graph of generalize: every line must hold two items, or one and an empty cell")
+        raise InputError("graph of generalize: every line must have two items, or one and an empty cell")
     return [(first, second if second.strip() else first) for first, second in records[1:]]
 
 
 def _links(names: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return what links parts that do not hang together: the least name of each with that of the next."""
+    """Return edges that connect separate parts: the smallest name of each with that of the next."""
     return list(pairwise(sorted(min(part) for part in parts(names, pairs))))
 
 
 def parts(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[set[str]]:
-    """Return the sets of names that hang together; edges to other names do not count."""
+    """Return the connected components; edges to other names do not count."""
     beside: dict[str, list[str]] = {name: [] for name in names}
     for first, second in edges:
         if first in beside and second in beside:
@@ -123,10 +123,9 @@ def parts(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[set[st
     return found
 
 
-METHODS: Final = ("k^m", "k^m-apriori")
 RELEASED_COLUMN: Final = "items"
 _SIGMA: Final = {"k^m": 0.99}
-"""What is promised where a policy does not say; elsewhere every itemset is."""
+"""The default of sigma by method; otherwise every itemset is promised."""
 _ADVERSARIES: Final = {"itemset": ("itemset",), "person": ("person",), "both": ("itemset", "person")}
 
 
@@ -138,24 +137,24 @@ class SetPromise:
     person: str | None
     item: str
     column: str
-    """Where the released sets stand."""
+    """The column of the released sets."""
     k: tuple[int, ...]
     """One number for every size, from size 1 on; so is ``sigma``."""
     sigma: tuple[float, ...]
     adversaries: tuple[str, ...]
-    """Over whom the share is taken: different itemsets alike, or persons alike and then their subsets."""
+    """What the share is taken over: different itemsets uniformly, or persons uniformly and then their subsets."""
     joint: bool
-    """Whether the confidences of all sizes are to hold at once."""
+    """Whether the confidence is joint over all sizes."""
     generalization: Generalization
 
     @property
     def m(self) -> int:
-        """How many items the adversary may know."""
+        """How many items the attacker may know."""
         return len(self.k)
 
     @property
     def adversary(self) -> str:
-        """Return how a policy calls the adversaries."""
+        """The policy's name for the adversaries."""
         return "both" if len(self.adversaries) > 1 else self.adversaries[0]
 
 

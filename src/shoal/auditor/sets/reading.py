@@ -1,4 +1,4 @@
-"""Read a release or a truth of sets: list columns, joined labels, plain lines, or a row for every (person, item)."""
+"""Read a release or a truth of sets: list columns, joined labels, text lines, or a row for every (person, item)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.auditor.counting import is_someone, shared_codes
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
@@ -25,7 +25,7 @@ _LISTS = pa.large_list(TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Every label of every row: whose row it is in, and its number (-1: no label)."""
+    """Every label of every row: its row, and its number (-1: no label)."""
 
     owner: Ints
     label: Ints
@@ -38,11 +38,11 @@ class Truth:
 
     sets: Sets
     unusable: int
-    """How many rows have no person or cannot be read."""
+    """How many rows have no person or are unreadable."""
 
 
 def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
-    """Read from wherever it is; sets in memory become rows too."""
+    """Read files, tables, or sets in memory as rows."""
     table = _in_memory(what, column, person)
     written = policy.section(section)
     expected = Format.of_source(written) if section == "source" else replace(Format.of(written), names_once=True)
@@ -66,7 +66,7 @@ def _in_memory(what: Any, column: str, person: str | None) -> Any:
 
 
 def separator_of(policy: Policy, section: str) -> str | None:
-    """Return what stands between the labels of a text; None: a tab where the text has one, else blanks."""
+    """Return the separator of labels in a text; None: a tab if the text has one, else blanks."""
     found = policy.section(section).get("separator", "|" if section == "sink" and _is_csv(policy) else None)
     if found is not None and (not isinstance(found, str) or not found):
         raise PolicyError(f"[{section}] separator: must be text of at least one character")
@@ -96,13 +96,13 @@ def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
 
 
 def _trims_items(policy: Policy) -> bool:
-    """Tell whether blanks around the items of a joined text do not count: so in a CSV file, unless ``trim = false``."""
+    """Return whether to strip the items of a joined text: in a CSV file, unless ``trim = false``."""
     source = policy.section("source")
     return source.get("kind") == "csv" and Format.of_source(source).trims
 
 
 def _speaks_for_itself(rows: Rows, item: str) -> bool:
-    """Tell whether every row is a whole record: a list, or the only column there is."""
+    """Return whether every row is a whole record: a list, or the only column."""
     return rows.columns == [item] or all(_is_listed(piece) for piece in rows.pieces(item))
 
 
@@ -118,7 +118,7 @@ def _is_list_type(kind: Any) -> bool:
 
 
 def unfit_rows(rows: Rows, column: str) -> Bools:
-    """Tell which rows of a text file hold a value that is neither an item nor, where others are, a list of items."""
+    """Mark rows of a text file whose value is neither an item nor, if other rows have lists, a list of items."""
     unfit = np.zeros(len(rows), np.bool_)
     start = 0
     for piece, (_, broken) in zip(rows.pieces(column), rows.parts, strict=True):
@@ -130,7 +130,7 @@ def unfit_rows(rows: Rows, column: str) -> Bools:
 
 
 def _nested_rows(rows: Rows, column: str) -> Bools:
-    """Tell which rows of a text file hold a list or an object."""
+    """Mark rows of a text file that contain a list or an object."""
     pieces = zip(rows.pieces(column), rows.parts, strict=True)
     nested = [
         np.array([isinstance(value, list | dict) for value in piece], np.bool_)
@@ -144,7 +144,7 @@ def _nested_rows(rows: Rows, column: str) -> Bools:
 def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
     names, (code,) = shared_codes(rows.text(person))
     usable = is_someone(code, names) & ~rows.broken & fits & ~_nested_rows(rows, person)
-    # Codes are given in order of first appearance; persons of whom no row is usable leave no gap.
+    # Codes are in order of first appearance; persons without a usable row get no number.
     present = np.zeros(len(names), np.bool_)
     present[code[usable]] = True
     number = np.cumsum(present) - 1
@@ -156,9 +156,9 @@ def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
 def read_entries(
     rows: Rows, column: str, separator: str | None, *, one_item: bool = False, trims: bool = False
 ) -> Entries:
-    """Take a column apart: a list of labels a row, a text to split, or (``one_item``) a single label.
+    """Read the labels of a column: a list per row, a text to split, or (``one_item``) a single label.
 
-    Null is an empty record: CSV cannot tell them apart.
+    Null is an empty record: CSV cannot distinguish them.
     """
     owners, values, start = [], [], 0
     for piece in rows.pieces(column):
@@ -194,7 +194,7 @@ def _as_lists(piece: Any, separator: str | None, *, one_item: bool, trims: bool)
 
 
 def _from_python(records: Iterable[Any]) -> Any:
-    """Turn collections of labels into Arrow lists; what is no collection holds nothing."""
+    """Turn collections of labels into Arrow lists; anything else is empty."""
     held = [list(record) if _is_set_of_items(record) else [] for record in records]
     offsets = np.concatenate([[0], np.cumsum([len(labels) for labels in held], dtype=np.int64)])
     return pa.LargeListArray.from_arrays(pa.array(offsets), as_text(list(chain.from_iterable(held))))
@@ -205,7 +205,7 @@ def _is_set_of_items(record: Any) -> bool:
 
 
 def _can_be_item(value: Any) -> bool:
-    """Whether it is text or a whole number that fits: no other value of a text file can be published."""
+    """Return whether a value is text or a 64-bit whole number: no other value of a text file can be an item."""
     is_whole = isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**64
     return is_whole or value is None or isinstance(value, str)
 
@@ -223,7 +223,7 @@ def _split(texts: Any, separator: str | None, *, trims: bool) -> Any:
     parts = pc.utf8_split_whitespace(texts) if separator is None else pc.split_pattern(texts, separator)
     lists = parts.cast(_LISTS)
     labels = pc.utf8_trim_whitespace(pc.list_flatten(lists)) if trims else pc.list_flatten(lists)
-    # Nothing between two separators is no label.
+    # Skip empty items.
     filled = pc.not_equal(labels, "")
     kept = np.asarray(pc.list_parent_indices(lists).filter(filled).to_numpy(), np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(kept, minlength=len(lists)))])

@@ -1,4 +1,4 @@
-"""Records as numbers: which labels every record holds."""
+"""Records as numbers: the labels of every record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """Record r holds the labels numbered ``items[offsets[r]:offsets[r + 1]]``, rising, each once."""
+    """Record r has the labels numbered ``items[offsets[r]:offsets[r + 1]]``, rising, each once."""
 
     offsets: Ints
     items: Ints
@@ -24,12 +24,12 @@ class Sets:
 
     @property
     def sizes(self) -> Ints:
-        """How many labels every record holds."""
+        """How many labels every record has."""
         return np.diff(self.offsets)
 
     @property
     def owners(self) -> Ints:
-        """For every entry of ``items``, whose record it is in."""
+        """The record of every entry of ``items``."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def keys(self) -> list[bytes]:

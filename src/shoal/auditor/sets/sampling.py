@@ -1,4 +1,4 @@
-"""Draw sets where there are too many to count, and count the records behind each one drawn."""
+"""Sample sets if there are too many to count, and count the records that contain each sampled one."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from shoal.auditor.sets.counting import distinct
 from shoal.auditor.sets.records import Sets
 
 SAMPLES = 4_000
-"""Sets drawn for every size and adversary."""
+"""Sets sampled for every size and adversary."""
 _BATCHES = 5
-"""Proposals are made in batches of as many; no more batches than this, or small sizes would take for ever."""
+"""Proposals come in batches of SAMPLES; the number of batches is limited, or small sizes would never end."""
 _FREQUENT = 128
-"""A label that at least one record in so many has is kept as bits, which join fast; a rarer one as a list."""
+"""A label that at least one record in 128 has is kept as a bitmap, which intersects fast; a rarer one as a list."""
 
 
 class Supports:
-    """Counts the records that hold all labels of a set."""
+    """Counts the records that contain all labels of a set."""
 
     def __init__(self, sets: Sets) -> None:
         self._records_in_all = len(sets)
         self._records = sets.owners[np.argsort(sets.items, kind="stable")]
         self.single = np.bincount(sets.items, minlength=len(sets.labels))
-        """How many records have each label."""
+        """The number of records with each label."""
         self._starts = np.concatenate([[0], np.cumsum(self.single)])
         self._bits: dict[int, npt.NDArray[np.uint8]] = {}
         self._scratch = np.zeros(len(sets), np.bool_)
 
     def of_rows(self, rows: Ints) -> Ints:
-        """Return how many records hold all labels of each row; a label nobody has is held by no record."""
+        """Return how many records contain all labels of each row; 0 if a label is unknown."""
         supports = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(((rows >= 0) & (rows < len(self.single))).all(axis=1))
         for which, labels in distinct(rows[there]):
@@ -57,7 +57,7 @@ class Supports:
 
     def _bits_of(self, label: int) -> npt.NDArray[np.uint8]:
         if label not in self._bits:
-            # Whole words of 64 records, so that they can be joined and counted a word at a time.
+            # Whole words of 64 records, so that bitmaps are intersected and counted word by word.
             marks = np.zeros(-(-self._records_in_all // 64) * 64, np.bool_)
             marks[self._holders(label)] = True
             self._bits[label] = np.packbits(marks, bitorder="little")
@@ -84,7 +84,7 @@ class Supports:
 
 
 def seeded_generator(*parts: Ints) -> np.random.Generator:
-    """Return coins that fall alike for the same evidence, and that nobody chose."""
+    """Return a random generator seeded by the data: the same inputs give the same audit."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
@@ -98,7 +98,7 @@ class Drawn:
     rows: Ints
     supports: Ints
     accepted: npt.NDArray[np.bool_]
-    """Which of them make up the uniform sample; the others were looked at as well."""
+    """Which of them form the uniform sample."""
 
 
 def draw_itemsets(sets: Sets, supports: Supports, size: int, rng: np.random.Generator) -> Drawn | None:
@@ -121,7 +121,7 @@ def draw_itemsets(sets: Sets, supports: Supports, size: int, rng: np.random.Gene
 
 
 def draw_by_person(sets: Sets, size: int, rng: np.random.Generator) -> Ints | None:
-    """Draw persons with enough items alike, then a subset of each."""
+    """Draw persons with enough items uniformly, then a subset of each."""
     able = np.flatnonzero(sets.sizes >= size)
     if not len(able):
         return None
@@ -149,16 +149,16 @@ def subsets(sets: Sets, owner: Ints, size: int, rng: np.random.Generator) -> Int
 
 
 TAIL = 0.001
-"""Each bound alone is wrong with at most this probability: 99.9 % confidence one-sided."""
+"""Each bound is wrong with at most this probability: 99.9 % confidence, one-sided."""
 _HALVINGS = 60
 
 
 def interval(hits: int, trials: int, tail: float = TAIL) -> tuple[float, float]:
-    """Return the lower and the upper bound of a share of which ``hits`` were seen in ``trials`` independent draws."""
+    """Return Clopper and Pearson's exact bounds of a share, given ``hits`` in ``trials`` independent draws."""
     if not trials:
         return 0.0, 1.0
     ways = _log_choices(trials)
-    # The more likely a hit, the likelier at least `hits` of them: look for where that likelihood passes the tail.
+    # The probability of at least `hits` hits rises with the share: find where it crosses the tail.
     lower = 0.0 if hits == 0 else _crossing(ways, hits, tail)
     upper = 1.0 if hits == trials else 1 - _crossing(ways, trials - hits, tail)
     return lower, upper

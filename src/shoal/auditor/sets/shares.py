@@ -1,4 +1,4 @@
-"""What share of the sets of a size has fewer than k records behind it: counted, or estimated from draws."""
+"""The share of sets of a size that fewer than k records contain: counted, or estimated from a sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AT_ONCE = 1_000_000
 
 
 class CountedSets:
-    """Records with what was counted of them, each size once."""
+    """Records with their counted sets, each size counted once."""
 
     def __init__(self, sets: Sets) -> None:
         self.sets = sets
@@ -26,7 +26,7 @@ class CountedSets:
         self._countable: dict[int, bool] = {}
 
     def is_countable(self, size: int) -> bool:
-        """Tell whether all sets of a size can be counted."""
+        """Return whether all sets of a size can be counted."""
         if size not in self._countable:
             self._countable[size] = is_countable(self.sets, size)
         return self._countable[size]
@@ -39,20 +39,20 @@ class CountedSets:
 
     @cached_property
     def supports(self) -> Supports:
-        """What counts the records behind single sets."""
+        """Counts the records that contain single sets."""
         return Supports(self.sets)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share with its bounds; counted ones are their own bounds."""
+    """A share with its bounds; counted shares are exact."""
 
     value: float
     low: float
     high: float
 
     def written(self) -> float | dict[str, float]:
-        """Return plain values for the report."""
+        """Return values for the report."""
         if self.low == self.high:
             return self.value
         return {"share": self.value, "low": self.low, "high": self.high}
@@ -60,22 +60,22 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was found about the sets of one size."""
+    """The measurements of the sets of one size."""
 
     is_counted: bool
     looked_at: int
     """Different sets when counted, draws when sampled."""
     below: int
-    """How many of those have fewer than k records."""
+    """How many of those fewer than k records contain."""
     smallest: int
     unique: Share
     shares: dict[str, Share]
-    """By adversary: of the sets it may know, how many have fewer than k records."""
+    """By adversary: the share of sets below k."""
     rows: Bools | None
-    """Which of the records hold a set below k, when counted."""
+    """Which records contain a set below k; None if sampled."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for the report."""
+        """Return values for the report."""
         return {
             "how": "counted" if self.is_counted else "sampled",
             "sets": self.looked_at,
@@ -97,7 +97,7 @@ def measure_own(book: CountedSets, size: int, k: int, rng: np.random.Generator) 
 def measure_images(
     truth: CountedSets, label_of: Ints, release: CountedSets, size: int, k: int, rng: np.random.Generator
 ) -> Measured | None:
-    """Look at the sets of original items: how many released records hold the labels that stand for them?"""
+    """Measure sets of original items: how many released records contain their labels?"""
     if truth.is_countable(size) and all(release.is_countable(fewer) for fewer in range(1, size + 1)):
         found = truth.tally(size)
         return _counted(truth.sets, found, _image_supports(found, label_of, release), k)
@@ -133,7 +133,7 @@ def _counted(sets: Sets, found: Tally, supports: Ints, k: int) -> Measured | Non
 def _sampled(
     source: CountedSets, image_supports: Callable[[Ints], Ints] | None, size: int, k: int, rng: np.random.Generator
 ) -> Measured | None:
-    """Draw sets; without ``image_supports`` a set is its own image."""
+    """Sample sets; without ``image_supports`` a set is its own image."""
     drawn = draw_itemsets(source.sets, source.supports, size, rng)
     persons = draw_by_person(source.sets, size, rng)
     if drawn is None or persons is None:

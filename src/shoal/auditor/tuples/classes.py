@@ -1,4 +1,4 @@
-"""The classes of rows published alike: how many people each has, and how much of it one person owns."""
+"""Classes of rows with equal published values: how many people each has, and the share of one person."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shoal.auditor.tuples.values import Attribute
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Classes of released rows by all that was published of their quasi-identifiers; null is a value."""
+    """Classes of released rows by their published quasi-identifiers; null is a value."""
 
     of_row: Ints
-    """The class of every released row, from 0; -1 for rows that are not judged."""
+    """The class of every released row, from 0; -1 for rows that are not checked."""
     rows: Ints
     people: Ints
-    """Different people of every class; its rows where persons are not known."""
+    """Different people of every class; its rows if persons are not known."""
     are_people: bool
 
     @property
@@ -37,7 +37,7 @@ class Classes:
 
 
 def read_classes(attributes: Sequence[Attribute], judged: Bools, person: Ints | None) -> Classes:
-    """Group the rows to be judged; persons, where known, are numbers from 0 (a row with -1 is nobody's)."""
+    """Group the rows to check; persons, if known, are numbers from 0 (-1 for nobody)."""
     of_row = np.full(len(judged), -1, np.int64)
     rows = np.flatnonzero(judged)
     of_row[rows] = combined([attribute.code[rows] for attribute in attributes], len(rows))
@@ -58,13 +58,13 @@ def _pairs(of_row: Ints, person: Ints) -> tuple[Ints, Ints]:
 
 
 def check_classes(classes: Classes, promise: TuplePromise, notes: Notes) -> None:
-    """Check that k people stand in every class."""
+    """Check that every class has k people."""
     sentence = "A class of the release has fewer than k different people."
     notes.violation("below-k", sentence, rows=classes.marked(classes.people < promise.k))
 
 
 def measure_classes(classes: Classes, promise: TuplePromise, person: Ints | None, notes: Notes) -> None:
-    """Write down how large classes are, and how many stand alone."""
+    """Measure the sizes of classes, and how many rows are unique."""
     judged = int(classes.judged.sum())
     below = classes.marked(classes.people < promise.k)
     notes.metrics["classes"] = len(classes.rows)
@@ -88,7 +88,7 @@ def _different(numbers: Ints) -> int:
 
 
 def measure_nulls(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:
-    """Write down how many patterns of nulls tell rows apart, the share of rows with a null, and the rarest pattern."""
+    """Measure the patterns of nulls: how many, the rarest one, and the share of rows with a null."""
     rows = np.flatnonzero(judged)
     if not len(rows):
         return
@@ -100,16 +100,16 @@ def measure_nulls(attributes: Sequence[Attribute], judged: Bools, notes: Notes) 
 
 
 MOST: Final = 0.5
-"""A larger share of a class draws a warning."""
+"""A larger share of a class is a warning."""
 LEAST_ROWS: Final = 10
-"""Smaller classes draw none."""
+"""Smaller classes cause no warning."""
 _ROUNDING: Final = 1e-9
 
 
 def check_shares(
     classes: Classes, person: Ints | None, max_share: float | None, notes: Notes, *, can_cap: bool = True
 ) -> None:
-    """Measure the largest share of one person in every class, and check it against the cap, if there is one."""
+    """Measure the largest share of one person in every class, and check it against the limit, if there is one."""
     if person is None:
         if max_share is not None:
             notes.skip("Whether nobody has more than max_share of a class was not checked: persons are not known.")
@@ -124,7 +124,7 @@ def check_shares(
     notes.warning(
         "one-person-share",
         f"One person has more than half of the rows of a class, up to {float(largest.max(initial=0)):.2f}: "
-        f"k people say little about whose a row is{'; cap it with max_share' if can_cap else ''}.",
+        f"k people then protect little{'; cap it with max_share' if can_cap else ''}.",
         rows=classes.marked(owned),
     )
     if max_share is not None:
@@ -136,7 +136,7 @@ def check_shares(
 
 
 def _largest(classes: Classes, person: Ints) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the largest share of one person in each class; a row with person -1 is nobody's."""
+    """Return the largest share of one person in each class; person -1 is nobody."""
     named = classes.judged & (person >= 0)
     width = int(person.max(initial=0)) + 1
     pair, rows = np.unique(classes.of_row[named] * width + person[named], return_counts=True)

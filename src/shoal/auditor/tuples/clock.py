@@ -1,9 +1,9 @@
-"""Between which bounds the stream's time lay when records arrived and were decided.
+"""Bound the stream's time when records arrived and when they were decided.
 
-The clock of a stream with durations is the latest event time, unless somebody moved it on without records
-(``advance``). A trace gives delays only, so such a move has to be inferred. Clusters whose delays agree with at least
-two different event times fix the clock for their rows. All other rows lie between bounds: the clock never goes back,
-what one event publishes is not decided after what a later event publishes, and the rows of a new cluster are decided at
+The clock of a stream with durations is the latest event time, unless it was advanced without records
+(``advance``). A trace has delays only, so such calls must be inferred. Clusters whose delays agree with at least
+two different event times fix the clock for their rows. All other rows have bounds: the clock never goes back,
+rows of one event are not decided after rows of a later event, and the rows of a new cluster are decided at
 one moment.
 """
 
@@ -18,12 +18,12 @@ import numpy as np
 from shoal.auditor.reading.columns import Bools, Ints
 
 _FAR: Final = 2**62
-"""An upper bound that bounds nothing."""
+"""No upper bound."""
 _LONGEST: Final = 2**60
 _ROUNDS: Final = 30
 """Bounds hold after any number of rounds; more rounds make them tighter."""
 _MOSTLY: Final = 0.5
-"""The share of clusters that must agree with the event times before other rows are held against these."""
+"""The share of clusters that must agree with the event times before others are checked against these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Entries of the trace in their order: record, decision (entries with one number left together), delay."""
+    """Entries of the trace in their order: record, decision (entries with one number were released together), delay."""
 
     row: Ints
     decision: Ints
     delay: Ints
     event: Ints | None = None
-    """The event (a record that came, or a flush) in which each was published; events follow one another."""
+    """The event (an arrival, or a flush) that published each entry, in order."""
 
     @property
     def impossible(self) -> int:
-        """Count the entries that waited longer than one of their decision that arrived before: no clock explains it."""
+        """Count entries that waited longer than an earlier arrival of the same decision: no clock explains that."""
         order = np.lexsort((self.row, self.decision))
         decision, delay = self.decision[order], self.delay[order]
         return int(((decision[1:] == decision[:-1]) & (delay[1:] > delay[:-1])).sum())
@@ -55,10 +55,10 @@ class Delays:
 def infer_clock(clock: Ints, first: int, delays: Delays) -> Bounds:
     """Bound a clock that may have been ahead of ``clock``, the latest event time at every record.
 
-    Records before ``first`` arrived before the stream started anew; those that waited then count as arrived with it.
+    Records before ``first`` arrived before the stream restarted; those pending then count as arrived with the restart.
     """
     top = int(clock.max(initial=0))
-    base = max(int(clock.min(initial=0)), top - _LONGEST)  # 36 years are enough
+    base = max(int(clock.min(initial=0)), top - _LONGEST)  # 36 years suffice
     decision = np.unique(delays.decision, return_inverse=True)[1]
     event = None if delays.event is None else np.unique(delays.event, return_inverse=True)[1]
     inner = Delays(delays.row, decision, np.clip(delays.delay, 0, _LONGEST), event)
@@ -67,7 +67,7 @@ def infer_clock(clock: Ints, first: int, delays: Delays) -> Bounds:
 
 
 def _moved(bounds: tuple[Ints, Ints], base: int) -> tuple[Ints, Ints]:
-    """Move bounds by ``base``; what bounds nothing is beyond every time."""
+    """Shift bounds by ``base``; no upper bound becomes the largest integer."""
     low, high = bounds
     return low + base, np.where(high >= _FAR, np.iinfo(np.int64).max, np.maximum(high, low) + base)
 
@@ -93,7 +93,7 @@ class _Inference:
         self.arrived, self.decided = (low[0], high[0]), (low[1], high[1])
 
     def _fixed(self, clock: Ints, by_event_time: Ints) -> Bools:
-        """Mark entries of decisions that agree with at least two event times, where most decisions do."""
+        """Mark entries of decisions that agree with at least two event times, if most decisions do."""
         is_wide = self._spread(clock[self._delays.row]) > 0
         agrees = self._spread(by_event_time) == 0
         if not is_wide.any() or agrees[is_wide].mean() < _MOSTLY:
@@ -103,7 +103,7 @@ class _Inference:
 
     @staticmethod
     def _plain(clock: Ints, low: Ints, fixed: Ints) -> Bools:
-        """Mark fixed records, and those after the last of them unless something shows that the clock was ahead."""
+        """Mark fixed records, and those after the last of them unless the clock must have been ahead."""
         found = np.zeros(len(clock), np.bool_)
         found[fixed] = True
         tail = slice(int(fixed.max(initial=-1)) + 1, None)
@@ -126,7 +126,7 @@ class _Inference:
 
     @staticmethod
     def _repeat(step: Callable[[Ints, Ints], None], bounds: tuple[Ints, Ints]) -> None:
-        """Carry bounds from arrivals to decisions and back until they stay."""
+        """Propagate bounds between arrivals and decisions until they are stable."""
         for _ in range(_ROUNDS):
             before = bounds[1].copy()
             step(*bounds)

@@ -12,29 +12,30 @@ from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.trace import SUPPRESSED
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import SUPPRESSED, Decisions, read_lists
+from shoal.auditor.tuples.trace import Decisions, read_lists
 from shoal.auditor.tuples.values import FAULTS, Attribute
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Every released row with its entry of the trace and what that says."""
+    """Every released row with its entry of the trace."""
 
     row: Ints
-    """The row of the truth; -1 where the trace names none that exists."""
+    """The row of the truth; -1 if the trace names none that exists."""
     group: Ints
     is_root: Bools
-    """Suppressed rows that leave at the root."""
+    """Suppressed rows published at the root."""
     formed: Bools
-    """Rows that left with the cluster they made."""
+    """Rows published together with the cluster they form."""
     known: Bools
     """Rows whose record is in the truth and usable."""
 
 
 def read_link(decisions: Decisions, usable: Bools | None) -> Link:
     """Pair released rows with the trace, in order."""
-    entries = np.flatnonzero(decisions.leaves)
+    entries = np.flatnonzero(decisions.is_shown)
     row = decisions.row[entries]
     if usable is None:
         known = np.zeros(len(entries), np.bool_)
@@ -53,7 +54,7 @@ def read_link(decisions: Decisions, usable: Bools | None) -> Link:
 
 
 def check_values(attributes: Sequence[Attribute], broken: Bools, notes: Notes) -> None:
-    """Check what can be seen in the release alone: labels, ranges, domain, grid."""
+    """Check the release alone: labels, ranges, domain, grid."""
     notes.violation("unreadable-row", "A released row cannot be read.", rows=broken)
     for code, sentence in FAULTS.items():
         marked = [attribute.faults[code] for attribute in attributes if code in attribute.faults]
@@ -61,7 +62,7 @@ def check_values(attributes: Sequence[Attribute], broken: Bools, notes: Notes) -
 
 
 def check_cover(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
-    """Check that every row covers its record, and shows nothing else than its mode allows."""
+    """Check that every row covers its record, and shows only what the mode of nulls allows."""
     wrong, nulls = np.zeros(len(link.row), np.bool_), np.zeros(len(link.row), np.bool_)
     for attribute in attributes:
         rows = np.flatnonzero(link.known)
@@ -72,7 +73,7 @@ def check_cover(attributes: Sequence[Attribute], link: Link, promise: TuplePromi
     notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
     notes.violation(
         "wrong-nulls",
-        "A row shows a value or a null where its mode of nulls does not allow it.",
+        "A row shows a value or a null that the policy's mode of nulls does not allow.",
         rows=nulls & ~link.is_root,
     )
 
@@ -80,18 +81,18 @@ def check_cover(attributes: Sequence[Attribute], link: Link, promise: TuplePromi
 def _wrong_nulls(shown: Bools, carried: Bools, promise: TuplePromise) -> Bools:
     if promise.keeps_own_nulls:
         return shown ^ carried
-    # A class may show what not all of it carry only where enough people do; in common mode all do.
+    # In strict mode enough people must carry a shown attribute (checked by cluster); in common mode all must.
     return shown & ~carried if promise.nulls == "common" else np.zeros(len(shown), np.bool_)
 
 
 def check_roots(attributes: Sequence[Attribute], is_root: Bools, notes: Notes) -> None:
-    """Check that suppressed rows that leave show nothing."""
+    """Check that published suppressed rows show only the root."""
     at_root = np.logical_and.reduce([attribute.at_root for attribute in attributes])
-    notes.violation("root-row", "A suppressed row left with more than its root.", rows=is_root & ~at_root)
+    notes.violation("root-row", "A suppressed row was published with more than the root.", rows=is_root & ~at_root)
 
 
 def check_one_vector(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
-    """Check that rows of one cluster are published alike; in paper mode but for their own nulls."""
+    """Check that rows of one cluster have equal published values; in paper mode except for their own nulls."""
     rows = np.flatnonzero((link.group >= 0) & ~link.is_root)
     if not len(rows):
         return
@@ -101,7 +102,7 @@ def check_one_vector(attributes: Sequence[Attribute], link: Link, promise: Tuple
         code = attribute.code[rows]
         judged = code >= 0 if promise.keeps_own_nulls else np.ones(len(rows), np.bool_)
         first = np.full(int(cluster.max()) + 1, -1, np.int64)
-        first[cluster[judged][::-1]] = code[judged][::-1]  # the first one is written last
+        first[cluster[judged][::-1]] = code[judged][::-1]  # the first row is assigned last
         differs[rows] |= judged & (code != first[cluster])
     notes.violation("group-differs", "Rows of one cluster were published in different ways.", rows=differs)
 
@@ -114,13 +115,13 @@ class Clusters:
     """The cluster of every released row, from 0; -1 for none."""
     people: Ints
     carriers: npt.NDArray[np.int64]
-    """Different people of every cluster that carried each attribute; without the truth no columns."""
+    """Different people of every cluster that carried each attribute; no columns without the truth."""
     shown: npt.NDArray[np.bool_]
     """Which attributes the first row of every cluster shows."""
 
 
 def read_clusters(attributes: Sequence[Attribute], link: Link, person: Ints | None, *, with_carriers: bool) -> Clusters:
-    """Recount the people of every cluster at its formation; without persons every row is one."""
+    """Count the people of every cluster when it was formed; without persons every row counts as one."""
     number = np.full(len(link.group), -1, np.int64)
     grouped = np.flatnonzero(link.group >= 0)
     names, number[grouped] = numbered(link.group[grouped])
@@ -151,14 +152,14 @@ def _first_of_person(group: Ints, person: Ints) -> Bools:
 
 
 def check_clusters(clusters: Clusters, link: Link, promise: TuplePromise, notes: Notes) -> None:
-    """Check that k people made every cluster, and enough of them carried what it shows."""
+    """Check that k people formed every cluster, and enough of them carried what it shows."""
     small = clusters.people < promise.k
     notes.violation(
-        "group-below-k", "Fewer than k people left together in a new cluster.", rows=_rows_of(small, clusters)
+        "group-below-k", "Fewer than k people were published together in a new cluster.", rows=_rows_of(small, clusters)
     )
     if promise.groups:
         alone = (clusters.number >= 0) & ~link.formed
-        notes.violation("reused-in-groups", "A row left by itself although rows must leave in groups.", rows=alone)
+        notes.violation("reused-in-groups", "A row was published alone; rows must be published in groups.", rows=alone)
     if promise.nulls == "strict" and clusters.carriers.shape[1]:
         few = clusters.shown & (clusters.carriers < promise.min_carriers)
         notes.violation(
@@ -182,11 +183,11 @@ def _rows_of(marked: Bools, clusters: Clusters) -> Bools:
 
 
 def check_carriers(trace: Rows, decisions: Decisions, clusters: Clusters, width: int, notes: Notes) -> None:
-    """Check the carriers the trace wrote down against the recount; reused rows repeat those of their cluster."""
+    """Check the carriers recorded in the trace; reused rows repeat those of their cluster."""
     if "carriers" not in trace.columns:
         notes.skip("The trace's own count of carriers was not checked: it has no column carriers.")
         return
-    written = read_lists(trace, "carriers", width)[decisions.leaves]
+    written = read_lists(trace, "carriers", width)[decisions.is_shown]
     grouped = np.flatnonzero(clusters.number >= 0)
     wrong = np.zeros(len(written), np.bool_)
     wrong[grouped] = (written[grouped] != clusters.carriers[clusters.number[grouped]]).any(axis=1)
@@ -194,7 +195,7 @@ def check_carriers(trace: Rows, decisions: Decisions, clusters: Clusters, width:
 
 
 def measure_loss(attributes: Sequence[Attribute], link: Link, decisions: Decisions, notes: Notes) -> None:
-    """Write down the average loss over released and suppressed records, from 0 (nothing) to 1 (everything).
+    """Measure the average loss over released and suppressed records, from 0 (nothing) to 1 (everything).
 
     ``all``: over all attributes, 1 for null. ``own``: over the attributes a record carries (0 if it carries none).
     A suppressed record loses 1.

@@ -1,4 +1,4 @@
-"""How diverse sets of sensitive values are, and how far from a reference; on arrays, for many sets at once."""
+"""Measure the diversity of sets of sensitive values, and their distance from a reference, for many sets at once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Sets:
 
     @property
     def share(self) -> Floats:
-        """What part of its set every entry is."""
+        """The share of every entry in its set."""
         return self.times / self.sizes[self.member]
 
 
 def gather(member: Ints, value: Ints, count: int) -> Sets:
-    """Make sets of rows."""
+    """Collect rows into sets."""
     width = int(value.max(initial=0)) + 1
     pair, times = np.unique(member * width + value, return_counts=True)
     return Sets(pair // width, pair % width, times, count)
@@ -51,7 +51,7 @@ def growing(group: Ints, value: Ints, step: Ints, count: int) -> tuple[Sets, Int
     kinds = np.bincount(pair // width, minlength=count)
     own = np.repeat(np.arange(count), steps)
     at = np.arange(len(own)) - np.repeat(np.cumsum(steps) - steps, steps)
-    # Every set against every value its group ever has; those it does not have yet are left out.
+    # Combine every set with every value its group ever has, then drop those it does not have yet.
     member = np.repeat(np.arange(len(own)), kinds[own])
     turn_of = np.arange(len(member)) - np.repeat(np.cumsum(kinds[own]) - kinds[own], kinds[own])
     which = (np.cumsum(kinds) - kinds)[own[member]] + turn_of
@@ -78,14 +78,14 @@ def distinct(sets: Sets) -> Ints:
 
 
 def effective(sets: Sets) -> Floats:
-    """Return the exponential of every set's entropy: l where l values are equally frequent."""
+    """Return the exponential of every set's entropy: l if l values are equally frequent."""
     share = sets.share
     return np.exp(-np.bincount(sets.member, share * np.log(share), sets.count))
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Distributions to hold sets against: one entry for every value of every reference, by reference, then value."""
+    """Reference distributions: one entry for every value of every reference, sorted by reference, then value."""
 
     width: int
     """Values are below it."""
@@ -93,11 +93,11 @@ class References:
     """reference * width + value, rising."""
     share: Floats
     begin: Ints
-    """Where the entries of every reference begin; one more for the end."""
+    """Start of every reference's entries; one more for the end."""
 
 
 def refer(reference: Ints, value: Ints, weight: Floats, *, count: int, width: int) -> References:
-    """Make references of weighted values; weights of 0 are no values."""
+    """Make references from weighted values; weights of 0 are ignored."""
     there = weight > 0
     key, turn = np.unique(reference[there] * width + value[there], return_inverse=True)
     total = np.bincount(turn, weight[there], len(key))
@@ -107,8 +107,8 @@ def refer(reference: Ints, value: Ints, weight: Floats, *, count: int, width: in
 
 
 def variation(sets: Sets, references: References, of_set: Ints) -> Floats:
-    """Return half the sum of differences of shares: the earth mover's distance where all values are equally far."""
-    if not len(references.key):  # nothing to compare with is as far away as can be
+    """Return half the sum of differences of shares: the earth mover's distance if all values are equally far apart."""
+    if not len(references.key):  # without a reference the distance is the largest
         return np.ones(sets.count)
     share, expected = sets.share, _expected(sets, references, of_set)
     off = np.bincount(sets.member, np.abs(share - expected), sets.count)
@@ -123,11 +123,11 @@ def _expected(sets: Sets, references: References, of_set: Ints) -> Floats:
 
 
 def ordered(sets: Sets, references: References, of_set: Ints) -> Floats:
-    """Return the earth mover's distance where values stand in a line, the whole line being 1 long.
+    """Return the earth mover's distance of ordered values, scaled so that the whole range has length 1.
 
     Over the m values that the set or the reference has, in order: the sum of differences of the cumulative shares,
-    divided by m - 1. Between two values of a set its cumulative share stands still while the reference's rises, so
-    the differences in between are summed at once, up to where the reference passes the set and from there on.
+    divided by m - 1. Between two values of a set its cumulative share is constant while the reference's rises, so
+    the differences in between are summed at once, up to where the reference exceeds the set and from there on.
     """
     if not len(references.key):
         return np.ones(sets.count)
@@ -139,7 +139,7 @@ def ordered(sets: Sets, references: References, of_set: Ints) -> Floats:
     place = np.searchsorted(references.key, asked)
     is_last = np.append(sets.member[1:] != sets.member[:-1], True)
     until = np.where(is_last, end, np.append(place[1:], 0))
-    # Cumulative shares lie in [0, 1], so those of all references stand in one rising line.
+    # Cumulative shares lie in [0, 1], so those of all references form one rising array.
     passed = np.clip(np.searchsorted(reference_line(references, rises), reference * 2.0 + own), place, until)
     between = own * (2 * passed - place - until) + summed[place] + summed[until] - 2 * summed[passed]
     absent = ~_is_known(references, asked, place)
@@ -152,7 +152,7 @@ def ordered(sets: Sets, references: References, of_set: Ints) -> Floats:
 
 
 def reference_line(references: References, rises: Floats) -> Floats:
-    """Return the cumulative shares of all references in one rising line, two apart."""
+    """Return the cumulative shares of all references as one rising array, offset by 2 each."""
     return (references.key // references.width) * 2.0 + rises
 
 
@@ -164,12 +164,12 @@ def _is_known(references: References, asked: Ints, place: Ints) -> Bools:
 def _cumulative(references: References) -> tuple[Floats, Floats]:
     """Return every reference's cumulative shares, and running sums of these over all (from 0)."""
     rises = np.minimum(_running(references.share, references.key // references.width), 1.0)
-    # Sums over very many references keep their last digits in the longer format, where there is one.
+    # Sums over very many references keep their last digits in the longer format, if the platform has one.
     return rises, np.append(np.zeros(1, np.longdouble), np.cumsum(rises, dtype=np.longdouble))
 
 
 def _running(values: Floats, member: Ints) -> Floats:
-    """Return running sums that start anew with every member; members stand together."""
+    """Return running sums that restart with every member; entries are sorted by member."""
     if not len(values):
         return values
     total = np.cumsum(values)

@@ -41,7 +41,7 @@ _SENTENCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """The clusters as they grew: for judged released rows the cluster and how often it had been reused."""
+    """The growth of clusters: for released rows the cluster and how often it had been reused."""
 
     row: Ints
     cluster: Ints
@@ -59,7 +59,7 @@ class Grown:
 def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) -> Grown:
     """Number the steps in which clusters grew: the event that formed a cluster, then every event that reused it.
 
-    Where events are not known, every reused row is a step of its own.
+    If events are not known, every reused row is its own step.
     """
     rows = np.flatnonzero(cluster >= 0)
     own = cluster[rows]
@@ -76,9 +76,9 @@ def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) ->
 
 
 def measure_diversity(sensitive: Sequence[Sensitive], classes: Classes, clusters: Ints | None, notes: Notes) -> None:
-    """Write down l, entropy l and t (against all rows in classes) of the worst class, as pycanon counts them.
+    """Measure l, entropy l and t (against all rows in classes) of the worst class, as pycanon does.
 
-    The same of the worst cluster where the trace tells the cluster of every released row (-1: none).
+    The same for the worst cluster, if the trace gives the cluster of every released row (-1: none).
     """
     rows = np.flatnonzero(classes.judged)
     if not sensitive or not len(rows):
@@ -119,7 +119,7 @@ def check_diversity(
     promise: TuplePromise,
     notes: Notes,
 ) -> None:
-    """Check what is promised of every class, and of every cluster whenever a row left by it."""
+    """Check the promise for every class, and for every cluster whenever a row was published by it."""
     wanted = promise.diversity
     if wanted.l is None and wanted.entropy_l is None and wanted.t is None:
         return
@@ -176,7 +176,7 @@ def _failures(
     if wanted.entropy_l is not None:
         failed["below-entropy-l"] = there & (effective(sets) < wanted.entropy_l * (1 - _ROUNDING))
     if wanted.t is not None and references is not None:
-        # A cluster without a reference is told of elsewhere.
+        # A cluster without a reference is reported elsewhere.
         there = there & (np.diff(references.begin)[of_set] > 0)
         failed["above-t"] = there & (_away(column, sets, references, of_set) > wanted.t + _ROUNDING)
     return failed
@@ -188,7 +188,7 @@ _MOST_TRIED: Final = 1000
 def read_references(
     recorded: Recorded, sensitive: Sequence[Sensitive], cluster_of: Ints, count: int
 ) -> dict[str, References]:
-    """Turn what was recorded into references by cluster; ``cluster_of`` has a number for every entry of the trace."""
+    """Turn recorded references into references by cluster; ``cluster_of`` has a number for every entry of the trace."""
     found = {}
     for column in sensitive:
         own = _entries_of(recorded, column, cluster_of)
@@ -209,12 +209,12 @@ def check_recorded(references: dict[str, References], clusters: Bools, notes: No
     missing = np.zeros(len(clusters), np.bool_)
     for found in references.values():
         missing |= clusters & (np.diff(found.begin) == 0)
-    notes.violation("wrong-reference", "The trace does not say what t was held against.", count=int(missing.sum()))
+    notes.violation("wrong-reference", "The trace does not record the reference of t.", count=int(missing.sum()))
 
 
 @dataclass(frozen=True, slots=True)
 class Formed:
-    """How many usable arrivals there were when each cluster was formed: at least, and at most."""
+    """The number of usable arrivals when each cluster was formed: at least, and at most."""
 
     least: Ints
     most: Ints
@@ -223,9 +223,9 @@ class Formed:
 def arrivals_at_formation(
     decisions: Decisions, timeline: Timeline, cluster_of: Ints, count: int, usable: Ints, *, is_timed: bool
 ) -> Formed:
-    """Count the usable arrivals (rows of the truth) that were there when clusters were formed.
+    """Count the usable arrivals (rows of the truth) up to the formation of each cluster.
 
-    Where time is event time, arrivals at the very moment of the decision may have come before it or after.
+    With event times, arrivals at the time of the decision may have come before or after it.
     """
     formed = decisions.formed & (cluster_of >= 0)
     ends = []
@@ -249,7 +249,7 @@ def check_against_arrivals(
     promise: TuplePromise,
     notes: Notes,
 ) -> None:
-    """Recount every reference over the last arrivals at formation; ``usable`` are the usable rows of the truth."""
+    """Check every reference against the last arrivals at formation; ``usable`` are the usable rows of the truth."""
     counted = [_Counted.of(recorded, column, cluster_of, usable) for column in sensitive]
     wrong = np.ones(len(formed.least), np.bool_)
     for more in range(int(min((formed.most - formed.least).max(initial=0), _MOST_TRIED)) + 1):
@@ -258,17 +258,17 @@ def check_against_arrivals(
         wrong &= np.logical_or.reduce([column.differs(after - size, after) for column in counted])
         if not wrong.any():
             break
-    sentence = "The trace holds t against other values than those that arrived last."
+    sentence = "The trace measures t against other values than those that arrived last."
     tried = formed.most - formed.least <= _MOST_TRIED
     notes.violation("wrong-reference", sentence, count=int((wrong & tried).sum()))
     notes.warning(
-        "wrong-reference", f"{sentence} Not all possible moments were tried.", count=int((wrong & ~tried).sum())
+        "wrong-reference", f"{sentence} Not all possible times were tried.", count=int((wrong & ~tried).sum())
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What was recorded of one column, and where its values stand among the arrivals."""
+    """The recorded references of one column, and the positions of its values among the arrivals."""
 
     cluster: Ints
     value: Ints
@@ -287,9 +287,9 @@ class _Counted:
         return cls(cluster_of[recorded.entry[own]], value, recorded.count[own], seen, width)
 
     def differs(self, first: Ints, after: Ints) -> Bools:
-        """Mark clusters whose record is not what arrived from ``first`` to before ``after``.
+        """Mark clusters whose record differs from the arrivals from ``first`` to before ``after``.
 
-        Clusters without any record are told of elsewhere.
+        Clusters without any record are reported elsewhere.
         """
         begin, end = (self.value * self.width + ends[self.cluster] for ends in (first, after))
         there = np.searchsorted(self.seen, end) - np.searchsorted(self.seen, begin)

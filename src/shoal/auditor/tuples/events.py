@@ -1,9 +1,9 @@
 """Events: the sets of rows that were published together.
 
 An event is an arrival, or a call without records (``advance``, ``flush``). All rows decided by one event are published
-as one set, in an order that means nothing. So every check compares events, never positions within one. The trace names
-the event of every row: the record that had arrived last. Where an older trace does not, the event follows from the
-delay, as long as the clock is known.
+as one set, in random order. So every check compares events, never positions within one. The trace names the event of
+every row: the record that arrived last before it was decided. If an older trace does not, the event follows from the
+delay, provided that the clock is known.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions
 
 _CHANCE: Final = 1e-10
-"""A warning must be less likely than this where rows are shuffled."""
+"""Shuffled rows cause a warning with at most this probability."""
 _TILTS: Final = tuple(2.0 ** (step / 4) - 1 for step in range(1, 160))
 
 
 def with_events(decisions: Decisions, timeline: Timeline | None, promise: TuplePromise, notes: Notes) -> Decisions:
-    """Return the decisions with their events, as far as they can be known."""
+    """Return the decisions with their events, if these can be known."""
     if decisions.event is not None:
         return decisions
     if timeline is not None and (timeline.is_clear or not promise.is_timed):
         return replace(decisions, event=timeline.moment)
-    report = notes.skip if timeline is None else notes.unchecked  # without the truth nobody knows the time
+    report = notes.skip if timeline is None else notes.unchecked  # without the truth the time is not known
     report("Which rows were published together is not known: the trace has no column event.")
     return decisions
 
@@ -40,25 +40,15 @@ def check_events(decisions: Decisions, notes: Notes) -> None:
     """Check that events follow one another, and that no row was decided before it arrived."""
     if decisions.event is None:
         return
-    length, counted = int(decisions.leaves.sum()), decisions.counted
-    early = counted & (decisions.event < decisions.row)
-    notes.violation(
-        "trace-event",
-        "The trace names no event for a row, or one before the row arrived.",
-        rows=decisions.marked(early, length),
-        count=int(early.sum()),
-    )
-    late = _displaced(decisions)
-    notes.violation(
-        "decision-order",
-        "Rows were not published in the order of their events.",
-        rows=decisions.marked(late, length),
-        count=int(late.sum()),
-    )
+    early = decisions.counted & (decisions.event < decisions.row)
+    sentence = "The trace names no event for a row, or one before the row arrived."
+    decisions.violation("trace-event", sentence, early, notes)
+    sentence = "Rows were not published in the order of their events."
+    decisions.violation("decision-order", sentence, _displaced(decisions), notes)
 
 
 def _displaced(decisions: Decisions) -> Bools:
-    """Mark entries that stand behind one of a later event."""
+    """Mark entries that come after one of a later event."""
     found = np.zeros(len(decisions.row), np.bool_)
     if decisions.event is not None and decisions.counted.any():
         event = decisions.event[decisions.counted]
@@ -69,8 +59,8 @@ def _displaced(decisions: Decisions) -> Bools:
 def check_together(decisions: Decisions, notes: Notes) -> None:
     """Find clusters whose rows were not published together.
 
-    All rows of a new cluster belong to one event, and none stands behind a row of a later one. They were decided at
-    one moment, so a row that arrived later did not wait longer. This needs no clock.
+    All rows of a new cluster belong to one event, and none comes after a row of a later one. They are decided at
+    one moment, so a row that arrived later does not wait longer. No clock is needed for this.
     """
     entries = np.flatnonzero(decisions.formed)
     if not len(entries):
@@ -82,16 +72,12 @@ def check_together(decisions: Decisions, notes: Notes) -> None:
         is_split[turn[_displaced(decisions)[entries]]] = True
     apart = np.zeros(len(decisions.row), np.bool_)
     apart[entries] = is_split[turn]
-    notes.violation(
-        "split-cluster",
-        "The rows of a cluster were not published together: they were decided at different times.",
-        rows=decisions.marked(apart, int(decisions.leaves.sum())),
-        count=int(apart.sum()),
-    )
+    sentence = "The rows of a cluster were not published together: they were decided at different times."
+    decisions.violation("split-cluster", sentence, apart, notes)
 
 
 def _spread(value: Ints, turn: Ints) -> Ints:
-    """Return the largest value of every group less the smallest."""
+    """Return the difference between the largest and the smallest value of every group."""
     count = int(turn.max(initial=-1)) + 1
     low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     np.minimum.at(low, turn, value)
@@ -107,7 +93,9 @@ def _waits_differ(decisions: Decisions, entries: Ints, turn: Ints) -> Bools:
         return found
     order = np.lexsort((decisions.row[entries], turn))
     delay, own = decisions.delay[entries][order], turn[order]
-    longer = (own[1:] == own[:-1]) & (delay[1:] > delay[:-1]) & (delay[:-1] >= 0)  # missing ones are reported already
+    longer = (
+        (own[1:] == own[:-1]) & (delay[1:] > delay[:-1]) & (delay[:-1] >= 0)
+    )  # missing delays are reported elsewhere
     found[own[1:][longer]] = True
     return found
 

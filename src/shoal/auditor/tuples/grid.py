@@ -24,7 +24,7 @@ def written(number: float) -> Fraction:
 
 
 def simplest(number: float) -> Fraction:
-    """Return the simple fraction that a number stands for, such as 1/3; the number as printed where there is none."""
+    """Return the simple fraction closest to a number, such as 1/3; the number as printed if there is none."""
     near = Fraction(number).limit_denominator(_SIMPLE)
     return near if float(near) == number else written(number)
 
@@ -36,7 +36,7 @@ class Points:
     first: int
     step: int
     parts: int
-    """``first`` and ``step`` are counted in these parts of one."""
+    """``first`` and ``step`` are multiples of 1 / ``parts``."""
 
     @classmethod
     def between(cls, low: Fraction, step: Fraction) -> Points:
@@ -46,9 +46,9 @@ class Points:
 
     @classmethod
     def of(cls, low: float, high: float, step: float, scale: int = 1) -> Points:
-        """Make the points of a policy's grid, in a unit of which ``scale`` make one.
+        """Make the points of a policy's grid, multiplied by ``scale``.
 
-        Raise ValueError where they have too many digits to be distinguished.
+        Raise ValueError if they have too many digits to be distinguished.
         """
         reach = max(abs(written(low)), abs(written(high)))
         for read in (written, simplest):
@@ -61,7 +61,7 @@ class Points:
         raise ValueError("too many digits")
 
     def point(self, number: int) -> float:
-        """Return the float nearest to a point; whole numbers in Python divide with one rounding."""
+        """Return the float nearest to a point; Python divides whole numbers with one rounding."""
         return (self.first + number * self.step) / self.parts
 
     def below(self, value: float) -> int:
@@ -71,13 +71,13 @@ class Points:
         return number + 1 if self.point(number + 1) <= value else number - 1 if self.point(number) > value else number
 
     def number(self, value: float) -> int | None:
-        """Return the number of the point at a value; None where the value is not a point."""
+        """Return the number of the point at a value; None if the value is not a point."""
         number = self.below(value)
         return number if self.point(number) == value else None
 
 
 def each(values: Floats, answer: Callable[[float], Any], kind: Any) -> Any:
-    """Ask once for every different value; NaN and infinity are answered with 0."""
+    """Call ``answer`` once for every different value; NaN and infinity give 0."""
     finite = np.isfinite(values)
     different, turn = np.unique(values[finite], return_inverse=True)
     found = np.zeros(len(values), kind)

@@ -1,15 +1,15 @@
-"""Over what stretch of the release k holds.
+"""Find the stretch of the release over which k holds.
 
-A row that reuses an earlier cluster may leave alone, so k holds over a history and not over every short stretch.
-Exactly: in released rows, a row's decision ends with the last row that the same event published alike. In arrivals it
-ends with the last row of the same new cluster that was published alike (a reused row's decision is the row itself).
-A row's history is the shortest stretch of the release that ends where its decision ends and holds rows of at least k
+A row that reuses an earlier cluster may be published alone, so k holds over a history, not over every short stretch.
+In released rows, a row's decision ends with the last row of the same event with equal published values. In arrivals it
+ends with the last such row of the same new cluster (a reused row's decision is the row itself).
+A row's history is the shortest stretch of the release that ends where its decision ends and has rows of at least k
 different people, all published like the row. The release's history is the longest history of any row: every stretch at
-least that long that ends with a decision shows each row of the decision among k people. It is told in released rows and
-in arrivals (event time where deadlines are durations): a stretch of a arrivals holds the rows decided at most a
-arrivals before the decision, those of the decision included, so that it is 0 when k people leave together.
+least that long that ends with a decision shows each row of the decision among k people. It is in released rows and
+in arrivals (event time if deadlines are durations): a stretch of a arrivals has the rows decided at most a
+arrivals before the decision, those of the decision included, so that it is 0 if k people are published together.
 
-Promised is no more than the age up to which clusters are reused (0 where rows leave in groups).
+The promise is at most the age up to which clusters are reused (0 if rows are published in groups).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 
 
 class History:
-    """Counts people in stretches of the release, for one measure of how long a stretch is."""
+    """Counts people in stretches of the release, for one measure of length."""
 
     def __init__(self, of_row: Ints, person: Ints, decision: Ints, place: Ints, until: Ints | None = None) -> None:
         """Take the rows in release order, or in the order in which they were decided.
@@ -31,16 +31,16 @@ class History:
         of_row, person
             The class and the person of every row.
         decision
-            The same number for rows that left together.
+            The same number for rows published together.
         place
-            Where a row stands: its number, or when it was decided. Within a class it never falls.
+            The position of a row: its number, or when it was decided. Never decreases within a class.
         until
-            Where it stands at most, if that is not known exactly; ``place`` is the least then.
+            The largest possible position, if it is not known exactly; ``place`` is the smallest then.
         """
         self._order = np.argsort(of_row, kind="stable")
         self._own = of_row[self._order]
         moments, self._rank = np.unique(place[self._order], return_inverse=True)
-        # Differences instead of the numbers themselves: these may lie anywhere within 64 bits.
+        # Differences, since the numbers themselves may be anywhere within 64 bits.
         self._since = (moments - moments[:1]).astype(np.uint64)
         self._until = self._since[self._rank]
         if until is not None:
@@ -52,17 +52,17 @@ class History:
 
     @property
     def span(self) -> int:
-        """The longest stretch there is."""
+        """The longest possible stretch."""
         return int(self._since.max(initial=0))
 
     def failing(self, length: int, k: int) -> Bools:
-        """Mark rows that end a decision although fewer than k people are in the stretch of this length up to them."""
+        """Mark rows that end a decision although the stretch of this length up to them has fewer than k people."""
         failing = np.empty(len(self._order), np.bool_)
         failing[self._order] = self._fails(length, k)
         return failing
 
     def shortest(self, k: int) -> int | None:
-        """Return the least length with which no decision fails; None when there is none."""
+        """Return the smallest length with which no decision fails; None if there is none."""
         if self._fails(self.span, k).any():
             return None
         low, high = -1, self.span  # low fails, high does not
@@ -79,8 +79,8 @@ class History:
     def _fails(self, length: int, k: int) -> Bools:
         """Count for every row the people published like it from ``place - length`` on, up to the row itself.
 
-        A row counts for its person from its own place until the person's next row of the class, or until the stretch
-        has passed it: 1 more where it stands, 1 less where that ends, and a running sum gives all counts at once.
+        A row counts for its person from its own position until the person's next row of the class, or until it leaves
+        the stretch: +1 at the start, -1 at the end, and a running sum gives all counts at once.
         """
         last = self._until + np.minimum(np.uint64(length), np.iinfo(np.uint64).max - self._until)
         outlived = np.searchsorted(self._since, last, side="right")

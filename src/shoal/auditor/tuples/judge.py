@@ -1,20 +1,23 @@
-"""Judge a stream of tuples: do k people stand behind every published vector, and is every row true and in time?"""
+"""Audit a tuple stream: do k people share every published vector, and is every row true and in time?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from shoal.auditor.counting import numbered
+from shoal.auditor.evidence import Evidence, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns, trace_with
+from shoal.auditor.released_columns import check_columns
 from shoal.auditor.spelling import check_row_spelling
+from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.classes import (
     Classes,
     check_classes,
@@ -52,15 +55,16 @@ from shoal.auditor.tuples.history import History
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.auditor.tuples.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
-from shoal.auditor.tuples.truth import check_dead, check_identifiers, check_membership, check_unchanged, read_records
+from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged, read_records
 from shoal.auditor.tuples.values import read_attribute
 
 _SECOND = 1_000_000_000
 
 
-def audit_tuples(evidence: Evidence) -> AuditReport:
-    """Recount what a policy for a stream of tuples promised."""
-    promise, notes = read_tuple_promise(evidence.policy), Notes()
+def audit_tuples(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    """Check the promise of a policy for a tuple stream."""
+    evidence = read_evidence(policy, release, truth, trace)
+    promise, notes = read_tuple_promise(policy), Notes()
     with notes.guarded():
         if check_columns(promise.columns, evidence.release, notes):
             _Judge(evidence, promise, notes).judge()
@@ -68,7 +72,7 @@ def audit_tuples(evidence: Evidence) -> AuditReport:
 
 
 class _Judge:
-    """One audit: what lies on the table, read once."""
+    """One audit: the inputs, read once."""
 
     def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
         self.promise, self.notes, self.policy = promise, notes, evidence.policy
@@ -105,7 +109,7 @@ class _Judge:
             check_identifiers(promise, self.attributes, self.release, self.truth, None, notes)
         is_root = self.at_root if promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
         if promise.shows_suppressed:
-            notes.skip("Rows at the root were taken for suppressed ones and not counted in classes: no trace.")
+            notes.skip("Rows at the root were assumed to be suppressed and not counted in classes: no trace.")
         self._say_without_trace()
         classes = self._judge_classes(is_root, person)
         sensitive = read_sensitive(promise, self.release, self.truth, None)
@@ -113,13 +117,13 @@ class _Judge:
         check_diversity(sensitive, classes, None, None, promise, notes)
 
     def _persons_without_trace(self) -> Ints | None:
-        """Rows are people only where the truth has no person twice."""
+        """Number the persons of released rows if the truth has no person twice: then rows are people."""
         person = self.records.person[self.records.usable]
         if self.has_truth and len(np.unique(person)) == len(person):
             return np.arange(len(self.release))
         self.notes.skip(
             "People were counted as rows, of which there are at least as many: "
-            + ("which person a row is of is only in the trace." if self.has_truth else "no truth.")
+            + ("the person of a row is only in the trace." if self.has_truth else "no truth.")
         )
         return None
 
@@ -127,11 +131,11 @@ class _Judge:
         skip = self.notes.skip
         if not self.has_truth:
             skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
-        skip("Whether every record was decided once and in time, and by clusters of k people: no trace.")
-        skip("Whether published values cover the records' was not checked: no trace.")
-        skip("How many people carried each attribute, and over what history k holds: no trace.")
+        skip("Whether every record was decided once, in time, and by clusters of k people was not checked: no trace.")
+        skip("Whether published values cover the records' values was not checked: no trace.")
+        skip("Carriers of each attribute, and over what history k holds, were not counted: no trace.")
         if self.promise.diversity.needs_reference:
-            skip("t was not checked: what it was held against is in the trace.")
+            skip("t was not checked: its references are in the trace.")
 
     # ---- with the trace
 
@@ -141,7 +145,7 @@ class _Judge:
         decisions = read_decisions(trace, promise, records=records, released=len(self.release), notes=notes)
         decisions, timeline = self._judge_times(decisions)
         if self.has_truth:
-            check_dead(trace, decisions, self.records, notes)
+            check_refused(trace, decisions, self.records, notes)
         else:
             self._say_without_truth()
         if not decisions.is_linked:
@@ -162,7 +166,7 @@ class _Judge:
     def _say_without_truth(self) -> None:
         self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")
         self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
-        self.notes.skip("How many people carried each attribute, and over what history k holds: no truth.")
+        self.notes.skip("Carriers of each attribute, and over what history k holds, were not counted: no truth.")
 
     def _judge_times(self, decisions: Decisions) -> tuple[Decisions, Timeline | None]:
         count = len(self.truth) if self.has_truth else decisions.records
@@ -177,7 +181,7 @@ class _Judge:
         return decisions, timeline
 
     def _judge_without_link(self) -> None:
-        """Classes can be looked at although nobody knows whose rows they are."""
+        """Check classes although the persons of rows are not known."""
         is_root = self.at_root if self.promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
         classes = self._judge_classes(is_root, None)
         sensitive = read_sensitive(self.promise, self.release, self.truth, None)
@@ -234,8 +238,8 @@ class _Judge:
         if recorded is not None:
             references = self._judge_references(recorded, sensitive, decisions, timeline, clusters)
         elif needs:
-            self.notes.unchecked("t was not checked: the trace has no column reference, which says against what.")
-        event = None if decisions.event is None else decisions.event[decisions.leaves]
+            self.notes.unchecked("t was not checked: the trace has no column reference.")
+        event = None if decisions.event is None else decisions.event[decisions.is_shown]
         grown = read_growth(clusters.number, link.formed, event, len(clusters.people))
         check_diversity(sensitive, classes, grown, references, self.promise, self.notes)
 
@@ -248,7 +252,7 @@ class _Judge:
         clusters: Clusters,
     ) -> dict[str, References]:
         cluster_of = np.full(len(decisions.row), -1, np.int64)
-        cluster_of[decisions.leaves] = clusters.number
+        cluster_of[decisions.is_shown] = clusters.number
         references = read_references(recorded, sensitive, cluster_of, len(clusters.people))
         check_recorded(references, clusters.people > 0, self.notes)
         if self.has_truth and timeline is not None:
@@ -270,15 +274,15 @@ class _Judge:
         decision = numbered(link.group[rows])[1]
         alone = ~link.formed[rows]
         decision[alone] = len(rows) + np.flatnonzero(alone)
-        event = decision if decisions.event is None else numbered(decisions.event[decisions.leaves][rows])[1]
+        event = decision if decisions.event is None else numbered(decisions.event[decisions.is_shown][rows])[1]
         longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(self.promise.k)
         found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
         if timeline is not None:
-            # A row may stand before the cluster it reuses if one event published both: count by time.
-            least, most = (times[decisions.leaves][rows] for times in (timeline.decided, timeline.decided_by))
+            # A row may precede the cluster it reuses if one event published both: count by time.
+            least, most = (times[decisions.is_shown][rows] for times in (timeline.decided, timeline.decided_by))
             if timeline.is_clear:
                 order = np.lexsort((alone, least))
-            else:  # what one event published is judged as a whole, since its order is not known
+            else:  # rows of one event are checked together, since their order is not known
                 order, decision = np.lexsort((least, event)), event
                 least[order] = np.maximum.accumulate(least[order])
             rows = rows[order]
@@ -294,9 +298,9 @@ class _Judge:
     def _check_history(self, history: History, rows: Ints, classes: Classes) -> None:
         few = np.zeros(len(self.release), np.bool_)
         few[rows] = history.failing(0 if self.promise.groups else self.promise.reuse, self.promise.k)
-        enough = classes.marked(classes.people >= self.promise.k)  # the others are told of already
+        enough = classes.marked(classes.people >= self.promise.k)  # the others are reported already
         self.notes.violation(
             "below-k-in-history",
-            "Fewer than k people of a row's class had left within the age of reuse when the row left.",
+            "Fewer than k people of a row's class were published within the age of reuse up to the row.",
             rows=few & enough,
         )

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.auditor.hierarchies.hierarchy import Taxonomy, read_tree
-from shoal.auditor.inputs import Policy, is_number, names_of, person_of, whole_of
+from shoal.auditor.policy import Policy, column_of, is_number, names_of, share_of, whole_of
 from shoal.auditor.tuples.grid import Points
 from shoal.errors import PolicyError
 from shoal.schema import NANOSECONDS, duration_ns
 
-METHODS: Final = ("fads", "fads-varied", "fast", "k-varp", "iot-anonymization", "castle", "least-loss")
 _LARGEST: Final = 2**53
 _CHOICES: Final = {
     "nulls": ("strict", "common", "paper"),
@@ -25,7 +24,7 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NumberRule:
-    """A quasi-identifier that leaves as a range within its domain."""
+    """A quasi-identifier published as a range within its domain."""
 
     name: str
     low: float
@@ -34,12 +33,12 @@ class NumberRule:
     grid: float | None
     clamps: bool
     is_moment: bool
-    """Whether the domain was given as moments; it is kept in seconds since 1970."""
+    """Whether the domain is given as moments; it is kept in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """A quasi-identifier that leaves as a label of its hierarchy."""
+    """A quasi-identifier published as a label of its hierarchy."""
 
     name: str
     tree: Taxonomy
@@ -51,19 +50,19 @@ Rule = NumberRule | LabelRule
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """What is promised of the sensitive values of every class; None where nothing is."""
+    """The promise about the sensitive values of every class; None: not promised."""
 
     l: float | None  # noqa: E741
     entropy_l: float | None
     t: float | None
     declared: Mapping[str, Mapping[str, float]]
-    """The distributions t is held against, by column, where the policy declares them."""
+    """The distributions that t is measured against, by column, if the policy declares them."""
     reference: int
-    """Otherwise: of how many arrivals before a cluster was formed."""
+    """Otherwise the number of last arrivals before a cluster was formed."""
 
     @property
     def needs_reference(self) -> bool:
-        """Whether t is held against what the trace recorded."""
+        """Whether t is measured against references recorded in the trace."""
         return self.t is not None and not self.declared
 
 
@@ -79,7 +78,7 @@ class TuplePromise:
     quasi: tuple[Rule, ...]
     k: int
     deadline: int
-    """Arrivals, or nanoseconds when ``is_timed``; so is ``reuse``."""
+    """In arrivals, or in nanoseconds if ``is_timed``; so is ``reuse``."""
     reuse: int
     is_timed: bool
     max_gap_ns: int
@@ -88,25 +87,25 @@ class TuplePromise:
     diversity: Diversity
     groups: bool
     max_share: float | None
-    """How large a part of a class's rows may be one person's; None where it is not capped."""
+    """The largest share of a class's rows that one person may have; None: no limit."""
     shows_suppressed: bool
-    """Whether suppressed rows leave, with every attribute at its root."""
+    """Whether suppressed rows are published, with every attribute at its root."""
     declared_types: Mapping[str, str]
-    """The types that the policy itself declares for columns of text files."""
+    """The types that the policy declares for columns of text files."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that may leave."""
+        """All columns that may be released."""
         return (*(rule.name for rule in self.quasi), *self.sensitive, *self.carry)
 
     @property
     def may_be_late(self) -> bool:
-        """Whether the method opts out of the deadline."""
+        """Whether the method has no deadline."""
         return self.method == "fads-varied"
 
     @property
     def keeps_own_nulls(self) -> bool:
-        """Whether a row shows what it carries itself, so that rows of one cluster differ in their nulls."""
+        """Whether every row keeps its own nulls, so that rows of one cluster differ in them."""
         return self.nulls == "paper" and self.method != "iot-anonymization"
 
 
@@ -121,11 +120,11 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     sensitive = names_of(rules.get("sensitive", ()))
     return TuplePromise(
         method=str(rules.get("method")),
-        person=person_of(stream),
+        person=column_of(stream, "person"),
         time=time if isinstance(time, str) else None,
         carry=names_of(stream.get("carry", ())),
         sensitive=sensitive,
-        quasi=_quasi(rules.get("quasi"), policy.folder),
+        quasi=tuple(read_rule(name, table, policy.folder) for name, table in quasi_tables(rules).items()),
         k=k,
         deadline=deadline,
         reuse=reuse,
@@ -135,19 +134,10 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),
-        max_share=_max_share(rules),
+        max_share=share_of(rules, "max_share") if rules.get("max_share") is not None else None,
         shows_suppressed=_choice(rules, "suppressed") == "root",
         declared_types=_declared_types(policy.section("source")),
     )
-
-
-def _max_share(rules: Mapping[str, Any]) -> float | None:
-    share = rules.get("max_share")
-    if share is None:
-        return None
-    if not is_number(share) or not 0 < share <= 1:
-        raise PolicyError("max_share: must be a share above 0, up to 1")
-    return float(share)
 
 
 def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:
@@ -169,10 +159,12 @@ def _waits(rules: Mapping[str, Any]) -> tuple[int, int, bool]:
     return int(deadline), int(reuse), False
 
 
-def _quasi(tables: Any, folder: Path) -> tuple[Rule, ...]:
+def quasi_tables(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of the quasi-identifiers by name."""
+    tables = rules.get("quasi")
     if not isinstance(tables, Mapping) or not tables:
         raise PolicyError("[anonymize.quasi]: give a table for every quasi-identifier")
-    return tuple(read_rule(str(name), table, folder) for name, table in tables.items())
+    return {str(name): table for name, table in tables.items()}
 
 
 def read_rule(name: str, table: Any, folder: Path) -> Rule:
@@ -235,7 +227,7 @@ def _checked_step(name: str, low: float, high: float, step: float | None) -> flo
 
 
 def weight_of(name: str, table: Mapping[str, Any]) -> float:
-    """Return what a quasi-identifier weighs in the loss."""
+    """Return the weight of a quasi-identifier in the loss."""
     weight = table.get("weight", 1)
     if not is_number(weight) or weight <= 0:
         raise PolicyError(f"quasi-identifier {name}: weight must be a number above 0")

@@ -25,10 +25,10 @@ _TRUTH: Final = {"1": "true", "0": "false"}
 
 
 def meaning(text: str, kind: str | None = None) -> str | None:
-    """Return one spelling for all that mean the same; None for no value.
+    """Return one spelling for all texts with the same meaning; None for no value.
 
-    ``kind`` is the type that the policy declares for the column. Without one, and for text: what reads as a number, a
-    truth value or a moment of ISO 8601 is one; the rest is itself, trimmed.
+    ``kind`` is the type that the policy declares for the column. Without one, and for text: whatever reads as a number,
+    a boolean or an ISO 8601 moment is one; any other text is itself, stripped.
     """
     text = unicodedata.normalize("NFC", text.strip())
     if not text:
@@ -50,13 +50,13 @@ def _is_finite(text: str) -> bool:
 def _number(number: Decimal) -> str:
     """Spell a number exactly: its digits, then the power of ten."""
     sign, places, exponent = number.as_tuple()
-    digits = "".join(map(str, places)).lstrip("0")  # kept as text: Python refuses whole numbers of many digits
+    digits = "".join(map(str, places)).lstrip("0")  # kept as text: Python refuses to convert very long numbers
     whole = digits.rstrip("0")
     return f"{'-' * sign}{whole}e{int(exponent) + len(digits) - len(whole)}" if whole else "0e0"
 
 
 def _moment(text: str) -> int | None:
-    """Return nanoseconds since 1970; UTC where no zone is given."""
+    """Return nanoseconds since 1970; UTC if no zone is given."""
     day = _DAY.match(text)
     if day is None:
         return None
@@ -81,7 +81,7 @@ def _moment(text: str) -> int | None:
 
 
 def _ahead(zone: str) -> int | None:
-    """Return how many seconds a zone is ahead of UTC."""
+    """Return the offset of a zone from UTC in seconds."""
     if zone in {"", "Z", "z"}:
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
@@ -98,7 +98,7 @@ _ENDLESS: Final = ("'inf", "'-inf")
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """One sensitive column: values as numbers, in their order where they have one; null is the first."""
+    """One sensitive column: values as numbers, in their order if they have one; null is the first."""
 
     name: str
     number_of: dict[str, int]
@@ -122,7 +122,7 @@ class Sensitive:
 def read_sensitive(
     promise: TuplePromise, release: Rows, truth: Rows, recorded: Recorded | None
 ) -> tuple[Sensitive, ...]:
-    """Read the sensitive columns of both sides and all values they are held against."""
+    """Read the sensitive columns of both sides and all values of their references."""
     further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
     if recorded is not None:
         for column, value in zip(recorded.column, recorded.value, strict=True):
@@ -151,7 +151,7 @@ def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, fur
 
 
 def _exact(meant: str) -> Decimal | None:
-    """Return the number that a meaning says, with all its digits; None where it says none."""
+    """Return a meaning as an exact number; None if it is not a number."""
     if meant in _ENDLESS:
         return Decimal(meant[1:])
     return Decimal(meant) if _NUMBER.fullmatch(meant) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -13,23 +13,27 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_metadata
+from shoal.auditor.trace import DEAD, read_reasons
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import DEAD, Decisions
+from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.values import Attribute
+
+_NOT_IN_TRUTH: Final = ("null-time", "bad-time", "ahead")
+"""Reasons for a refusal that the truth does not show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The truth's records; without the truth there are none."""
+    """The truth's records; none without a truth."""
 
     person: Ints
-    """-1 where there is nobody."""
+    """-1 for a missing person."""
     usable: Bools
     time: Ints | None
 
 
 def read_records(promise: TuplePromise, truth: Rows, attributes: Sequence[Attribute]) -> Records:
-    """Read who and when; a record is usable when it has a person (and a time, if needed) and no value it must not."""
+    """Read persons and times; a usable record has a person (and a time, if needed) and only allowed values."""
     persons, (person,) = shared_codes(truth.text(promise.person))
     someone = is_someone(person, persons)
     usable = np.logical_and.reduce([someone, ~truth.broken, *(attribute.usable for attribute in attributes)])
@@ -40,52 +44,42 @@ def read_records(promise: TuplePromise, truth: Rows, attributes: Sequence[Attrib
     return Records(np.where(someone, person, -1), usable, time)
 
 
-def check_dead(trace: Rows, decisions: Decisions, known: Records, notes: Notes) -> None:
-    """Check that unusable records, and only those, were put among the dead."""
+def check_refused(trace: Rows, decisions: Decisions, records: Records, notes: Notes) -> None:
+    """Check that unusable records, and only those, were refused."""
     unusable = decisions.counted.copy()
-    unusable[unusable] = ~known.usable[decisions.row[unusable]]
-    notes.violation(
-        "unusable-accepted",
-        "A record without a person, or with a value outside its domain or hierarchy, was not put among the dead ones.",
-        rows=decisions.marked(unusable, int(decisions.leaves.sum())),
-        count=int(unusable.sum()),
-    )
-    reasons, (code,) = shared_codes(trace.text("reason"))
-    silent = int(((decisions.verdict == DEAD) & (code < 0)).sum())
-    notes.unchecked("Why records were put away was not checked: the trace has no reason for them.", count=silent)
-    unseen = {"null-time", "bad-time", "ahead"}  # reasons that the truth cannot be asked about
-    told = np.array([*(reason.split(":")[0] not in unseen for reason in reasons), False])
-    dead = (decisions.verdict == DEAD) & told[code] & decisions.exists
-    dead[dead] = known.usable[decisions.row[dead]]
-    notes.warning(
-        "dead-without-cause",
-        "A record was put among the dead ones for a reason it does not have.",
-        count=int(dead.sum()),
-    )
+    unusable[unusable] = ~records.usable[decisions.row[unusable]]
+    sentence = "A record without a person, or with a value outside its domain or hierarchy, was not refused."
+    decisions.violation("unusable-accepted", sentence, unusable, notes)
+    reasons, code = read_reasons(trace, decisions.verdict == DEAD, notes)
+    is_checkable = np.array([*(reason.split(":")[0] not in _NOT_IN_TRUTH for reason in reasons), False])
+    dead = (decisions.verdict == DEAD) & is_checkable[code] & decisions.exists
+    dead[dead] = records.usable[decisions.row[dead]]
+    sentence = "A record was refused for a reason that does not apply to it."
+    notes.warning("dead-without-cause", sentence, count=int(dead.sum()))
 
 
 class ReleasedColumns(Protocol):
-    """What a promise says of the columns that leave."""
+    """What a promise says about the released columns."""
 
     @property
     def person(self) -> str:
-        """The column that tells people apart; it does not leave."""
+        """The column that identifies people; it is not released."""
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Columns that leave as they are because they are the point."""
+        """Sensitive columns, released unchanged."""
 
     @property
     def carry(self) -> tuple[str, ...]:
-        """Other columns that leave as they are."""
+        """Other columns released unchanged."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that may leave."""
+        """All columns that may be released."""
 
 
 def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
-    """Check sensitive and carried columns against the records the rows stand for (-1: none known)."""
+    """Check sensitive and carried columns against the record of every row (-1: not known)."""
     known = row >= 0
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)
     for names, code, what in (
@@ -100,7 +94,7 @@ def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: I
 
 
 def check_membership(promise: ReleasedColumns, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
-    """Check without a trace that what is published unchanged is in the truth, and no more often."""
+    """Check without a trace that unchanged values are in the truth, and at least as often."""
     sides = [np.zeros(int(usable.sum()), np.int64)], [np.zeros(len(release), np.int64)]
     for name in (*promise.sensitive, *promise.carry):
         _, true, shown = spelt_codes(name, truth, release)
@@ -121,10 +115,10 @@ def check_identifiers(
     row: Ints | None,
     notes: Notes,
 ) -> None:
-    """Check that no identifier of the truth stands in a column that should not leave, or where a label should be.
+    """Check that no identifier of the truth is in a column that must not be released, or in place of a label.
 
-    Sensitive and carried columns leave as they are; that a row names its own person there is worth a warning. Where
-    each row is a person there are no identifiers: a row number is any number.
+    Sensitive and carried columns are released unchanged; if a row names its own person there, that is a warning. If
+    every row is a person there are no identifiers, only row numbers.
     """
     persons = truth.text(promise.person)
     if promise.person == "row" and _are_row_numbers(persons):
@@ -141,7 +135,7 @@ def check_identifiers(
         strange = attribute.faults.get("unknown-label")
         if strange is not None and strange.any():
             leaked |= strange & _is_identifier(persons, release.text(attribute.name))
-    notes.violation("raw-identifier", "A released row holds an identifier of the truth.", rows=leaked)
+    notes.violation("raw-identifier", "A released row contains an identifier of the truth.", rows=leaked)
     notes.warning("identifier-in-column", "A row carries the identifier of its person.", rows=named)
 
 
@@ -158,7 +152,7 @@ def _is_identifier(persons: Any, column: Any) -> Bools:
 
 
 def _names_someone(persons: Any, column: Any, row: Ints | None) -> Bools:
-    """Mark rows that name their person; where it is not known, any person whose identifier is no mere number."""
+    """Mark rows that name their person; if that is not known, any person whose identifier is not just a number."""
     if row is None:
         digits = np.array([text is not None and text.isdigit() for text in column.to_pylist()], np.bool_)
         return _is_identifier(persons, column) & ~digits

@@ -24,13 +24,13 @@ FAULTS: Final = {
     "bad-range": "A published range ends before it begins.",
     "out-of-domain": "A published range reaches beyond the declared domain.",
     "off-grid": "A published range does not begin and end on the declared grid.",
-    "not-a-cell": "A published range is no cell of the declared grid.",
+    "not-a-cell": "A published range is not a cell of the declared grid.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute(ABC):
-    """What is known of one quasi-identifier."""
+    """One quasi-identifier in the release and in the truth."""
 
     name: str
     weight: float
@@ -39,7 +39,7 @@ class Attribute(ABC):
     at_root: Bools
     """Which released rows show the whole domain."""
     loss: Floats
-    """What a released row loses here, from 0 to 1; 1 for null."""
+    """The loss of a released row in this column, from 0 to 1; 1 for null."""
     faults: dict[str, Bools]
     """Released rows by what is wrong with the published value, whatever the truth is."""
     carried: Bools
@@ -49,19 +49,19 @@ class Attribute(ABC):
 
     @abstractmethod
     def covers(self, shown: Ints, known: Ints) -> Bools:
-        """Tell, for pairs of a released row and a row of the truth that both have a value, whether it is covered."""
+        """Return whether released rows cover rows of the truth, for pairs that both have a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels(Attribute):
-    """A quasi-identifier that leaves as a label."""
+    """A quasi-identifier published as a label."""
 
     true_code: Ints
     paths: Paths
     texts: list[str]
 
     def covers(self, shown: Ints, known: Ints) -> Bools:
-        """Tell whether the label stands on the way from the true value to the root."""
+        """Return whether the label is on the path from the true value to the root."""
         width = len(self.texts) + 1
         different, turn = numbered(self.true_code[known] * width + self.code[shown])
         covered: Bools = self.paths.level(different // width, different % width) >= 0
@@ -70,19 +70,19 @@ class Labels(Attribute):
 
 @dataclass(frozen=True, slots=True)
 class Spans(Attribute):
-    """A quasi-identifier that leaves as a range."""
+    """A quasi-identifier published as a range."""
 
     low: Floats
     high: Floats
     true_value: Floats
-    """Within the domain: clamped where the policy clamps."""
+    """Clamped to the domain if the policy says so."""
     slack: float
     """How far a value may lie outside its range because it could not be read exactly."""
     are_moments: bool
     """Whether ends and values are microseconds since 1970."""
 
     def covers(self, shown: Ints, known: Ints) -> Bools:
-        """Tell whether the true value lies within the range."""
+        """Return whether the true value is within the range."""
         value = self.true_value[known]
         above: Bools = self.low[shown] <= value + self.slack
         below: Bools = value - self.slack <= self.high[shown]
@@ -123,20 +123,20 @@ class _Domain:
     low: float
     high: float
     points: Points | None
-    """The grid; None where there is none."""
+    """The grid; None if there is none."""
     is_whole: bool
     """Whether all ends are whole numbers, so that ends which are fractions were rounded inward."""
 
     def holds(self, low: Floats, high: Floats) -> Bools:
-        """Tell which ranges lie within the domain."""
+        """Return which ranges are within the domain."""
         return (low >= self.low) & (high <= self.high)
 
     def is_whole_domain(self, low: Floats, high: Floats) -> Bools:
-        """Tell which ranges are all of the domain."""
+        """Return which ranges are the whole domain."""
         return self._begins(low) & self._ends(high)
 
     def on_grid(self, low: Floats, high: Floats) -> Bools:
-        """Tell which ranges begin and end on the grid, or at an end of the domain."""
+        """Return which ranges begin and end on the grid, or at an end of the domain."""
         points = self.points
         if points is None:
             return np.ones(len(low), np.bool_)

@@ -14,7 +14,7 @@ from shoal.auditor.z.promise import Attribute, ZPromise
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One attribute: what the truth says, what was published (-1: nothing), and the paths of both."""
+    """One attribute: the true values, the published ones (-1: none), and the paths of both."""
 
     truth: Ints
     shown: Ints
@@ -23,11 +23,11 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """Truth (arrays of its length) and release (``shown_``) with common numbers."""
+    """The truth and the release (``shown_``) as arrays with common codes."""
 
     time: Ints
     usable: Bools
-    """Whether the truth's row has a person and a time; others cannot count for anything."""
+    """Whether the truth's row has a person and a time; others do not count."""
     person: Ints
     carry: Ints
     shown_time: Ints
@@ -44,7 +44,7 @@ class Aligned:
 
 
 def align(promise: ZPromise, release: Rows, truth: Rows | None) -> Aligned:
-    """Turn both sides into numbers; an absent truth has no rows."""
+    """Turn both sides into numbers; a missing truth has no rows."""
     known = truth or Rows((), "truth")
     if len(known):
         known.require(*promise.columns)

@@ -1,4 +1,4 @@
-"""Recount the people behind every released value: exactly with a trace, within bounds without one."""
+"""Count the people who showed every released value: exactly with a trace, an upper bound without one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from shoal.auditor.z.trace import Decisions
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
 _BELOW_Z: Final = "A value was released that fewer than z people had shown within the window."
 _RESIDUAL: Final = (
-    "A generalized value was released that fewer than z people stand behind, "
-    "not counting those already released below it."
+    "A generalized value was released that fewer than z people had shown, not counting those already released below it."
 )
 
 
@@ -28,8 +27,8 @@ def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together:
     and the rows before it; with ``ties_together`` also later rows of the same time (the most that any order
     of equal times could count).
 
-    Every row stands for its person from its own place until the person's next row of that value, or until the
-    window has passed it: +1 where it starts, -1 where it ends, and a running sum gives all counts at once.
+    A row counts for its person from its own position until the person's next row of that value, or until it leaves the
+    window: +1 at the start, -1 at the end, and a running sum gives all counts at once.
     """
     if not len(value):
         return np.zeros(0, np.int64)
@@ -63,39 +62,43 @@ def _next_slot(value: Ints, person: Ints, slot: Ints) -> Ints:
 
 
 def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, notes: Notes) -> None:
-    """Judge every decision by the records decided before it and by what had been released of them.
+    """Check every decision by the records decided before it and by what had been released of them.
 
-    A record counts for the labels of its path up to the one released, for all of them when suppressed:
-    what was released at a strict descendant of a label does not count for the label.
+    A record counts for the labels of its path up to the released one, or for all of them if it was suppressed:
+    a record released at a strict descendant of a label does not count for the label.
     """
     values, rows = aligned.values[attribute.name], decisions.accepted
-    known = values.truth[rows]
-    published = np.where(decisions.shown_at >= 0, _pick(values.shown, decisions.shown_at), -1)
-    level = values.paths.level(known, published)
-    wrong = (published >= 0) & (level < 0)
-    if decisions.passed is not None:  # what z let pass may have been taken out later, to let no combination stand alone
-        wrong |= (published >= 0) & (level != decisions.passed[attribute.name])
+    known, published = values.truth[rows], np.full(len(rows), -1, np.int64)
+    if len(values.shown):
+        published = np.where(decisions.shown_at >= 0, values.shown[decisions.shown_at], -1)
+    is_out, level = published >= 0, values.paths.level(known, published)
+    wrong = is_out & (level < 0)
+    if decisions.passed is not None:  # values that passed z may have been removed later, to protect combinations
+        wrong |= is_out & (level != decisions.passed[attribute.name])
         level = decisions.passed[attribute.name]
-    _check_labels(wrong, attribute, aligned, decisions, notes)
+    marked = _marked(decisions.shown_at[wrong], aligned)
+    if attribute.generalizes:
+        notes.violation("wrong-label", "A released label is not above the record's value.", rows=marked)
+    else:
+        notes.violation("wrong-value", "A released value is not the record's value.", rows=marked)
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
-    # Nothing counts across a fresh start of the stream: labels of each start are labels of their own.
+    # Nothing counts across a restart of the stream: every start has its own labels.
     label += decisions.start[owner] * (int(label.max(initial=0)) + 1)
-    crowd = crowds(
-        label, aligned.person[rows][owner], aligned.time[rows][owner], attribute.window_ns, ties_together=False
-    )
-    z = _z_to_hold(attribute, decisions, notes)
-    final, enough = step == level[owner], crowd >= z[owner]
-    is_out = published >= 0
+    person, time = aligned.person[rows][owner], aligned.time[rows][owner]
+    crowd = crowds(label, person, time, attribute.window_ns, ties_together=False)
+    z = decisions.z[attribute.name]
+    lower = int(((z >= 0) & (z < attribute.z)).sum())
+    notes.violation("z-lowered", "The trace says a lower z was in force than promised.", count=lower)
+    final, enough = step == level[owner], crowd >= np.maximum(z, attribute.z)[owner]
     failed = owner[final & ~enough]
     _note_below(_marked(decisions.shown_at[failed[is_out[failed]]], aligned), attribute, notes)
     unfounded = len(failed) - int(is_out[failed].sum()) + int((level >= values.paths.length(known)).sum())
-    notes.violation("trace-level", "The trace says that z let a value pass that it did not.", count=unfounded)
-    _check_held_back(np.unique(owner[~final & enough]), level, notes)
+    notes.violation("trace-level", "The trace says that a value passed z although it did not.", count=unfounded)
+    is_released = level[np.unique(owner[~final & enough])] >= 0
+    notes.warning("too-general", "A more specific label could have been released.", count=int(is_released.sum()))
+    sentence = "A value was suppressed although z people had shown it."
+    notes.warning("held-back", sentence, count=int((~is_released).sum()))
     _note_smallest(crowd[final & is_out[owner]], attribute, notes)
-
-
-def _pick(values: Ints, places: Ints) -> Ints:
-    return values[places] if len(values) else np.full(len(places), -1, np.int64)
 
 
 def _marked(rows: Ints, aligned: Aligned) -> Bools:
@@ -108,34 +111,13 @@ def _note_below(rows: Bools, attribute: Attribute, notes: Notes) -> None:
     notes.violation("below-z", _RESIDUAL if attribute.generalizes else _BELOW_Z, rows=rows)
 
 
-def _check_labels(wrong: Bools, attribute: Attribute, aligned: Aligned, decisions: Decisions, notes: Notes) -> None:
-    rows = _marked(decisions.shown_at[wrong], aligned)
-    if attribute.generalizes:
-        notes.violation("wrong-label", "A released label does not stand above the record's value.", rows=rows)
-    else:
-        notes.violation("wrong-value", "A released value is not the record's value.", rows=rows)
-
-
-def _z_to_hold(attribute: Attribute, decisions: Decisions, notes: Notes) -> Ints:
-    written = decisions.z[attribute.name]
-    lower = (written >= 0) & (written < attribute.z)
-    notes.violation("z-lowered", "The trace says a lower z was in force than promised.", count=int(lower.sum()))
-    return np.maximum(written, attribute.z)
-
-
-def _check_held_back(rows: Ints, level: Ints, notes: Notes) -> None:
-    climbed = level[rows] >= 0
-    notes.warning("too-general", "A more specific label could have been released.", count=int(climbed.sum()))
-    notes.warning("held-back", "A value was held back although z people had shown it.", count=int((~climbed).sum()))
-
-
 def _note_smallest(crowd: Ints, attribute: Attribute, notes: Notes) -> None:
     smallest = notes.metrics.setdefault("smallest_crowd", {})
     smallest[attribute.name] = int(crowd.min()) if len(crowd) else None
 
 
 def check_bounds(aligned: Aligned, promise: ZPromise, counted: Bools, notes: Notes) -> None:
-    """Judge by the most people who could stand behind a value: all records up to its time."""
+    """Check against the largest possible number of people: those of all records up to the released time."""
     rows = np.flatnonzero(counted)
     rows = rows[np.argsort(aligned.time[rows], kind="stable")]
     for attribute in promise.attributes:
@@ -148,13 +130,13 @@ def check_bounds(aligned: Aligned, promise: ZPromise, counted: Bools, notes: Not
         behind = np.zeros(int(max(known.max(initial=0), asked.max(initial=0))) + 1, np.int64)
         behind[known] = crowd
         found = behind[asked]
-        # A value that is nowhere in the truth at that time is not below z but invented: told apart elsewhere.
+        # A value that the truth does not have at that time is invented, not below z: reported elsewhere.
         _note_below(_marked(shown[(found > 0) & (found < attribute.z)], aligned), attribute, notes)
         _note_smallest(found[found > 0], attribute, notes)
 
 
 def lone_links(known: Ints, shown: Ints) -> Ints:
-    """Link shown rows to known rows where the key stands once on both sides; -1 elsewhere."""
+    """Link shown rows to known rows if the key is unique on both sides; else -1."""
     size = int(max(known.max(initial=-1), shown.max(initial=-1))) + 1
     place = np.full(size, -1, np.int64)
     place[known] = np.arange(len(known))
@@ -163,10 +145,10 @@ def lone_links(known: Ints, shown: Ints) -> Ints:
 
 
 def check_membership(aligned: Aligned, promise: ZPromise, notes: Notes) -> Ints:
-    """Check that rows are in the truth, and no more often; link those that can be only one record.
+    """Check that rows are in the truth, at least as often; link those that can be only one record.
 
     A label may stand for any value below it. Labels nest, so enough records exist for all rows exactly when,
-    for every label, no more rows are released at or below it than records lie below it.
+    for every label, no more rows are released at or below it than there are records below it.
     """
     usable, readable = np.flatnonzero(aligned.usable), np.flatnonzero(aligned.shown_readable)
     keys, shown_keys = aligned.keys()

@@ -1,4 +1,4 @@
-"""How exposed people are: who shares a released set of values with how many others, epoch by epoch."""
+"""Measure exposure by epoch: how many people share a released set of values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _shown(aligned: Aligned, readable: Bools, epoch: Ints) -> _Shown:
 
 
 def _items(aligned: Aligned, readable: Bools) -> list[Ints]:
-    """Number the values of all attributes apart from each other."""
+    """Number the values of all attributes without overlap."""
     items, offset = [], 0
     for values in aligned.values.values():
         shown = values.shown[readable]
@@ -127,7 +127,7 @@ def _at_least(level: int) -> _Test:
 
 
 def _with_silent(shown: _Shown, population: Ints | None, test: _Test) -> float | None:
-    """Return the share where people without a value in the release share the empty set."""
+    """Return the share of people who pass the test; people without a released value share the empty set."""
     if population is None:
         return None
     visible = ~shown.is_empty

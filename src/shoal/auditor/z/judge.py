@@ -1,19 +1,21 @@
-"""Judge z-anonymity: was every released value shown by z people within the window?"""
+"""Audit z-anonymity: was every released value shown by z people within the window?"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 import numpy as np
 
 from shoal.auditor.counting import dense, spelt_codes
+from shoal.auditor.evidence import Evidence, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.inputs import Evidence
 from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.released_columns import check_columns, trace_with
+from shoal.auditor.released_columns import check_columns
 from shoal.auditor.spelling import check_spelling
+from shoal.auditor.trace import trace_with
 from shoal.auditor.z.aligned import Aligned, align
 from shoal.auditor.z.combined import check_sets
 from shoal.auditor.z.crowds import check_bounds, check_exactly, check_membership
@@ -23,15 +25,14 @@ from shoal.auditor.z.pseudonyms import check_linked_pseudonyms, check_other_colu
 from shoal.auditor.z.target import check_following, measure_target
 from shoal.auditor.z.trace import Decisions, read_decisions
 
-METHOD: Final = "z-anonymity"
 
-
-def audit_z(evidence: Evidence) -> AuditReport:
-    """Recount what a z-anonymity policy promised."""
-    promise, notes = read_z_promise(evidence.policy), Notes()
+def audit_z(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    """Check the promise of a policy for z-anonymity."""
+    evidence = read_evidence(policy, release, truth, trace)
+    promise, notes = read_z_promise(policy), Notes()
     with notes.guarded():
         _judge(evidence, promise, notes)
-    return notes.report(METHOD)
+    return notes.report("z-anonymity")
 
 
 def _judge(evidence: Evidence, promise: ZPromise, notes: Notes) -> None:
@@ -53,7 +54,7 @@ def _judge(evidence: Evidence, promise: ZPromise, notes: Notes) -> None:
 
 
 def _check_spelling(evidence: Evidence, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
-    """Check that equal values are written alike; the truth can excuse another spelling, so it is needed."""
+    """Check that equal values are spelled alike; needs the truth, whose spellings are allowed."""
     truth = evidence.truth
     if truth is None:
         return
@@ -64,7 +65,7 @@ def _check_spelling(evidence: Evidence, aligned: Aligned, promise: ZPromise, not
 
 
 def _check_alone(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
-    """Check what the release shows by itself."""
+    """Check what the release alone shows."""
     notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~aligned.shown_readable)
     check_pseudonyms(aligned, promise, notes)
     if promise.k is not None:
@@ -77,8 +78,8 @@ def _check_alone(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
 
 
 def _say_without_truth(evidence: Evidence, notes: Notes) -> None:
-    notes.skip("Whether z people stand behind every value, and whether rows are true, was not checked: no truth.")
-    notes.skip("Whether identifiers of persons leaked was not checked beyond the form of pseudonyms: no truth.")
+    notes.skip("Whether z people showed every value, and whether rows are true, was not checked: no truth.")
+    notes.skip("Whether identifiers leaked was not checked beyond the form of pseudonyms: no truth.")
     if evidence.trace is not None:
         notes.skip("The trace was not checked: it needs the truth.")
 
@@ -94,7 +95,7 @@ def _check_carried(evidence: Evidence, aligned: Aligned, promise: ZPromise, link
 
 
 def _check_against_truth(evidence: Evidence, aligned: Aligned, promise: ZPromise, notes: Notes) -> tuple[Bools, Ints]:
-    """Recount; return which truth rows counted, and the truth row of every released row (-1: not known)."""
+    """Return which truth rows counted, and the truth row of every released row (-1: not known)."""
     trace = trace_with(("row", "verdict"), evidence.trace, notes)
     if trace is None:
         _say_without_trace(promise, notes)
@@ -115,7 +116,6 @@ def _check_with_decisions(
     aligned: Aligned, promise: ZPromise, decisions: Decisions, counted: Bools, notes: Notes
 ) -> Ints:
     if decisions.link is None:
-        notes.skip("Values were not followed row by row: trace and release do not have the same number of rows.")
         check_bounds(aligned, promise, counted, notes)
         return check_membership(aligned, promise, notes)
     if promise.target is not None:
@@ -128,22 +128,26 @@ def _check_with_decisions(
 
 def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
     notes.skip(
-        "People were counted over all usable records up to the released time; "
-        "records refused as late and the order of equal times are only in the trace."
+        "People were counted over all usable records up to the released time: "
+        "refusals of late records and the order of equal times are only in the trace."
     )
-    notes.skip("Whether one person has two pseudonyms, or two share one, was checked only where a row is unique.")
+    notes.skip("Whether one person has two pseudonyms, or two share one, was checked only for unique rows.")
     if promise.target is not None:
-        notes.skip("Which z was in force in which epoch, and whether people stand behind values for it: no trace.")
-    notes.skip("Whether more was held back than needed, and whether every record was decided once: no trace.")
-    notes.skip("How many people have no released row: no trace.")
+        notes.skip(
+            "Which z was in force in which epoch, and whether values had as many people, was not checked: no trace."
+        )
+    notes.skip("Whether too much was suppressed, and whether every record was decided once, was not checked: no trace.")
+    notes.skip("How many people have no released row was not counted: no trace.")
     if any(attribute.generalizes for attribute in promise.attributes):
-        notes.skip("The residual rule (people already released below a label do not count for it): no trace.")
+        notes.skip(
+            "The residual rule (people already released below a label do not count for it) was not checked: no trace."
+        )
     if len(promise.attributes) > 1:
-        notes.skip("Which values belong together in one row: no trace.")
+        notes.skip("Which values belong to one row was not checked: no trace.")
 
 
 def _check_unchanged(aligned: Aligned, link: Ints, notes: Notes) -> None:
-    """Check the parts of a row that must leave as they came."""
+    """Check the parts of a row that must be released unchanged."""
     known = link >= 0
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)
     row = np.where(known, link, 0)

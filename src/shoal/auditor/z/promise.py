@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.auditor.hierarchies.hierarchy import Hierarchy, NoHierarchy, read_hierarchy
-from shoal.auditor.inputs import Policy
+from shoal.auditor.policy import Policy, column_of, share_of, whole_of
 from shoal.errors import PolicyError
 from shoal.schema import duration_ns
 
-_NOTHING: Final = 2**31 - 1
-"""A z at which nothing leaves."""
+_RELEASES_NOTHING: Final = 2**31 - 1
+"""A z that no value reaches."""
 _ON_PRIVATE: Final = ("drop", "blank", "generalize")
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute column and its promise: z people within the window, or the value does not leave."""
+    """One attribute column and its promise: z people within the window, or the value is not released."""
 
     name: str
     z: int
@@ -35,11 +35,12 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A share p of the people shown in an epoch is to be k-anonymous; z is never below ``least``."""
+    """z follows the stream so that a share p of the people shown in an epoch is k-anonymous."""
 
     k: int
     p: float
     least: int
+    """The lowest z allowed."""
     start: int
     """The z until a window and a whole epoch have been seen."""
 
@@ -58,13 +59,13 @@ class ZPromise:
     k: int | None = None
     """How many people must share every set of values released of a person in an epoch; None: not promised."""
     target: Target | None = None
-    """What z follows the stream for; None where it is fixed."""
+    """What z is adapted to; None if it is fixed."""
     keeps_rows: bool = False
-    """Whether rows leave with their value blanked where it is private."""
+    """Whether rows are released with a private value blanked."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that may leave."""
+        """All columns that may be released."""
         return (self.time, self.person, *(attribute.name for attribute in self.attributes), *self.carry)
 
 
@@ -77,27 +78,22 @@ def read_z_promise(policy: Policy) -> ZPromise:
     rotation = duration_ns(rules["rotation"], name="rotation") if "rotation" in rules else shortest
     if rotation <= 0:
         raise PolicyError("rotation: must be longer than 0")
+    if "combine" in rules and rules["combine"] != "k":
+        raise PolicyError('combine: must be "k"')
+    if rules.get("k") is not None and "combine" not in rules:
+        raise PolicyError('k: needs combine = "k"')
     return ZPromise(
-        person=_name(stream, "person"),
-        time=_name(stream, "time"),
+        person=column_of(stream, "person"),
+        time=column_of(stream, "time"),
         carry=tuple(str(name) for name in stream.get("carry", ())),
         attributes=attributes,
         lateness_ns=duration_ns(rules.get("lateness", 0), name="lateness"),
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
         rotation_ns=rotation,
-        k=_company(rules),
+        k=whole_of(rules, "k", least=2, where="combine: ") if "combine" in rules else None,
         target=target,
         keeps_rows=isinstance(rules.get("attribute"), str) and attributes[0].on_private == "blank",
     )
-
-
-def _company(rules: Mapping[str, Any]) -> int | None:
-    k = rules.get("k")
-    if "combine" not in rules and k is None:
-        return None
-    if rules.get("combine") != "k" or isinstance(k, bool) or not isinstance(k, int) or k < 2:
-        raise PolicyError('combine: must be "k", together with k, a whole number from 2')
-    return k
 
 
 def _target(rules: Mapping[str, Any]) -> Target | None:
@@ -106,24 +102,9 @@ def _target(rules: Mapping[str, Any]) -> Target | None:
         return None
     if not isinstance(target, Mapping) or "z" in rules or "combine" in rules:
         raise PolicyError("target: must be a table with k and p, and goes without z and combine")
-    k, p, floor = target.get("k"), target.get("p"), target.get("floor", 1)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 2:
-        raise PolicyError("target: k must be a whole number from 2")
-    if isinstance(floor, bool) or not isinstance(floor, int) or floor < 1:
-        raise PolicyError("target: floor must be a whole number from 1")
-    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p <= 1:
-        raise PolicyError("target: p must be a share above 0, up to 1")
-    start = target.get("start", _NOTHING)
-    if isinstance(start, bool) or not isinstance(start, int) or start < max(k, floor):
-        raise PolicyError("target: start must be a whole number, not below k and floor")
-    return Target(k, float(p), max(k, floor), start)
-
-
-def _name(section: Mapping[str, Any], key: str) -> str:
-    name = section.get(key)
-    if not isinstance(name, str):
-        raise PolicyError(f"[stream] {key}: name the column")
-    return name
+    k, floor = whole_of(target, "k", least=2, where="target: "), whole_of(target, "floor", 1, where="target: ")
+    start = whole_of(target, "start", _RELEASES_NOTHING, least=max(k, floor), where="target: ")
+    return Target(k, share_of(target, "p", where="target: "), max(k, floor), start)
 
 
 def _attributes(rules: Mapping[str, Any], folder: Path) -> tuple[Attribute, ...]:
@@ -131,14 +112,12 @@ def _attributes(rules: Mapping[str, Any], folder: Path) -> tuple[Attribute, ...]
     if isinstance(named, str):
         named = {named: {}}
     if not isinstance(named, Mapping) or not named:
-        raise PolicyError("[anonymize] attribute: name a column, or give a table with one entry a column")
+        raise PolicyError("[anonymize] attribute: name a column, or give a table with one entry per column")
     return tuple(_attribute(name, {**rules, **own}, folder) for name, own in named.items())
 
 
 def _attribute(name: str, rules: Mapping[str, Any], folder: Path) -> Attribute:
-    z, on_private = rules.get("z"), rules.get("on_private", "drop")
-    if isinstance(z, bool) or not isinstance(z, int) or z < 1:
-        raise PolicyError(f"{name}: z must be a whole number from 1")
+    z, on_private = whole_of(rules, "z", where=f"{name}: "), rules.get("on_private", "drop")
     if on_private not in _ON_PRIVATE:
         raise PolicyError(f"{name}: on_private is one of {', '.join(_ON_PRIVATE)}")
     if "window" not in rules:

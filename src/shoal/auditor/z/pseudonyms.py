@@ -1,4 +1,4 @@
-"""Check what stands in the place of persons."""
+"""Check the pseudonyms that replace persons."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def check_pseudonyms(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     well_formed = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
     shown = aligned.shown_person
     raw = np.isin(shown, np.unique(aligned.person[aligned.person >= 0]))
-    notes.violation("raw-identifier", "A released row holds an identifier of the truth.", rows=raw)
+    notes.violation("raw-identifier", "A released row contains an identifier of the truth.", rows=raw)
     notes.violation(
         "bad-pseudonym",
-        "The person column holds something other than a pseudonym of 32 lowercase hex characters.",
+        "The person column contains something other than a pseudonym of 32 lowercase hex characters.",
         rows=~well_formed[shown] & aligned.shown_readable,
     )
     notes.violation(
@@ -70,7 +70,7 @@ def _check_patterns(aligned: Aligned, well_formed: Bools, notes: Notes) -> None:
 
 
 def _check_kept(aligned: Aligned, person: Ints, epoch: Ints, known: Bools, notes: Notes) -> None:
-    """Check that a person's pseudonyms of different epochs have no more in common than chance gives."""
+    """Check that a person's pseudonyms of different epochs are unrelated."""
     before, after = consecutive(person[known], epoch[known], aligned.shown_person[known])
     fits = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
     fits = fits[before] & fits[after] & (before != after)
@@ -84,7 +84,7 @@ def _check_kept(aligned: Aligned, person: Ints, epoch: Ints, known: Bools, notes
 
 
 def _is_disguise(aligned: Aligned) -> Bools:
-    """Mark the texts anyone could make from an identifier of the truth; the last place is for no text."""
+    """Mark texts that anyone can compute from an identifier of the truth; the last place is for null."""
     known = np.unique(aligned.person[aligned.person >= 0]).tolist()
     forms = {form for code in known for form in _disguises(aligned.persons[code])}
     return np.array([text in forms for text in aligned.persons] + [False])
@@ -99,7 +99,7 @@ def _disguises(person: str) -> Iterator[str]:
 
 
 def check_linked_pseudonyms(aligned: Aligned, promise: ZPromise, link: Ints, notes: Notes) -> None:
-    """Check, where the record is known, that within an epoch person and pseudonym stand for each other."""
+    """Check that persons and pseudonyms match one to one within an epoch, as far as records are known."""
     known = (link >= 0) & aligned.shown_readable & (aligned.shown_person >= 0)
     known[known] = aligned.usable[link[known]]
     person = np.where(known, aligned.person[link], -1) if len(aligned.person) else link
@@ -123,7 +123,7 @@ def check_linked_pseudonyms(aligned: Aligned, promise: ZPromise, link: Ints, not
 
 
 def _has_several(key: Ints, other: Ints, among: Bools) -> Bools:
-    """Mark the rows whose key meets more than one other."""
+    """Mark the rows whose key occurs with more than one value of ``other``."""
     marked = np.zeros(len(key), np.bool_)
     if among.any():
         group = dense(key[among])
@@ -136,7 +136,7 @@ def _has_several(key: Ints, other: Ints, among: Bools) -> Bools:
 
 
 def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: Notes) -> None:
-    """Warn when an identifier of the truth stands in a column that is carried or should not be there."""
+    """Warn if an identifier of the truth is in a carried or unexpected column."""
     own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
     persons = truth.text(promise.person)
     check_metadata(persons, (*own, *promise.carry), release, notes)
@@ -147,6 +147,6 @@ def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: No
             marked |= np.isin(shown, np.unique(known[known >= 0]))
     notes.warning(
         "identifier-in-column",
-        "A column beside the person column holds a value that is an identifier in the truth.",
+        "A column other than the person column contains an identifier of the truth.",
         rows=marked,
     )

@@ -1,4 +1,4 @@
-"""Judge a z that follows the stream: was it the same throughout each epoch, and was its target met?"""
+"""Check a z that follows the stream: was it constant within each epoch, and was its target met?"""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shoal.auditor.z.trace import Decisions
 
 
 def check_following(aligned: Aligned, promise: ZPromise, decisions: Decisions, notes: Notes) -> None:
-    """Check that z changed at the starts of epochs alone."""
+    """Check that z changed only at the starts of epochs."""
     epoch = aligned.time[decisions.accepted] // promise.rotation_ns
     columns = list(decisions.z.values())
     unknown = np.logical_or.reduce([z < 0 for z in columns])
-    notes.violation("z-missing", "The trace does not say which z was in force for a record.", count=int(unknown.sum()))
-    # A stream that starts anew may come back to an epoch, with another z.
+    notes.violation("z-missing", "The trace does not record the z of a record.", count=int(unknown.sum()))
+    # A restarted stream may return to an epoch with another z.
     stretch = epoch + decisions.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
     several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
     notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
@@ -41,7 +41,7 @@ def _is_early(time: Ints, start: Ints, promise: ZPromise) -> Bools:
     for number in np.unique(start).tolist():
         own = start == number
         epoch, first = time[own] // promise.rotation_ns, int(time[own].min())
-        # Plain numbers: the end of an epoch may lie beyond 64 bits.
+        # Python integers: the end of an epoch may not fit 64 bits.
         seen = (one for one in np.unique(epoch).tolist() if one > first // promise.rotation_ns)
         whole = next((one for one in seen if (one + 1) * promise.rotation_ns - first >= window), None)
         early[own] = True if whole is None else epoch <= whole
@@ -55,7 +55,7 @@ def _changes_within(epoch: Ints, z: Ints) -> int:
 
 
 def measure_target(aligned: Aligned, promise: ZPromise, target: Target, notes: Notes) -> None:
-    """Count the epochs in which the target was met; missing it is a warning, because it is no promise."""
+    """Count the epochs in which the target was met; missing it is a warning, because it is not a promise."""
     shown, anonymous = sizes_by_epoch(aligned, promise, target.k)
     missed = anonymous < target.p * shown
     found: dict[str, Any] = {

@@ -22,9 +22,9 @@ from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.promise import ZPromise
 
 _KNOWN_PAIRS: Final = 4
-"""Pairs of a person and an epoch to try where their pseudonym is known: one who hashes one person hashes all alike."""
+"""Pairs of a person and an epoch to try if their pseudonym is known: one is enough if all are hashed alike."""
 _OTHER_PAIRS: Final = 20
-"""Pairs to try where it is not known who was released."""
+"""Pairs to try if released persons are not known."""
 _SEPARATORS: Final = ("", "|", ":", "-", "_", "/", ",", ";", " ", ".", "#", "\n", "\x00", "::")
 _ALGORITHMS: Final = (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha512, hashlib.sha3_256, hashlib.blake2b,
                       hashlib.blake2s)  # fmt: skip
@@ -35,9 +35,9 @@ _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_hash_with_epoch(aligned: Aligned, promise: ZPromise, person: Ints) -> Bools:
-    """Mark the texts that are a hash of a person and an epoch without a key; the last place is for no text.
+    """Mark texts that are an unkeyed hash of a person and an epoch; the last place is for null.
 
-    ``person`` is the person of every released row, -1 where it is not known.
+    ``person`` is the person of every released row, -1 if unknown.
     """
     found = np.zeros(len(aligned.persons) + 1, np.bool_)
     if not aligned.shown_readable.any():
@@ -52,7 +52,7 @@ def is_hash_with_epoch(aligned: Aligned, promise: ZPromise, person: Ints) -> Boo
 
 
 def _pairs(aligned: Aligned, promise: ZPromise, person: Ints) -> list[tuple[int, int]]:
-    """Pick people and epochs, spread over the release, or over the truth where nobody is known."""
+    """Pick people and epochs spread over the release, or over the truth if no person is known."""
     known = np.flatnonzero(person >= 0)
     if len(known):
         return _spread(person[known], aligned.shown_time[known] // promise.rotation_ns, _KNOWN_PAIRS)
@@ -99,7 +99,7 @@ def _digests(data: bytes) -> Iterator[str]:
 
 
 def _with_plain_key(person: bytes, epoch: bytes) -> Iterator[str]:
-    """Hashes with a key are as good as without where the key is the epoch or the person."""
+    """Yield keyed hashes whose key is the epoch or the person, which protect nothing."""
     for key, data in ((epoch, person), (person, epoch)):
         for algorithm in ("md5", "sha1", "sha256", "sha512"):
             yield hmac.new(key, data, algorithm).hexdigest()[:_LENGTH]
@@ -148,7 +148,7 @@ def kept_places(before: Digits, after: Digits) -> int:
 
 
 def is_alike(before: Digits, after: Digits) -> bool:
-    """Tell whether people keep more of their digits than by chance, over all places together."""
+    """Return whether people keep more of their digits than by chance, over all positions."""
     if not len(before):
         return False
     same, count = np.array([(before == after).sum()]), before.size

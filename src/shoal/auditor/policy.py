@@ -1,4 +1,4 @@
-"""The auditor's inputs: the policy and how its values are read, the release, the truth and the trace."""
+"""Read a policy without the publisher's code: its tables, and single values of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.auditor.reading.rows import Rows
 from shoal.errors import PolicyError
 
 
@@ -21,27 +20,15 @@ class Policy:
     folder: Path
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """Return a table of the policy, empty when it is not there."""
+        """Return a table of the policy; an empty one if the policy has none of that name."""
         found = self.content.get(name, {})
         if not isinstance(found, Mapping):
             raise PolicyError(f"[{name}]: not a table")
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The policy and the release; the truth and the trace where they are at hand."""
-
-    policy: Policy
-    release: Rows
-    truth: Rows | None
-    trace: Rows | None
-    odd_rows: int = 0
-    """Rows of the release's text files that are written otherwise than the others."""
-
-
 def read_policy(policy: Any) -> Policy:
-    """Read a policy from a path or take it as a mapping."""
+    """Read a policy from a path, or take its content as a mapping."""
     if isinstance(policy, Mapping):
         return Policy(policy, Path())
     if not isinstance(policy, str | Path):
@@ -56,7 +43,7 @@ def read_policy(policy: Any) -> Policy:
 
 
 def words_of(content: Any) -> Iterator[str]:
-    """Yield every name and every text of a policy: a column that is none of them is not needed."""
+    """Yield every name and every text of a policy; a column that is none of them is not needed."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, Mapping):
@@ -68,11 +55,12 @@ def words_of(content: Any) -> Iterator[str]:
             yield from words_of(inner)
 
 
-def person_of(stream: Mapping[str, Any]) -> str:
-    """Return the column that tells people apart."""
-    if not isinstance(stream.get("person"), str):
-        raise PolicyError("[stream] person: name the column")
-    return str(stream["person"])
+def column_of(section: Mapping[str, Any], key: str) -> str:
+    """Return the column that a key of ``[stream]`` names."""
+    name = section.get(key)
+    if not isinstance(name, str):
+        raise PolicyError(f"[stream] {key}: name the column")
+    return name
 
 
 def names_of(given: Any) -> tuple[str, ...]:
@@ -80,16 +68,22 @@ def names_of(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(str(name) for name in given)
 
 
-def whole_of(rules: Mapping[str, Any], key: str, default: int) -> int:
-    """Return a whole number from 1."""
-    found = rules.get(key)
-    if found is None:
-        return default
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise PolicyError(f"{key}: must be a whole number from 1")
+def whole_of(rules: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, where: str = "") -> int:
+    """Return a whole number, not below ``least``; without a default it must be given."""
+    found = default if rules.get(key) is None else rules[key]
+    if isinstance(found, bool) or not isinstance(found, int) or found < least:
+        raise PolicyError(f"{where}{key}: must be a whole number from {least}")
     return found
 
 
+def share_of(rules: Mapping[str, Any], key: str, default: float | None = None, *, where: str = "") -> float:
+    """Return a number above 0, up to 1; without a default it must be given."""
+    found = rules.get(key, default)
+    if not is_number(found) or not 0 < found <= 1:
+        raise PolicyError(f"{where}{key}: must be a share above 0, up to 1")
+    return float(found)
+
+
 def is_number(value: Any) -> bool:
-    """Tell whether a value of a policy is a finite number."""
+    """Return whether a value of a policy is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
