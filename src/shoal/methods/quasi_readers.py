@@ -104,6 +104,11 @@ class NumericReader(Reader):
             return np.clip(raws, low, high), np.zeros(len(raws), dtype=np.bool_)
         return raws, outside
 
+    @property
+    def clamps(self) -> bool:
+        """Whether values outside the domain are moved to its ends."""
+        return self._role.outside == "clamp"
+
     def count_clamped(self, column: pa.Array, usable: Bools) -> int:
         """How many usable rows had a value outside the domain that was clamped."""
         if self._role.outside != "clamp":

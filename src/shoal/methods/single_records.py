@@ -73,6 +73,8 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
         return True
     if type(value) is int and kind == pa.int64():
         return -(2**63) <= value < 2**63
+    if type(value) is int and kind == pa.float64() and -(2**53) <= value <= 2**53:
+        return True
     return fits(value, kind)
 
 

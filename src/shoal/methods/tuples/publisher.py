@@ -65,6 +65,7 @@ class TuplePublisher:
         self.carried = KeptColumns(pa.schema([(name, schema.field(name).type) for name in names]))
         shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self._quasi]
         self._output_schema = pa.schema([*shown, *self.carried.schema])
+        self._names, self._kinds = self._output_schema.names, self._output_schema.types
         return self._output_schema
 
     def in_order(self, decided: Decided) -> Decided:
@@ -85,7 +86,7 @@ class TuplePublisher:
         return lambda: pa.RecordBatch.from_arrays([*columns(), *carried], schema=self._output_schema)
 
     def _column(self, generalized: _Generalized, masks: Ints, a: int) -> pa.Array:
-        kind = self._output_schema.field(a).type
+        kind = self._kinds[a]
         if not self._hides_missing:
             return generalized.column(a, kind)
         return generalized.column(a, kind, (masks[:, a // MASK_BITS] >> (a % MASK_BITS)) & 1 == 0)
@@ -99,15 +100,16 @@ class TuplePublisher:
             carried = self.carried.take_one(row) if self.carried else ()
             if group >= 0 or self._shows_root:
                 shown = [self._cell(a, decided, i, group) for a in range(len(self._quasi))]
-                rows.append(dict(zip(self._output_schema.names, (*shown, *carried), strict=True)))
+                rows.append(dict(zip(self._names, (*shown, *carried), strict=True)))
         return rows
 
     def _cell(self, a: int, decided: Decided, i: int, group: int) -> Any:
-        reader, kind = self._quasi[a], self._output_schema.field(a).type
+        reader, kind = self._quasi[a], self._kinds[a]
         if group < 0:
             return reader.publish_one(*reader.root(), kind)
-        is_own = (decided.masks[i, a // MASK_BITS] >> (a % MASK_BITS)) & 1
-        if not decided.shown[group, a] or (self._hides_missing and not is_own):
+        if not decided.shown[group, a]:
+            return None
+        if self._hides_missing and not (decided.masks[i, a // MASK_BITS] >> (a % MASK_BITS)) & 1:
             return None
         low, high, node = decided.low[group, a], decided.high[group, a], decided.node[group, a]
         return reader.publish_one(float(low), float(high), int(node), kind)

@@ -54,7 +54,9 @@ class TupleReader:
         self.shape = compile_shape(schema.quasi, [reader.leaves for reader in self.quasi])
         declared = settings.declared or {}
         self.codes = [SensitiveCodes(name, declared.get(name)) for name in schema.sensitive if settings.is_diverse]
-        self._numeric = [reader for reader in self.quasi if isinstance(reader, NumericReader)]
+        numeric = [reader for reader in self.quasi if isinstance(reader, NumericReader)]
+        self._numeric, self._clamping = numeric, [reader for reader in numeric if reader.clamps]
+        self._columns = schema.columns
 
     # ---- types
 
@@ -63,7 +65,7 @@ class TupleReader:
         types = {reader.name: pa.float64() for reader in self._numeric}
         if self._is_timed:
             types = {str(self._schema.time): pa.timestamp("ns", tz="UTC"), **types}
-        return pa.schema([(name, types.get(name, pa.string())) for name in self._schema.columns])
+        return pa.schema([(name, types.get(name, pa.string())) for name in self._columns])
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
@@ -118,7 +120,7 @@ class TupleReader:
 
     def count_clamped(self, batch: pa.RecordBatch, usable: Bools) -> int:
         """How many values of usable rows are clamped."""
-        return sum(reader.count_clamped(batch.column(reader.name), usable) for reader in self._numeric)
+        return sum(reader.count_clamped(batch.column(reader.name), usable) for reader in self._clamping)
 
     def arrivals(self, chunk: Piece, rows: Ints, times: Ints, codes: Ints) -> t.Arrivals:
         """The usable rows of a chunk as the kernels read them."""
@@ -129,7 +131,7 @@ class TupleReader:
 
     def read_one(self, record: Record, known: pa.Schema | None) -> tuple[Single, pa.Schema]:
         """Read one record; return it and its types. Raise InputError, with nothing changed, where it cannot be read."""
-        types = check_record(record, self._schema, self.quasi, self._schema.columns, known)
+        types = check_record(record, self._schema, self.quasi, self._columns, known)
         for column in self.codes:
             column.check_room([record.get(column.name)])
         person = as_text(record.get(self._schema.person))
@@ -144,7 +146,7 @@ class TupleReader:
         else:
             reason = next((FIRST_REFUSED + number for number, raw in enumerate(raws) if raw is REFUSED), None)
         clamped = (
-            0 if reason is not None else sum(reader.is_clamped(record.get(reader.name)) for reader in self._numeric)
+            0 if reason is not None else sum(reader.is_clamped(record.get(reader.name)) for reader in self._clamping)
         )
         return Single(record, reason, keys, time or 0, raws, clamped), types
 

@@ -49,6 +49,7 @@ class SequentialDecider:
         self.memory = Memory(shape, codes, plan, ratios, extra)
         self.plan, self.ratios = plan, ratios
         self._run = run
+        self._nothing = Decided.of(self.memory.stream)
         self._parts: list[Decided] = []
         """Decisions moved out of the kernels' output, not returned yet."""
 
@@ -135,6 +136,8 @@ class SequentialDecider:
 
     def decided(self) -> Decided:
         """What was decided since the last call."""
+        if not self._parts and not self.tally[t.OUT_ROWS]:  # most single records decide nothing
+            return self._nothing
         self._empty_output()
         parts, self._parts = self._parts, []
         return Decided.joined(parts)
