@@ -16,7 +16,7 @@ from shoal.policy import load_policy
 from shoal.sanitize.intake import make_tags
 from shoal.sanitize.process import Sanitizer
 from shoal.sanitize.stores.columns import column_blocks, from_plain
-from shoal.sanitize.workspace import ID, PERSON, PII, TAG, House
+from shoal.sanitize.workspace import ID, PERSON, PII, TAG, Workspace
 
 KEY = "a key of more than sixteen bytes"
 PLANTED = ("CANARY", "acc-", "imei-", "@secret.example")
@@ -139,12 +139,12 @@ class Scene:
 
     def published(self) -> pa.Table:
         """Rows of the external store."""
-        with House(load_policy(self.policy)) as house:
-            schema = house.schema_of(house.external)
+        with Workspace(load_policy(self.policy)) as workspace:
+            schema = workspace.schema_of(workspace.external)
             if schema is None:
                 return pa.table({"serial": pa.array([], pa.int64())})
-            layout = house.published(schema)
-            return from_plain(house.external.read(layout, layout.names), schema)
+            layout = workspace.published(schema)
+            return from_plain(workspace.external.read(layout, layout.names), schema)
 
     def serials(self) -> list[int]:
         """Which records were published."""
@@ -152,12 +152,12 @@ class Scene:
 
     def internal(self) -> Inside:
         """The internal store, as seen with the key."""
-        with House(load_policy(self.policy)) as house:
-            schema = house.schema_of(house.internal)
+        with Workspace(load_policy(self.policy)) as workspace:
+            schema = workspace.schema_of(workspace.internal)
             assert schema is not None
-            layout = house.records(schema)
-            rows = house.internal.read(layout, layout.names)
-            tags = make_tags(house)
+            layout = workspace.records(schema)
+            rows = workspace.internal.read(layout, layout.names)
+            tags = make_tags(workspace)
             ids, tag = column_blocks(rows.column(ID)), column_blocks(rows.column(TAG))
             is_real, arrivals = tags.read_real(ids, tag)
             assert np.array_equal(~is_real, tags.are_decoys(ids, tag))

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from shoal.policy import load_policy
-from shoal.sanitize.decoys.cells import group
-from shoal.sanitize.decoys.normals import normals_of, sparse_columns
+from shoal.sanitize.decoys.cells import group, normals_of, sparse_columns
 from shoal.sanitize.stores.columns import column_blocks
-from shoal.sanitize.workspace import ID, PERSON, PII, House
+from shoal.sanitize.workspace import ID, PERSON, PII, Workspace
 from tests.sanitize.scene import lines
 
 ALL = lines(25, 400, 1)
@@ -79,8 +78,8 @@ def test_ids_tell_nothing(scene):
 def test_the_length_of_what_is_remembered_tells_nothing(scene):
     scene.write("in-1.csv", [row.replace("model ", "m" * (number % 30) + " ") for number, row in enumerate(ALL)])
     scene.run()
-    with House(load_policy(scene.policy)) as house:
-        lengths = {len(value) for (value,) in house.internal.execute("SELECT value FROM shoal_internal_memory")}
+    with Workspace(load_policy(scene.policy)) as workspace:
+        lengths = {len(value) for (value,) in workspace.internal.execute("SELECT value FROM shoal_internal_memory")}
     assert {(length - 28) % 512 for length in lengths} == {0}
 
 

@@ -19,7 +19,7 @@ from shoal.pipeline.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.sanitize.keyring import read_run_key
 from shoal.sanitize.process import Sanitizer
-from shoal.sanitize.workspace import RUNS, TEMPORARY, House
+from shoal.sanitize.workspace import RUNS, TEMPORARY, Workspace
 from tests.sanitize.scene import Died, Stop, lines
 
 FIRST, SECOND = lines(30, 200, 1), lines(30, 150, 2, first=200)
@@ -260,7 +260,7 @@ def test_the_working_keys_are_gone(scene):
     scene.run()
     keys = scene.folder / "pii.sealed.keys"
     keys.rename(scene.folder / "elsewhere")
-    with pytest.raises(VaultError, match="the working keys of these stores are gone; put the file back"):
+    with pytest.raises(VaultError, match="the working keys of these stores are missing; restore the file"):
         scene.run()
     assert not keys.exists()
 
@@ -272,7 +272,7 @@ def test_sealed_hashes_that_lost_their_end(scene):
     scene.run()
     path = scene.folder / "pii.sealed"
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(VaultError, match="hashes are missing that the internal store counts on"):
+    with pytest.raises(VaultError, match="hashes of the internal store are missing"):
         scene.run()
 
 
@@ -329,20 +329,20 @@ def test_temporary_rows_and_their_key_go_after_a_while(make_scene):
     scene.write("in-1.csv", FIRST)
     scene.run(now=1000.0)
     (key,) = scene.folder.glob("*.run-*.key")
-    with House(load_policy(scene.policy)) as house:
-        secret = read_run_key(key, house.ring)
-        content = bytes(house.temporary.execute(f"SELECT content FROM {TEMPORARY.name}")[0][0])
+    with Workspace(load_policy(scene.policy)) as workspace:
+        secret = read_run_key(key, workspace.ring)
+        content = bytes(workspace.temporary.execute(f"SELECT content FROM {TEMPORARY.name}")[0][0])
     assert secret is not None
     assert scene.sanitizer().clear(now=1000.0 + WEEK - 1) == 0
     assert key.exists()
     assert scene.sanitizer().clear(now=1000.0 + WEEK) == 1
     assert not key.exists()
-    with House(load_policy(scene.policy)) as house:
-        assert house.temporary.count(TEMPORARY) == house.temporary.count(RUNS) == 0
-        with pytest.raises(VaultError, match="the key of this run is gone"):
-            read_run_key(key, house.ring)
+    with Workspace(load_policy(scene.policy)) as workspace:
+        assert workspace.temporary.count(TEMPORARY) == workspace.temporary.count(RUNS) == 0
+        with pytest.raises(VaultError, match="the key of this run is missing"):
+            read_run_key(key, workspace.ring)
         with pytest.raises(VaultError):
-            house.ring.unseal(content, "temporary rows", name="old rows")
+            workspace.ring.unseal(content, "temporary rows", name="old rows")
     for path in scene.folder.glob("internal.db*"):
         assert content[64:128] not in path.read_bytes()
     assert scene.run().read == 0
@@ -387,8 +387,8 @@ def test_a_store_of_a_newer_version(make_scene, role):
     scene = make_scene()
     scene.write("in-1.csv", FIRST[:100])
     scene.run()
-    with House(load_policy(scene.policy)) as house:
-        store = getattr(house, role)
+    with Workspace(load_policy(scene.policy)) as workspace:
+        store = getattr(workspace, role)
         with store.transaction():
             store.put("version", b"2")
     scene.write("in-2.csv", FIRST[100:])
@@ -406,7 +406,7 @@ def test_stores_of_another_policy_or_other_keys(scene):
     with pytest.raises(StoreError, match="was filled under another policy"):
         scene.run()
     scene.policy.write_text(text.replace('"pii.sealed"', '"other.sealed"'))
-    with pytest.raises(VaultError, match="the working keys of these stores are gone"):
+    with pytest.raises(VaultError, match="the working keys of these stores are missing"):
         scene.run()
     (scene.folder / "own").mkdir()
     scene.policy.write_text(text.replace("internal.db", "own/i.db").replace("external.db", "own/e.db")
@@ -441,7 +441,9 @@ def test_a_store_that_is_gone_is_not_made_again(scene, gone, by):
     by(scene.folder / gone)
     for _ in range(2):
         before = {name: data for name, data in scene.everything().items() if name != gone}
-        with pytest.raises(StoreError, match=r"is empty or new, but .* belongs to one that was filled; put the old"):
+        with pytest.raises(
+            StoreError, match=r"is empty or new, but .* belongs to one that was filled; restore the old"
+        ):
             scene.run()
         assert {name: data for name, data in scene.everything().items() if name != gone} == before
 
@@ -460,7 +462,7 @@ def test_an_older_copy_of_the_internal_store(scene):
 def test_looking_makes_nothing(scene):
     before = scene.everything()
     for look in (scene.sanitizer().status, scene.sanitizer().clear):
-        with pytest.raises(StoreError, match="nothing is here yet; run shoal sanitize first"):
+        with pytest.raises(StoreError, match="there are no stores yet; run shoal sanitize first"):
             look()
     assert scene.everything() == before
 
@@ -478,18 +480,18 @@ def test_a_server_that_is_not_there(scene, monkeypatch):
     text = scene.policy.read_text().replace('path = "external.db"', 'store = "postgres"\nurl_env = "NOWHERE"')
     scene.policy.write_text(text)
     scene.write("in-1.csv", FIRST)
-    with pytest.raises(StoreError, match=r"NOWHERE \(PostgreSQL, schema public\): the database says") as caught:
+    with pytest.raises(StoreError, match=r"NOWHERE \(PostgreSQL, schema public\): the database reports") as caught:
         scene.run()
     assert "pass-word" not in str(caught.value)
     monkeypatch.setenv("NOWHERE", "")
-    with pytest.raises(StoreError, match="NOWHERE: this environment variable holds no URL"):
+    with pytest.raises(StoreError, match="NOWHERE: this environment variable has no URL"):
         scene.run()
 
 
 def test_only_one_process_at_a_time(make_scene):
     scene = make_scene()
     scene.write("in-1.csv", FIRST)
-    with House(load_policy(scene.policy)), pytest.raises(VaultError, match="another process is at work here"):
+    with Workspace(load_policy(scene.policy)), pytest.raises(VaultError, match="another process is at work here"):
         scene.run()
 
 
@@ -503,8 +505,8 @@ def test_only_one_process_at_a_time(make_scene):
 def test_an_altered_external_store_is_told(scene, change):
     scene.write("in-1.csv", FIRST)
     assert scene.run().status["audit"] == "passed"
-    with House(load_policy(scene.policy)) as house, house.external.transaction():
-        house.external.execute(change)
+    with Workspace(load_policy(scene.policy)) as workspace, workspace.external.transaction():
+        workspace.external.execute(change)
     scene.write("in-2.csv", SECOND)
     assert scene.run().status["audit"].startswith("BROKEN: rows of shoal_published were deleted, or added")
 
@@ -513,11 +515,11 @@ def test_an_altered_internal_store_publishes_nothing(scene):
     scene.write("in-1.csv", FIRST)
     with pytest.raises(Died):
         scene.run("internal")
-    with House(load_policy(scene.policy)) as house:
-        table = house.records(house.schema_of(house.internal)).name
-        (decoy,) = house.internal.execute(f"SELECT shoal_id FROM {table} ORDER BY shoal_id LIMIT 1")
-        house.internal.execute(f"UPDATE {table} SET shoal_tag = zeroblob(16) WHERE shoal_id = ?", decoy)
-    with pytest.raises(VaultError, match="contradict each other, so it was altered; nothing was published"):
+    with Workspace(load_policy(scene.policy)) as workspace:
+        table = workspace.records(workspace.schema_of(workspace.internal)).name
+        (decoy,) = workspace.internal.execute(f"SELECT shoal_id FROM {table} ORDER BY shoal_id LIMIT 1")
+        workspace.internal.execute(f"UPDATE {table} SET shoal_tag = zeroblob(16) WHERE shoal_id = ?", decoy)
+    with pytest.raises(VaultError, match="contradict each other: it was altered; nothing was published"):
         scene.run()
     assert scene.serials() == []
 
@@ -525,9 +527,9 @@ def test_an_altered_internal_store_publishes_nothing(scene):
 def test_a_store_altered_after_publishing_breaks_the_audit(scene):
     scene.write("in-1.csv", FIRST)
     scene.run()
-    with House(load_policy(scene.policy)) as house:
-        table = house.records(house.schema_of(house.internal)).name
-        house.internal.execute(f"UPDATE {table} SET shoal_tag = zeroblob(16)")
+    with Workspace(load_policy(scene.policy)) as workspace:
+        table = workspace.records(workspace.schema_of(workspace.internal)).name
+        workspace.internal.execute(f"UPDATE {table} SET shoal_tag = zeroblob(16)")
     scene.write("in-2.csv", SECOND)
     assert scene.run().status["audit"].startswith("BROKEN: the stores cannot be audited")
 
@@ -554,7 +556,7 @@ def test_secrets_of_two_runs_differ(scene):
     scene.write("in-2.csv", FIRST[100:])
     scene.run(now=2.0)
     paths = list(scene.folder.glob("*.run-*.key"))
-    with House(load_policy(scene.policy)) as house:
-        first, second = (read_run_key(path, house.ring) for path in paths)
+    with Workspace(load_policy(scene.policy)) as workspace:
+        first, second = (read_run_key(path, workspace.ring) for path in paths)
     assert not first.same_as(second)
     assert not first.same_as(secret_from_file(scene.folder / "key.txt"))

@@ -21,7 +21,7 @@ _FOR_OTHERS: Final = 0o077
 
 
 class Secret:
-    """Secret bytes that do not show themselves in a log, a traceback or a repr."""
+    """Secret bytes that are not shown in a log, a traceback or a repr."""
 
     __slots__ = ("_value",)
 
@@ -34,15 +34,15 @@ class Secret:
         return "Secret(…)"
 
     def subkey(self, purpose: str, context: bytes = b"") -> bytes:
-        """Derive 32 bytes for one purpose; keys of two purposes tell nothing of each other."""
+        """Derive 32 bytes for one purpose; keys of different purposes are independent."""
         return hmac.digest(self._value, purpose.encode() + b"\x00" + context, hashlib.sha256)
 
     def same_as(self, other: Secret) -> bool:
-        """Compare without telling by the time it takes where they differ."""
+        """Compare in constant time."""
         return hmac.compare_digest(self._value, other._value)
 
     def write_to(self, path: Path) -> None:
-        """Keep the secret in a new file only its owner can read, durable before this returns."""
+        """Write the secret to a new file that only its owner can read, durable before this returns."""
         try:
             with create_file(path, private=True, replace=False) as file:
                 file.write(self._value + b"\n")
@@ -55,7 +55,7 @@ class Secret:
 
 
 def secret_from_file(path: str | Path) -> Secret:
-    """Read a secret: all bytes of the file but a line end after them."""
+    """Read a secret: all bytes of the file except a line end after them."""
     try:
         value = Path(path).read_bytes().rstrip(b"\r\n")
     except OSError as error:
@@ -68,36 +68,36 @@ def secret_from_file(path: str | Path) -> Secret:
 
 
 def secret_from_environment() -> Secret | None:
-    """The secret in the file named by SHOAL_KEY_FILE; None where the variable is not set."""
+    """Return the secret in the file named by SHOAL_KEY_FILE; None if the variable is not set."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return secret_from_file(path) if path else None
 
 
 def warning_about(path: str | Path) -> str | None:
-    """A sentence where a key file can be read by others than its owner; None where all is well."""
+    """Return a warning if others than the owner can read or change a key file; else None."""
     try:
         mode = stat.S_IMODE(Path(path).stat().st_mode)
     except OSError:
-        return None  # reading it will say what is wrong
+        return None  # reading it reports the problem
     if not mode & _FOR_OTHERS:
         return None
     return f"{path}: this key can be read or changed by others (mode {mode:04o}); run: chmod 600 {path}"
 
 
 def key_warning() -> str | None:
-    """A sentence where the key of SHOAL_KEY_FILE can be read by others; None where all is well or none is set."""
+    """Return a warning if others can read or change the key of SHOAL_KEY_FILE; None if not, or if none is set."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return warning_about(path) if path else None
 
 
 def is_ours_alone(path: Path) -> bool:
-    """Whether a file is a regular one, belongs to this user, and nobody else can read or change it."""
+    """Return whether a file is regular, belongs to this user, and nobody else can read or change it."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS
 
 
 def new_secret() -> Secret:
-    """A fresh random secret: hexadecimal text, so that a file of it reads back as it is."""
+    """Return a new random secret: hexadecimal text, so that a file of it reads back unchanged."""
     return Secret(secrets.token_hex(_GENERATED).encode())
 
 
@@ -107,12 +107,12 @@ def _secret_of_this_process() -> Secret:
 
 
 def default_secret() -> Secret:
-    """The secret of SHOAL_KEY_FILE, else one made up for this process and gone with it."""
+    """Return the secret of SHOAL_KEY_FILE, else a random one of this process."""
     return secret_from_environment() or _secret_of_this_process()
 
 
 def as_secret(key: Secret | bytes | None) -> Secret:
-    """A secret given by a caller, or the default one."""
+    """Return a caller's secret, or the default one."""
     if key is None:
         return default_secret()
     if not isinstance(key, Secret | bytes | bytearray):

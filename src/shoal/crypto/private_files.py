@@ -1,4 +1,4 @@
-"""Small private files that are there as a whole or not at all, and how they go for good."""
+"""Write small private files atomically, and destroy them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.errors import VaultError
 
 
 def sync_names(folder: Path) -> None:
-    """Make names in a folder last through a power cut."""
+    """Sync a folder, so that its names survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -22,7 +22,7 @@ def sync_names(folder: Path) -> None:
 
 
 def replace_private(path: Path, data: bytes) -> None:
-    """Put a file in place of what was there, owner-only, durable before this returns."""
+    """Replace a file, owner-only, durable before this returns."""
     with vault_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(path.name + ".tmp")
@@ -35,7 +35,7 @@ def replace_private(path: Path, data: bytes) -> None:
 
 
 def destroy(path: Path) -> None:
-    """Overwrite a file, then remove it. A disk that writes elsewhere may still hold the old bytes."""
+    """Overwrite a file, then remove it. A disk that writes elsewhere may still have the old bytes."""
     with vault_errors(path):
         if not is_regular(path):
             return
@@ -50,7 +50,7 @@ def destroy(path: Path) -> None:
 
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """Hold a lock file; VaultError where another process has it."""
+    """Lock a file; raise VaultError if another process has locked it."""
     with vault_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = open_or_create(path)

@@ -19,7 +19,7 @@ Words = npt.NDArray[np.uint64]
 
 
 class Pseudonyms:
-    """The function f(t, u) of the paper: one name a person and epoch, epoch = floor(time / rotation).
+    """The function f(t, u) of the paper: one name per person and epoch, epoch = floor(time / rotation).
 
     The epoch's key is HMAC-SHA256 over the epoch; under it a name is the 128-bit SipHash of the person's text.
     """
@@ -30,7 +30,7 @@ class Pseudonyms:
         self._keys: OrderedDict[int, Words] = OrderedDict()
 
     def name(self, person: bytes, time_ns: int) -> str:
-        """The pseudonym of one person at one time."""
+        """Return the pseudonym of one person at one time."""
         key = self._epoch_key(time_ns // self._rotation_ns)
         low, high = siphash128(key[0], key[1], np.frombuffer(person, dtype=np.uint8), 0, len(person))
         return (int(low).to_bytes(8, "little") + int(high).to_bytes(8, "little")).hex()
@@ -42,7 +42,7 @@ class Pseudonyms:
         rows: npt.NDArray[np.int64],
         times: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.uint8]:
-        """Pseudonyms of the texts in rows, 32 characters each; times belong to rows and are in time order."""
+        """Return the pseudonyms of the texts in rows, 32 characters each; times belong to rows and are sorted."""
         out = np.empty(16 * len(rows), dtype=np.uint16)
         for start, stop, epoch in self._epochs(times):
             key = self._epoch_key(epoch)
@@ -50,7 +50,7 @@ class Pseudonyms:
         return out.view(np.uint8)
 
     def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-        """Runs of rows in one epoch: where each starts and stops, and its epoch."""
+        """Return runs of rows in one epoch: start, stop and epoch."""
         if not len(times):
             return []
         first, last = int(times.min()) // self._rotation_ns, int(times.max()) // self._rotation_ns
@@ -61,7 +61,7 @@ class Pseudonyms:
         return [(start, stop, int(epochs[start])) for start, stop in pairwise(bounds)]
 
     def _context(self, epoch: int) -> bytes:
-        """An epoch is its number and how long it is: numbers come again when the rotation is changed."""
+        """Encode an epoch by its number and length: numbers repeat if the rotation changes."""
         return epoch.to_bytes(8, "big", signed=True) + self._rotation_ns.to_bytes(8, "big")
 
     def _epoch_key(self, epoch: int) -> Words:

@@ -1,6 +1,6 @@
 """Open output files without following symbolic links.
 
-A link that somebody planted under the name of an output would otherwise have the run overwrite, truncate or chmod the
+A link planted under the name of an output would otherwise make the run overwrite, truncate or chmod the
 file it points to. Only the last component of a path is checked: a folder that is a link was chosen by the user.
 """
 
@@ -20,7 +20,7 @@ _SPECIAL: Final = "is not a regular file"
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a regular file is there; False where nothing is, OSError where it is a link, folder, pipe or device."""
+    """Return whether a regular file exists; raise OSError if it is a link, folder, pipe or device."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -32,8 +32,8 @@ def is_regular(path: Path) -> bool:
 def create_file(path: Path, *, private: bool = False, replace: bool = True) -> BinaryIO:
     """Open a new, empty file.
 
-    An older regular file of that name is removed, not emptied: another name may lead to it. With `replace=False` it is
-    an error that there is one.
+    An older regular file of that name is removed, not truncated: another name may lead to it. `replace=False` makes it
+    an error if there is one.
     """
     if replace and is_regular(path):
         path.unlink()
@@ -42,13 +42,13 @@ def create_file(path: Path, *, private: bool = False, replace: bool = True) -> B
 
 
 def open_existing(path: Path, *, private: bool = False) -> BinaryIO:
-    """Open a file to read and write it; `private` takes away what others may do with it."""
+    """Open a file to read and write it; `private` removes the permissions of others."""
     handle = _open(path, os.O_RDWR)
     return os.fdopen(_checked(handle, path, private=private), "r+b")
 
 
 def open_or_create(path: Path, *, private: bool = True) -> int:
-    """A handle to read and write a file, which is made if it is not there."""
+    """Return a handle to read and write a file, which is created if missing."""
     return _checked(_open(path, os.O_RDWR | os.O_CREAT, _mode(private=private)), path, private=private)
 
 
@@ -58,7 +58,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def write_file(path: Path, content: bytes | str, *, private: bool = False) -> None:
-    """Write a whole file in place of what stood there; text as UTF-8, line ends as they are."""
+    """Write a whole file, replacing an older one; text as UTF-8, line ends unchanged."""
     with create_file(path, private=private) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -81,7 +81,7 @@ def _checked(handle: int, path: Path, *, private: bool) -> int:
         found = os.fstat(handle)
         _require_regular(found.st_mode, path)
         if private and stat.S_IMODE(found.st_mode) != OWNER_ONLY:
-            os.fchmod(handle, OWNER_ONLY)  # it was there before, open to others
+            os.fchmod(handle, OWNER_ONLY)  # it existed, open to others
     except BaseException:
         os.close(handle)
         raise

@@ -1,8 +1,8 @@
-"""Sealing bytes with AES-256-GCM, so that they can be neither read nor altered without the key.
+"""Seal bytes with AES-256-GCM, so that they can be neither read nor altered without the key.
 
-Layout: magic, 8 bytes that tell which key, 12 bytes nonce, 8 bytes length, then pieces of 64 MiB, each with its tag.
+Layout: magic, 8 bytes that identify the key, 12 bytes nonce, 8 bytes length, then pieces of 64 MiB, each with its tag.
 The nonce is derived from the content (the idea of SIV modes): equal content gives equal bytes, which keeps
-snapshots reproducible, and different content never meets the same nonce but by a chance of 2^-96.
+snapshots reproducible, and different content has the same nonce only with probability 2^-96.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WrongKey(VaultError):
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether bytes look sealed."""
+    """Return whether bytes look sealed."""
     return data[: len(MAGIC)] == MAGIC
 
 

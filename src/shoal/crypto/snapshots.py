@@ -1,4 +1,4 @@
-"""Named arrays and a header as bytes: versioned, checksummed, byte for byte reproducible, no pickle."""
+"""Encode named arrays and a header as bytes: versioned, checksummed, reproducible, no pickle."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a snapshot holds."""
+    """The content of a snapshot."""
 
     header: dict[str, Any]
     arrays: dict[str, npt.NDArray[Any]]
 
 
 def pack_state(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Lay a header and named arrays out as bytes."""
+    """Encode a header and named arrays as bytes."""
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
     text = json.dumps({"header": header, "arrays": listed}, sort_keys=True).encode()
     parts = [_HEAD.pack(_MAGIC, VERSION, len(text)), text]
@@ -65,7 +65,7 @@ def _read_arrays(body: bytes, start: int, listed: list[list[Any]]) -> dict[str, 
 
 
 def seal_state(secret: Secret, header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """A snapshot as it may leave the process: packed, then sealed."""
+    """Return a sealed snapshot."""
     return seal(secret, pack_state(header, arrays), purpose=_PURPOSE)
 
 

@@ -1,7 +1,7 @@
-"""Steps 1 to 8: records are read, what names a person is sealed away, decoys join, the internal store takes all.
+"""Steps 1 to 8: read records, seal personal data, add decoys, write everything to the internal store.
 
-A batch is one transaction: its records, its decoys, what decoys remember and how far the source was read. What names a
-person is hashed in memory and never reaches a disk.
+A batch is one transaction: its records, its decoys, the memory of decoys and the position in the source. Personal data
+is hashed in memory and never written to disk.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from shoal.errors import InputError, VaultError
 from shoal.methods.base import StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.wiring import make_decoder, make_files
+from shoal.sanitize.decoys.cells import normals_of
 from shoal.sanitize.decoys.decoys import DecoyMaker, Decoys
 from shoal.sanitize.decoys.memory import StoredMemory
-from shoal.sanitize.decoys.normals import normals_of
 from shoal.sanitize.new_files import Seen, Sources, WholeLines, mark_read
 from shoal.sanitize.pii import Hasher, SealedHashes
 from shoal.sanitize.stores.columns import blocks_column, to_plain
 from shoal.sanitize.tags import Blocks, Tags, as_blocks
-from shoal.sanitize.workspace import BATCH, GROUPS, ID, PERSON, PII, TAG, House
+from shoal.sanitize.workspace import BATCH, GROUPS, ID, PERSON, PII, TAG, Workspace
 from shoal.sources.compression import detect
 from shoal.sources.input_file import InputFile
 
-_NO_PERSON = "says not who; fill in the columns that name the person"
+_NO_PERSON = "missing person identifier; fill in the columns that name the person"
 
 
 @dataclass
 class Progress:
-    """How far the source was read; sealed, since it tells how many records are real."""
+    """The position in the source; sealed, since it reveals how many records are real."""
 
     arrived: int = 0
     batch: int = 0
@@ -53,7 +53,7 @@ class Progress:
     sources: dict[str, Any] = field(default_factory=dict)
 
     def place(self, arrival: int) -> dict[str, Any]:
-        """Where a record stands: its file and its number in it, from 1."""
+        """Return a record's file and its number in it, from 1."""
         for first, name, record in reversed(self.segments):
             if arrival >= first:
                 return {"file": name, "row": arrival - first + record + 1}
@@ -61,30 +61,30 @@ class Progress:
 
 
 class Intake:
-    """Reads what is new into the internal store."""
+    """Reads new records into the internal store."""
 
-    def __init__(self, house: House, anonymizer: StreamMethod, letters: DeadLetters) -> None:
-        self._house = house
-        self._policy = house.policy
+    def __init__(self, workspace: Workspace, anonymizer: StreamMethod, letters: DeadLetters) -> None:
+        self._workspace = workspace
+        self._policy = workspace.policy
         self._letters = letters
         self._whole_lines = False
-        self._person = house.policy.stream.person
-        self._who = house.section.maid or (str(self._person),)
+        self._person = workspace.policy.stream.person
+        self._who = workspace.section.maid or (str(self._person),)
         self._data = tuple(name for name in anonymizer.columns if name != self._person)
-        self._columns = tuple(dict.fromkeys((*self._data, *self._who, *house.section.pii)))
-        self.progress = Progress(**house.note(house.internal, "progress"))
+        self._columns = tuple(dict.fromkeys((*self._data, *self._who, *workspace.section.pii)))
+        self.progress = Progress(**workspace.note(workspace.internal, "progress"))
         self._sources = Sources.of(self.progress.sources)
-        self._pii_hasher = Hasher(house.ring, "pii")
-        self._person_hasher = Hasher(house.ring, "person")
-        self.hashes = SealedHashes(house.sealed, house.ring)
+        self._pii_hasher = Hasher(workspace.ring, "pii")
+        self._person_hasher = Hasher(workspace.ring, "person")
+        self.hashes = SealedHashes(workspace.sealed, workspace.ring)
         if len(self.hashes) < self.progress.hashes:
-            raise VaultError(f"{house.sealed}: hashes are missing that the internal store counts on; restore the file")
-        self._tags = make_tags(house)
+            raise VaultError(f"{workspace.sealed}: hashes of the internal store are missing; restore the file")
+        self._tags = make_tags(workspace)
         self._groups: npt.NDArray[np.int64] | None = None
         self._maker: DecoyMaker | None = None
 
     def read(self, tell: Callable[[int], None], *, whole_lines: bool = False) -> int:
-        """Read everything that is new; give the number of records."""
+        """Read all new records; return how many."""
         before = self.progress.arrived
         kind = self._policy.source.kind
         for file, seen in self._sources.unread(self.files(whole_lines=whole_lines), kind):
@@ -92,7 +92,7 @@ class Intake:
         return self.progress.arrived - before
 
     def files(self, *, whole_lines: bool = False) -> list[InputFile]:
-        """What there is; while files are waited for, a pattern or folder may have none yet."""
+        """Return the source's files; while waiting for files, a pattern or folder may have none yet."""
         self._whole_lines = whole_lines
         try:
             return make_files(self._policy)
@@ -107,16 +107,16 @@ class Intake:
         shown = WholeLines(file) if is_partial else file
         size = shown.size or 0
         if is_partial and size <= (seen.position or {}).get("byte", 0):
-            return  # nothing but the beginning of a line was added
+            return  # only an unfinished line was added
         with self._decoder(shown) as decoder:
             for decoded in self._batches(decoder, seen):
                 self._take(file, seen, decoded)
                 tell(self.progress.arrived)
         if self._policy.source.kind in ("csv", "jsonl") and not _is_compressed(file):
-            size = max(size, (seen.position or {}).get("byte", 0))  # it may have grown while it was read
+            size = max(size, (seen.position or {}).get("byte", 0))  # the file may have grown while it was read
         if size != seen.size:
             mark_read(file, seen, size)
-            with self._house.internal.transaction():
+            with self._workspace.internal.transaction():
                 self._write_progress()
 
     def _batches(self, decoder: Decoder, seen: Seen) -> Iterator[Decoded]:
@@ -135,7 +135,7 @@ class Intake:
     # ---- one batch
 
     def _take(self, file: InputFile, seen: Seen, decoded: Decoded) -> None:
-        self._house.reach("read")
+        self._workspace.reach("read")
         first = self.progress.arrived
         if not self.progress.segments or self.progress.place(first) != {"file": file.name, "row": seen.records + 1}:
             self.progress.segments.append([first, file.name, seen.records])
@@ -146,7 +146,7 @@ class Intake:
         self._store(decoded.batch.filter(pa.array(usable)), first + decoded.kept[usable])
 
     def _usable(self, decoded: Decoded, first: int) -> npt.NDArray[np.bool_]:
-        """Which decoded records can be used; the others get a letter that says where and why, never what."""
+        """Return which decoded records are usable; write a dead letter for the others: where and why, never a value."""
         found = np.zeros(decoded.batch.num_rows, dtype=bool)
         for name in self._who:
             found |= decoded.batch.column(name).is_valid().to_numpy(zero_copy_only=False)
@@ -160,30 +160,30 @@ class Intake:
         return found
 
     def _store(self, batch: pa.RecordBatch, arrivals: npt.NDArray[np.int64]) -> None:
-        house = self._house
-        pii = self._hashed(batch, self._pii_hasher, house.section.pii, keep=True)
+        workspace = self._workspace
+        pii = self._hashed(batch, self._pii_hasher, workspace.section.pii, keep=True)
         persons = self._hashed(batch, self._person_hasher, self._who, keep=False)
-        house.reach("sealed")
+        workspace.reach("sealed")
         data = pa.Table.from_batches([batch.select(self._data)])
-        memory = StoredMemory(house.internal, house.ring, data.schema)
+        memory = StoredMemory(workspace.internal, workspace.ring, data.schema)
         decoys = self._decoys(persons, pii, data, memory) if len(data) else None
         self.progress.letters = self._letters.commit()
-        with house.internal.transaction():
+        with workspace.internal.transaction():
             if decoys is not None:
                 self.progress.batch += 1
                 self._insert(persons, pii, data, arrivals, decoys)
                 memory.save()
-            house.reach("internal-written")
+            workspace.reach("internal-written")
             self._write_progress()
-        house.reach("internal")
+        workspace.reach("internal")
 
     def _write_progress(self) -> None:
         self.progress.hashes = len(self.hashes)
         self.progress.sources = self._sources.to_dict()
-        self._house.write_note(self._house.internal, "progress", vars(self.progress))
+        self._workspace.write_note(self._workspace.internal, "progress", vars(self.progress))
 
     def _hashed(self, batch: pa.RecordBatch, hasher: Hasher, names: tuple[str, ...], *, keep: bool) -> Blocks:
-        """References for what names a person; the hashes behind them are sealed away first."""
+        """Return references to personal data; their hashes are sealed first."""
         numbers, hashes = hasher.hashes([batch.column(name) for name in names])
         if keep:
             self.hashes.add(hashes)
@@ -191,7 +191,7 @@ class Intake:
 
     def _decoys(self, persons: Blocks, pii: Blocks, data: pa.Table, memory: StoredMemory) -> Decoys:
         if self._maker is None:
-            section, ring = self._house.section, self._house.ring
+            section, ring = self._workspace.section, self._workspace.ring
             draw = np.random.default_rng(secrets.randbits(128))
             normals = normals_of(self._policy, data.schema)
             k = int(getattr(self._policy.anonymize, "k", 2))
@@ -200,15 +200,15 @@ class Intake:
 
     def _are_large(self, names: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         if self._groups is None:
-            found = self._house.internal.read(GROUPS, ("name",))
+            found = self._workspace.internal.read(GROUPS, ("name",))
             self._groups = np.sort(found.column("name").to_numpy())
         return np.isin(names, self._groups)
 
     def _insert(
         self, persons: Blocks, pii: Blocks, data: pa.Table, arrivals: npt.NDArray[np.int64], decoys: Decoys
     ) -> None:
-        """Real records and decoys under random ids, in the order of these."""
-        house, real, made = self._house, len(data), len(decoys.persons)
+        """Write real records and decoys under random ids, sorted by id."""
+        workspace, real, made = self._workspace, len(data), len(decoys.persons)
         ids = as_blocks(os.urandom(16 * (real + made)))
         tags = np.concatenate([self._tags.of_real(ids[:real], arrivals), self._tags.of_decoys(ids[real:])])
         rows = to_plain(pa.concat_tables([data, decoys.data]))
@@ -220,26 +220,26 @@ class Intake:
             PII: blocks_column(np.concatenate([pii, decoys.pii])),
         }
         table = pa.table({**own, **dict(zip(rows.schema.names, rows.columns, strict=True))})
-        layout = house.records(data.schema)
-        if house.schema_of(house.internal) is None:
-            house.internal.create([layout])
-            house.internal.put("schema", data.schema.serialize().to_pybytes())
-        house.internal.insert(layout, table.take(pa.array(np.argsort(ids.view("S16").reshape(-1)))))
+        layout = workspace.records(data.schema)
+        if workspace.schema_of(workspace.internal) is None:
+            workspace.internal.create([layout])
+            workspace.internal.put("schema", data.schema.serialize().to_pybytes())
+        workspace.internal.insert(layout, table.take(pa.array(np.argsort(ids.view("S16").reshape(-1)))))
         self._note_groups(decoys.groups)
         self.progress.twins += decoys.twins
 
     def _note_groups(self, names: npt.NDArray[np.int64]) -> None:
-        if self._house.section.blend:
-            return  # shadows come along everywhere; nobody asks which groups are large
+        if self._workspace.section.blend:
+            return  # shadows are in every group, so large groups are not tracked
         fresh = np.unique(names[~self._are_large(names)])
-        self._house.internal.insert(GROUPS, pa.table({"name": pa.array(fresh)}))
-        assert self._groups is not None, "it was asked for above"
+        self._workspace.internal.insert(GROUPS, pa.table({"name": pa.array(fresh)}))
+        assert self._groups is not None, "loaded by _are_large"
         self._groups = np.sort(np.concatenate([self._groups, fresh]))
 
 
-def make_tags(house: House) -> Tags:
-    """Tags under the working keys."""
-    return Tags(house.ring.key("decoy tag"), house.ring.key("real tag"))
+def make_tags(workspace: Workspace) -> Tags:
+    """Return tags under the working keys."""
+    return Tags(workspace.ring.key("decoy tag"), workspace.ring.key("real tag"))
 
 
 def _is_compressed(file: InputFile) -> bool:

@@ -1,7 +1,7 @@
 """The working keys of a sanitization process, in a file that only the master key opens.
 
-The working keys are made once and stay: people are recognized by them. The master key, the one of SHOAL_KEY_FILE, only
-wraps them, so that it can be changed in one step and nothing else has to be sealed again.
+The working keys are made once and never change: people are recognized by them. The master key (SHOAL_KEY_FILE) only
+wraps them, so that it can be rotated in one step without sealing anything else again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Keyring:
-    """Working keys, and a name for them that tells nothing."""
+    """The working keys, and a random name for them."""
 
     name: str
     secret: Secret
     """All working keys are derived from this one."""
 
     def key(self, purpose: str) -> bytes:
-        """32 bytes for one purpose."""
+        """Return 32 bytes for one purpose."""
         return self.secret.subkey("sanitize", purpose.encode())
 
     def sealer(self, purpose: str) -> Secret:
-        """A secret of its own to seal with."""
+        """Return a separate secret to seal with."""
         return Secret(self.key("seal " + purpose))
 
     def seal(self, data: bytes, purpose: str) -> bytes:
@@ -43,7 +43,7 @@ class Keyring:
         return seal(self.secret, data, purpose=purpose)
 
     def unseal(self, data: bytes, purpose: str, *, name: object) -> bytes:
-        """Open what was sealed under the working keys; errors begin with a name."""
+        """Open bytes sealed under the working keys; errors begin with ``name``."""
         try:
             return unseal(self.secret, data, purpose=purpose)
         except (SealBroken, WrongKey) as error:
@@ -51,12 +51,12 @@ class Keyring:
 
 
 def new_keyring() -> Keyring:
-    """Fresh working keys."""
+    """Return new working keys."""
     return Keyring(secrets.token_hex(8), new_secret())
 
 
 def write_keyring(path: Path, ring: Keyring, master: Secret) -> None:
-    """Wrap the working keys under a master key, in place of what was there."""
+    """Wrap the working keys under a master key, replacing the file."""
     inner = base64.b64encode(_raw(ring.secret)).decode()
     content = json.dumps({"version": _VERSION, "name": ring.name, "secret": inner}).encode()
     replace_private(path, seal(master, content, purpose=_PURPOSE))
@@ -76,7 +76,7 @@ def read_keyring(path: Path, master: Secret) -> Keyring:
 
 
 def rotate_keyring(path: Path, old: Secret, new: Secret) -> None:
-    """Wrap the working keys under another master key: the file is the old one or the new one, at any moment."""
+    """Wrap the working keys under another master key; the file is replaced atomically."""
     if old.same_as(new):
         raise VaultError("the new key is the old one; make another with: openssl rand -hex 32")
     write_keyring(path, read_keyring(path, old), new)
@@ -86,23 +86,23 @@ def rotate_keyring(path: Path, old: Secret, new: Secret) -> None:
 
 
 def run_key_path(folder: Path, stem: str, run: str) -> Path:
-    """Where the key of a run lies."""
+    """Return the path of a run's key."""
     return folder / f"{stem}.run-{run}.key"
 
 
 def make_run_key(path: Path, ring: Keyring) -> Secret:
-    """A key for the temporary rows of one run, sealed under the working keys."""
+    """Make a key for the temporary rows of one run, sealed under the working keys."""
     secret = new_secret()
     replace_private(path, ring.seal(_raw(secret), "run key"))
     return secret
 
 
 def read_run_key(path: Path, ring: Keyring) -> Secret:
-    """The key of a run that is not cleared yet."""
+    """Read the key of a run that is not cleared yet."""
     try:
         data = path.read_bytes()
     except OSError:
-        raise VaultError(f"{path}: the key of this run is gone; its temporary rows cannot be read any more") from None
+        raise VaultError(f"{path}: the key of this run is missing; its temporary rows are unreadable") from None
     return Secret(ring.unseal(data, "run key", name=path))
 
 
@@ -112,4 +112,4 @@ def destroy_run_key(path: Path) -> None:
 
 
 def _raw(secret: Secret) -> bytes:
-    return secret._value  # noqa: SLF001 - the vault keeps secrets; nobody else may look
+    return secret._value  # noqa: SLF001 - only this module reads the raw secret

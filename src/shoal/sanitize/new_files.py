@@ -1,4 +1,4 @@
-"""What of the source is new: files not seen before, and lines added to those seen."""
+"""Find new input: files not seen before, and lines appended to known files."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ _GROWING: Final = ("csv", "jsonl")
 
 @dataclass
 class Seen:
-    """How far a file was read."""
+    """The position in a file."""
 
     position: dict[str, int] | None = None
     records: int = 0
     size: int = -1
-    """As it was when it was read to its end; -1 before that."""
+    """Its size when it was read to the end; -1 before that."""
     head: str = ""
     head_size: int = 0
-    """A hash of how it begins, and of how many bytes: they must not change."""
+    """A hash of its first bytes, and how many: they must not change."""
     ended_in_line: bool = False
     changed: int = 0
-    """When it was written last, before it was read to its end."""
+    """Its modification time when it was read to the end."""
 
 
 @dataclass
 class Sources:
-    """All files read so far, as they are noted."""
+    """All files read so far."""
 
     seen: dict[str, Seen] = field(default_factory=dict)
 
     @classmethod
     def of(cls, noted: dict[str, Any]) -> Sources:
-        """From a note."""
+        """Read from a note."""
         return cls({name: Seen(**own) for name, own in noted.items()})
 
     def to_dict(self) -> dict[str, Any]:
-        """For a note."""
+        """Return a dict for a note."""
         return {name: vars(own).copy() for name, own in self.seen.items()}
 
     def unread(self, files: list[InputFile], kind: str) -> Iterator[tuple[InputFile, Seen]]:
-        """Files with something new in them, in order; InputError where one was changed instead of added to."""
+        """Yield files with new content, in order; raise InputError if one was changed instead of appended to."""
         for file in files:
             own = self.seen.get(file.name) or self._moved(file)
             if own is None:
@@ -62,7 +62,7 @@ class Sources:
                 _check_same(file, own, kind)
 
     def _moved(self, file: InputFile) -> Seen | None:
-        """What is known of a file that had another name: the same one, or one that begins as a file that is gone."""
+        """Return the entry of a renamed file: the same file, or one that begins like a file that no longer exists."""
         heads: dict[int, str] = {}
         for name, own in self.seen.items():
             if not own.records or (file.size or 0) < max(own.size, own.head_size):
@@ -76,7 +76,7 @@ class Sources:
 
 
 def mark_read(file: InputFile, own: Seen, size: int) -> None:
-    """Note that a file was read to its end, where it had so many bytes."""
+    """Record that a file was read to the end, at this size."""
     own.size = size
     own.changed = _changed(file)
     own.head_size = min(size, _EDGE)
@@ -85,7 +85,7 @@ def mark_read(file: InputFile, own: Seen, size: int) -> None:
 
 
 class WholeLines:
-    """A file that somebody is still writing: what stands behind its last end of line is not there yet."""
+    """A file that is still being written: everything after its last line end is ignored."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
@@ -93,15 +93,15 @@ class WholeLines:
 
     @property
     def name(self) -> str:
-        """What people are shown."""
+        """The name in messages."""
         return self._file.name
 
     def open(self) -> BinaryIO:
-        """The bytes up to the last end of line."""
+        """Open the bytes up to the last line end."""
         return io.BufferedReader(_Limited(self._file.open(), self.size))
 
     def open_seekable(self) -> Any:
-        """Formats that need it are not added to."""
+        """Open the whole file: formats that need seeking are not appended to."""
         return self._file.open_seekable()
 
 
@@ -131,7 +131,7 @@ def _check_same(file: InputFile, own: Seen, kind: str) -> None:
     if _head(file, own.head_size) != own.head:
         raise InputError(f"{file.name}: has changed since it was read; put it back, or name the new one differently")
     if kind in _GROWING and own.ended_in_line and _byte_at(file, own.size) not in (b"\n", b"\r", b""):
-        raise InputError(f"{file.name}: its last line was read and has grown since; end lines before they are read")
+        raise InputError(f"{file.name}: its last line has grown since it was read; write complete lines only")
 
 
 def _head(file: InputFile, size: int) -> str:
@@ -146,7 +146,7 @@ def _changed(file: InputFile) -> int:
 
 
 def _is_gone_or(file: InputFile, name: str) -> bool:
-    """Whether there is no file of a name, or it is this one."""
+    """Return whether no file has that name, or it is this file."""
     assert file.path is not None, "standard input is refused by the policy"
     return not os.path.exists(name) or os.path.samefile(file.path, name)
 
@@ -166,7 +166,7 @@ def _last_line_end(file: InputFile) -> int:
     assert file.path is not None, "standard input is refused by the policy"
     with file.path.open("rb") as raw:
         end = raw.seek(0, io.SEEK_END)
-        while end > 0:  # from behind, a piece at a time
+        while end > 0:  # backwards, in pieces
             start = max(0, end - _EDGE)
             raw.seek(start)
             found = raw.read(end - start).rfind(b"\n")

@@ -1,7 +1,7 @@
-"""What names a person: hashed with a key, and the hashes kept in a file that only the key opens.
+"""Personal data: hashed with a key; the hashes are kept in a sealed file.
 
-The file is a row of pieces, each a length and sealed bytes: the 32-byte hashes that were new. A piece that a crash cut
-short is dropped; what had needed it was not recorded either.
+The file is a sequence of pieces, each a length and sealed bytes: new 32-byte hashes. A piece cut
+short by a crash is dropped; the records that needed it were not stored either.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class Hasher:
         self._reference_key = ring.key(purpose + " reference")
 
     def hashes(self, columns: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Blocks]:
-        """For each record the number of its hash, and the different hashes, 32 bytes each."""
+        """Return the number of every record's hash, and the different hashes, 32 bytes each."""
         coded = _joined(columns).dictionary_encode()
         digests = [hmac.digest(self._key, text.encode(), hashlib.sha256) for text in coded.dictionary.to_pylist()]
         made = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, HASH)
         return coded.indices.to_numpy().astype(np.int64), made
 
     def references(self, hashes: Blocks) -> Blocks:
-        """What stands for a hash in a store."""
+        """Return the 16-byte references that stores keep instead of hashes."""
         mixed = np.ascontiguousarray(hashes[:, :16] ^ hashes[:, 16:])
         return one_way(self._reference_key, mixed)
 
 
 def _joined(columns: Sequence[pa.Array]) -> pa.Array:
-    """One text a record that no other values give: each value with its length, a missing one without."""
+    """Join columns injectively into one text per record: every value with its length, "-" for null."""
     parts = []
     for column in columns:
         text = column.cast(pa.string())
@@ -63,12 +63,12 @@ def _joined(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def as_names(blocks: Blocks) -> Names:
-    """Blocks of 16 bytes as values that can be sorted and looked up."""
+    """Return blocks of 16 bytes as values that can be sorted and compared."""
     return np.ascontiguousarray(blocks).view("S16").reshape(-1)
 
 
 class SealedHashes:
-    """The sealed file of true hashes: opened whole, added to at its end."""
+    """The sealed file of hashes: read as a whole, appended to."""
 
     def __init__(self, path: Path, ring: Keyring) -> None:
         self.path = path
@@ -85,11 +85,11 @@ class SealedHashes:
 
     @property
     def hashes(self) -> Blocks:
-        """All of them, in no order."""
+        """All hashes, unordered."""
         return np.frombuffer(b"".join(self._known), dtype=np.uint8).reshape(-1, HASH)
 
     def add(self, hashes: Blocks) -> Blocks:
-        """Append those that are new, each once, durable before this returns; give them."""
+        """Append the new hashes, durable before this returns; return them."""
         rows = [row.tobytes() for row in hashes]
         fresh = [row for row in dict.fromkeys(rows) if row not in self._known]
         if fresh or not self._length:
@@ -115,7 +115,7 @@ class SealedHashes:
         with vault_errors(self.path), open_to_read(self.path) as file:
             data = file.read()
         if not data.startswith(_MAGIC[: len(data)]):
-            raise VaultError(f"{self.path}: is not a file of sealed hashes; name another")
+            raise VaultError(f"{self.path}: not a file of sealed hashes; name another")
         at = len(_MAGIC)
         while at + _LENGTH.size <= len(data):
             (length,) = _LENGTH.unpack_from(data, at)

@@ -1,4 +1,4 @@
-"""The sanitization process: a source becomes an internal store with decoys and an external one without people."""
+"""The sanitization process: from a source to an internal store with decoys and an anonymized external store."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from glob import escape
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from shoal.crypto.keys import secret_from_file
 from shoal.crypto.private_files import only_one
-from shoal.errors import PolicyError, StoreError
+from shoal.errors import PolicyError, StoreError, VaultError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
@@ -21,16 +22,15 @@ from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy, load_policy
 from shoal.sanitize.audit import audit_stores
-from shoal.sanitize.clearing import clear
 from shoal.sanitize.intake import Intake
-from shoal.sanitize.keyring import rotate_keyring
+from shoal.sanitize.keyring import destroy_run_key, rotate_keyring, run_key_path
 from shoal.sanitize.publish import Publisher
-from shoal.sanitize.workspace import RUNS, TEMPORARY, House, master_key
+from shoal.sanitize.workspace import RUNS, TEMPORARY, Workspace, master_key
 
 
 @dataclass
 class SanitizeSummary:
-    """What one call did, and what is where now: counts, never values."""
+    """What one call did, and the state of the stores: counts, never values."""
 
     read: int = 0
     published: int = 0
@@ -42,7 +42,7 @@ class SanitizeSummary:
     status: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return a dict for JSON."""
         return asdict(self)
 
 
@@ -51,8 +51,8 @@ class Sanitizer:
 
     Examples
     --------
-    ``Sanitizer.from_policy("policy.toml").run()`` reads what is new, fills both stores and returns a summary; called
-    again after a crash it goes on, called again with more input it takes that, too.
+    ``Sanitizer.from_policy("policy.toml").run()`` reads new records, fills both stores and returns a summary; called
+    again after a crash it continues, called again with more input it reads that, too.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -60,7 +60,7 @@ class Sanitizer:
             raise PolicyError("[sanitize]: is missing; add this section, or use: shoal run")
         self.policy = policy
         self.reach: Callable[[str], None] = lambda _: None
-        """Called at every step of the process, by its name; tests stop it there."""
+        """Called with the name of every step; tests interrupt the process there."""
 
     @classmethod
     def from_policy(cls, path: str | PathLike[str]) -> Self:
@@ -75,13 +75,13 @@ class Sanitizer:
         whole_lines: bool = False,
         audit: bool = True,
     ) -> SanitizeSummary:
-        """Take in what is new, publish what may be, clear what is due.
+        """Ingest new records, publish, and clear expired runs.
 
-        `now` is the time in seconds that clearing goes by, the clock's unless given. `whole_lines` leaves out the last
-        line of a text file as long as it has no end.
+        `now` is the current time in seconds for clearing; by default the clock's. `whole_lines` ignores the last
+        line of a text file until it has a line end.
         """
         observer = observer or Observer()
-        with timed_compiling() as compiling, self._open() as house, self._working(house) as (intake, publisher):
+        with timed_compiling() as compiling, self._open() as workspace, self._working(workspace) as (intake, publisher):
             clock = WorkClock(compiling)
             if must_compile(self.policy.anonymize.METHOD):
                 observer.compiling()
@@ -94,9 +94,9 @@ class Sanitizer:
             publisher.restore()
             for _ in publisher.publish_all(_ns(now)):
                 observer.progress(_progress(intake.progress.arrived, publisher, clock.seconds))
-            cleared = clear(house, _ns(now), publisher.state.consumed)
+            cleared = clear_runs(workspace, _ns(now), publisher.state.consumed)
             if audit and (publisher.state.published > before[0] or publisher.state.audit == "never"):
-                self._audit(house, publisher)
+                self._audit(workspace, publisher)
             return SanitizeSummary(
                 read=read,
                 published=publisher.state.published - before[0],
@@ -104,53 +104,53 @@ class Sanitizer:
                 seconds=clock.seconds,
                 compiling_seconds=clock.compiling_seconds,
                 cleared=len(cleared),
-                status=_status(house, intake, publisher),
+                status=_status(workspace, intake, publisher),
             )
 
     def follow(
         self, wait: Callable[[], bool], observer: Observer | None = None, *, done: Callable[[SanitizeSummary], None]
     ) -> None:
-        """Run again and again; `wait` says, when it returns, whether to go on. Unfinished lines wait for their end."""
+        """Run repeatedly; `wait` blocks and returns whether to continue. Unfinished lines are read when they end."""
         while True:
             done(self.run(observer, whole_lines=True, audit=False))
             if not wait():
                 return
 
     def status(self) -> dict[str, Any]:
-        """What is in each store."""
-        with self._open(create=False) as house, self._working(house) as (intake, publisher):
-            return _status(house, intake, publisher)
+        """Return the state of each store."""
+        with self._open(create=False) as workspace, self._working(workspace) as (intake, publisher):
+            return _status(workspace, intake, publisher)
 
     def clear(self, *, now: float | None = None) -> int:
-        """Clear the temporary rows and keys whose time has come at `now` (in seconds); give the number of runs."""
-        with self._open(create=False) as house, self._working(house) as (_, publisher):
-            return len(clear(house, _ns(now), publisher.state.consumed))
+        """Clear temporary rows and keys that have expired at `now` (in seconds); return the number of runs."""
+        with self._open(create=False) as workspace, self._working(workspace) as (_, publisher):
+            return len(clear_runs(workspace, _ns(now), publisher.state.consumed))
 
     def rotate_key(self, new: str | Path) -> None:
-        """Have the key in another file open everything from now on, and the old one nothing."""
+        """Replace the master key by the one in another file; the old one opens nothing any more."""
         section = self.policy.sanitize
-        assert section is not None, "asked when it was made"
+        assert section is not None, "checked in __init__"
         old, sealed = master_key(), section.sealed.path
         with only_one(sealed.with_name(sealed.name + ".lock")):
             rotate_keyring(sealed.with_name(sealed.name + ".keys"), old, secret_from_file(new))
 
-    def _open(self, *, create: bool = True) -> House:
-        house = House(self.policy, create=create)
-        house.reach = self.reach
-        return house
+    def _open(self, *, create: bool = True) -> Workspace:
+        workspace = Workspace(self.policy, create=create)
+        workspace.reach = self.reach
+        return workspace
 
     @contextmanager
-    def _working(self, house: House) -> Iterator[tuple[Intake, Publisher]]:
-        anonymizer = make_anonymizer(self.policy, house.ring.sealer("anonymizer"))
+    def _working(self, workspace: Workspace) -> Iterator[tuple[Intake, Publisher]]:
+        anonymizer = make_anonymizer(self.policy, workspace.ring.sealer("anonymizer"))
         letters = DeadLetters(self.policy.dead_letters.path.path)
-        intake = Intake(house, anonymizer, letters)
-        publisher = Publisher(house, anonymizer, letters, intake)
+        intake = Intake(workspace, anonymizer, letters)
+        publisher = Publisher(workspace, anonymizer, letters, intake)
         if publisher.state.consumed > intake.progress.batch:
             raise StoreError(
-                f"{house.internal.name}: is older than {house.external.name}, which has published more than is in it; "
+                f"{workspace.internal.name}: is older than {workspace.external.name}, which has published more; "
                 "restore the newer one"
             )
-        # Both stores note how long the file was; the longer one is of the last transaction.
+        # Both stores record the file's length; the larger one is of the last transaction.
         letters.open(max(intake.progress.letters or 0, publisher.state.letters or 0))
         try:
             yield intake, publisher
@@ -158,32 +158,32 @@ class Sanitizer:
             letters.close()
 
     def _check_carried(self, intake: Intake, observer: Observer, *, whole_lines: bool) -> None:
-        """Refuse carried columns that single people out, before the first record is read."""
+        """Refuse identifying carried columns before the first record is read."""
         for sentence in CarryCheck(self.policy).on_files(intake.files(whole_lines=whole_lines)):
             observer.warn(sentence)
 
-    def _audit(self, house: House, publisher: Publisher) -> None:
-        publisher.state.audit = audit_stores(house, publisher.state.consumed)
-        with house.external.transaction():
-            house.write_note(house.external, "state", vars(publisher.state))
+    def _audit(self, workspace: Workspace, publisher: Publisher) -> None:
+        publisher.state.audit = audit_stores(workspace, publisher.state.consumed)
+        with workspace.external.transaction():
+            workspace.write_note(workspace.external, "state", vars(publisher.state))
 
 
-def _status(house: House, intake: Intake, publisher: Publisher) -> dict[str, Any]:
-    """Counts only. Real records and decoys are one number: whoever sees the status need not know how many are real."""
-    schema, state = house.schema_of(house.internal), publisher.state
-    kept = house.temporary.execute(f"SELECT count(*), min(made) FROM {RUNS.name}")[0]
+def _status(workspace: Workspace, intake: Intake, publisher: Publisher) -> dict[str, Any]:
+    """Return counts. Real records and decoys are one number: the status must not reveal how many are real."""
+    schema, state = workspace.schema_of(workspace.internal), publisher.state
+    kept = workspace.temporary.execute(f"SELECT count(*), min(made) FROM {RUNS.name}")[0]
     return {
         "internal": {
-            "store": house.internal.name,
-            "records": house.internal.count(house.records(schema)) if schema else 0,
+            "store": workspace.internal.name,
+            "records": workspace.internal.count(workspace.records(schema)) if schema else 0,
         },
         "temporary": {
-            "store": house.temporary.name,
-            "batches": house.temporary.count(TEMPORARY),
+            "store": workspace.temporary.name,
+            "batches": workspace.temporary.count(TEMPORARY),
             "runs": int(kept[0]),
             "oldest": None if kept[1] is None else int(kept[1]) // 1_000_000_000,
         },
-        "external": {"store": house.external.name, "published": state.published},
+        "external": {"store": workspace.external.name, "published": state.published},
         "waiting_batches": intake.progress.batch - state.consumed,
         "pending": state.pending,
         "suppressed": state.suppressed,
@@ -206,3 +206,47 @@ def _progress(rows: int, publisher: Publisher, seconds: float) -> RunSummary:
 
 def _ns(now: float | None) -> int:
     return time.time_ns() if now is None else round(now * 1e9)
+
+
+_SAMPLED: Final = slice(64, 128)
+"""A sample of a row's ciphertext, which must not be found after clearing."""
+
+
+def clear_runs(workspace: Workspace, now_ns: int, consumed: int) -> list[str]:
+    """Clear expired runs: delete their temporary rows and keys, and check that both are gone; return their names."""
+    _destroy_strays(workspace)
+    cleared = []
+    for run, made in workspace.temporary.execute(f"SELECT run, made FROM {RUNS.name} ORDER BY run"):
+        waiting = workspace.temporary.count(TEMPORARY, "run = ? AND batch > ?", (run, consumed))
+        if made + workspace.section.keep.ns <= now_ns and not waiting:
+            _clear_run(workspace, str(run))
+            cleared.append(str(run))
+    return cleared
+
+
+def _destroy_strays(workspace: Workspace) -> None:
+    """Destroy keys of runs that died before they had rows; no other process is running."""
+    known = {str(run) for (run,) in workspace.temporary.execute(f"SELECT run FROM {RUNS.name}")}
+    for path in workspace.sealed.parent.glob(f"{escape(workspace.sealed.name)}.run-*.key*"):
+        run = path.name.removeprefix(f"{workspace.sealed.name}.run-").partition(".")[0]
+        if run not in known or path.suffix == ".tmp":
+            destroy_run_key(path)
+
+
+def _clear_run(workspace: Workspace, run: str) -> None:
+    store = workspace.temporary
+    contents = store.execute(f"SELECT content FROM {TEMPORARY.name} WHERE run = ?", (run,))
+    samples = [bytes(content)[_SAMPLED] for (content,) in contents]
+    with store.transaction():
+        store.delete(TEMPORARY, "run = ?", (run,))
+    store.compact(TEMPORARY)
+    workspace.reach("cleared-rows")
+    path = run_key_path(workspace.sealed.parent, workspace.sealed.name, run)
+    destroy_run_key(path)
+    workspace.reach("cleared-key")
+    if store.count(TEMPORARY, "run = ?", (run,)) or store.holds(samples):
+        raise StoreError(f"{store.name}: temporary rows still exist after clearing; remove the store by hand")
+    if path.exists():
+        raise VaultError(f"{path}: the key of a cleared run still exists; remove it by hand")
+    with store.transaction():
+        store.delete(RUNS, "run = ?", (run,))

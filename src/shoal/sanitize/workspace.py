@@ -1,4 +1,4 @@
-"""What the sanitization process works with: the keys, the three stores and what they say about themselves."""
+"""The workspace of the sanitization process: the keys, the three stores and their sealed notes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TRACES: Final = Layout(
 )
 _MADE_UNDER: Final = ("stream", "anonymize", "sanitize")
 _FILLED: Final = ("schema", "progress", "state", "snapshot")
-"""What a store says of itself as soon as it holds something."""
+"""Entries that a store has once it contains data."""
 
 
 def master_key() -> Secret:
-    """The key of SHOAL_KEY_FILE, without which nothing is begun."""
+    """Return the key of SHOAL_KEY_FILE, which is required."""
     found = secret_from_environment()
     if found is None:
         raise VaultError(
@@ -47,13 +47,13 @@ def master_key() -> Secret:
     return found
 
 
-class House:
-    """Keys and stores, open; `with House(policy) as house`. Only one process at a time may have them.
+class Workspace:
+    """Keys and stores, open; `with Workspace(policy) as workspace`. Only one process at a time may have them.
 
     Parameters
     ----------
     create
-        False: only look; StoreError where nothing was made yet.
+        False: open existing stores only; StoreError if there are none yet.
     """
 
     def __init__(self, policy: Policy, *, create: bool = True) -> None:
@@ -66,14 +66,14 @@ class House:
         self._stack = ExitStack()
         self._create = create
         self.reach: Callable[[str], None] = lambda _: None
-        """Called at every step; tests stop the process there."""
+        """Called at every step; tests interrupt the process there."""
 
     def __enter__(self) -> Self:
         master = master_key()
         if self.keys.exists():
-            read_keyring(self.keys, master)  # a wrong key must be found before anything is touched
+            read_keyring(self.keys, master)  # detect a wrong key before anything is changed
         elif not self._create:
-            raise StoreError(f"{self.keys}: nothing is here yet; run shoal sanitize first")
+            raise StoreError(f"{self.keys}: there are no stores yet; run shoal sanitize first")
         with ExitStack() as stack:
             stack.enter_context(only_one(self.sealed.with_name(self.sealed.name + ".lock")))
             self.internal = _opened(stack, "internal", self.section.internal)
@@ -97,13 +97,13 @@ class House:
             self._check_together(made)
             return ring
         if made:
-            raise VaultError(f"{self.keys}: the working keys of these stores are gone; put the file back")
+            raise VaultError(f"{self.keys}: the working keys of these stores are missing; restore the file")
         ring = new_keyring()
         write_keyring(self.keys, ring, master)
         return ring
 
     def _check_together(self, made: list[Store]) -> None:
-        """Either store alone would begin anew: records would be published again, or new ones never."""
+        """A single new store would start over: records would be published again, or new ones never."""
         for store, other, mark in (
             (self.internal, self.external, "state"),
             (self.external, self.internal, "progress"),
@@ -111,7 +111,7 @@ class House:
             if store not in made and other in made and other.get(mark) is not None:
                 raise StoreError(
                     f"{store.name}: is empty or new, but {other.name} belongs to one that was filled; "
-                    "put the old one back, or begin anew with new stores and a new [sanitize] sealed"
+                    "restore the old one, or start over with new stores and a new [sanitize] sealed"
                 )
 
     @property
@@ -130,7 +130,7 @@ class House:
                 f"{store.name}: was filled under another policy ([stream], [anonymize] or [sanitize] have changed); "
                 "use that policy, or new stores"
             )
-        if self._create:  # the first run failed before it took anything in, and the policy was mended
+        if self._create:  # the first run failed before it stored anything, and the policy was fixed
             with store.transaction():
                 store.put("policy", self._policy_mark)
 
@@ -150,7 +150,7 @@ class House:
     # ---- what stores say of themselves, sealed
 
     def note(self, store: Store, name: str) -> dict[str, Any]:
-        """A sealed note; empty where there is none yet."""
+        """Read a sealed note; empty if there is none yet."""
         data = store.get(name)
         found: dict[str, Any] = json.loads(self.ring.unseal(data, name, name=store.name)) if data else {}
         return found
@@ -162,16 +162,16 @@ class House:
     # ---- tables whose columns the data decide
 
     def records(self, schema: pa.Schema) -> Layout:
-        """The internal store's real records and decoys."""
+        """Return the layout of the internal store's real records and decoys."""
         own = ((BATCH, "integer"), (ID, "bytes"), (TAG, "bytes"), (PERSON, "bytes"), (PII, "bytes"))
         return Layout("shoal_internal_records", (*own, *_free(schema)), (BATCH, ID))  # type: ignore[arg-type]
 
     def published(self, schema: pa.Schema) -> Layout:
-        """The external store's rows; without a key, so that new rows go to the end and cost the same for ever."""
+        """Return the layout of the external store's rows; without a key, so that appending always costs the same."""
         return Layout("shoal_published", ((ID, "bytes"), *_free(schema)))
 
     def schema_of(self, store: Store) -> pa.Schema | None:
-        """Columns of the data, once there are some."""
+        """Return the schema of the stored data; None if there is none yet."""
         data = store.get("schema")
         return pa.ipc.read_schema(pa.py_buffer(data)) if data else None
 
@@ -195,18 +195,18 @@ def _open_store(role: str, section: StoreSection) -> Store:
         path = section.path.path
         own = path.with_name(path.name + ".temporary") if role == "temporary" else path
         return SqliteStore(role, own, private=role != "external")
-    from shoal.sanitize.stores.postgres import PostgresStore  # an extra that not everybody has
+    from shoal.sanitize.stores.postgres import PostgresStore  # psycopg is an extra
 
     url, shown = _url(section)
     return PostgresStore(role, url, shown=shown, schema=section.schema_name)
 
 
 def _url(section: StoreSection) -> tuple[str, str]:
-    """The URL of a database and what people are shown in its place."""
+    """Return the URL of a database and the name shown instead of it."""
     if section.url_env is not None:
         url = os.environ.get(section.url_env)
         if not url:
-            raise StoreError(f"{section.url_env}: this environment variable holds no URL; set it")
+            raise StoreError(f"{section.url_env}: this environment variable has no URL; set it")
         return url, section.url_env
     assert section.url_file is not None, "the policy was checked"
     path: Path = section.url_file.path

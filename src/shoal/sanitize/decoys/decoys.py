@@ -1,13 +1,13 @@
-"""Decoys: people who are not there, made so that the store does not tell them from those who are.
+"""Decoys: records of invented people that cannot be distinguished from real ones in the store.
 
-Every real person has k - 1 shadows, whose ids only the key derives from the person's. A shadow comes along where its
-person goes (the normal quasi-identifiers are those of the group it fills, numbers moved within their cell), and
-everything else it has from one real record that is like its donor's, another real person met when the shadow was first
-made: all columns of that record together, numbers that change from record to record blurred a little. Like means the
-same in all columns that stay with a person, such as the device. So a shadow comes as often and with the same gaps as a
-real person, keeps its device, and no column is drawn by itself.
+Every real person has k - 1 shadows, whose ids are derived from the person's with a key. A shadow accompanies its
+person (its normal quasi-identifiers are those of the group it fills, numbers shifted within their cell), and
+takes everything else from one real record similar to those of its donor, another real person chosen when the shadow was
+first made: all columns of that record together, numbers that vary between records blurred a little. Similar means the
+same in all columns that are constant for a person, such as the device. So a shadow appears as often and with the same
+gaps as a real person, keeps its device, and no column is drawn independently.
 
-`blend` lets shadows come along everywhere, also where the crowd is large enough already: otherwise a record in a large
+With `blend` shadows are in every group, even if it is large enough already: otherwise a record in a large
 group would be known to be real.
 """
 
@@ -43,11 +43,11 @@ from shoal.sanitize.tags import Blocks, as_blocks, one_way
 
 CANDIDATES: Final = 6
 BLUR: Final = 0.05
-"""How far a number of a twin is blurred, as a share of the spread of its column."""
+"""How much a twin's number is blurred, as a share of the column's spread."""
 MOVED: Final = 0.6
-"""How much of the spread of a number comes from others than the record it is taken from."""
+"""The share of a number's spread that comes from records other than its source."""
 _FEW: Final = 12
-"""A number with no more values than this is a code, and is not blurred."""
+"""A number with at most this many different values is a code, and is not blurred."""
 _TRIES: Final = 4
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 Ints = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is remembered of people: their donors, and records of those who are not in the batch."""
+    """What is remembered of people: their donors, and records of donors who are not in the batch."""
 
     donors: Mapping[bytes, tuple[bytes, ...]]
     owners: tuple[bytes, ...]
@@ -63,41 +63,41 @@ class Known:
 
 
 class Memory(Protocol):
-    """What outlives a batch, sealed."""
+    """Sealed memory across batches."""
 
     def recall(self, people: Sequence[bytes]) -> Known:
-        """Donors of these people, and records of those donors who are not among them."""
+        """Return the donors of these people, and records of those donors who are not among them."""
 
     def remember(self, donors: Mapping[bytes, tuple[bytes, ...]], who: Names, records: pa.Table) -> None:
-        """Keep donors, and some records of everybody met."""
+        """Store donors, and some records of every person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoys:
-    """Made for one batch of real records."""
+    """The decoys of one batch of real records."""
 
     persons: Blocks
     pii: Blocks
     data: pa.Table
     groups: Ints
-    """Groups that are large enough from now on."""
+    """Groups that are now large enough."""
     twins: int
-    """Decoys that equal a real record in every column but the ids, after all tries to change them."""
+    """Decoys that still equal a real record in every column except ids, after all attempts to change them."""
 
 
 class DecoyMaker:
-    """Makes the decoys of batch after batch.
+    """Makes decoys, batch by batch.
 
     Parameters
     ----------
     normals
-        Columns that tell groups apart.
+        Columns that define groups.
     k
-        People every group must have.
+        The number of people that every group must have.
     key
-        Derives keys for one purpose each.
+        Derives a key for a purpose.
     draw
-        Chance; seeded by the operating system unless in tests.
+        The random generator; seeded by the operating system except in tests.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class DecoyMaker:
         memory: Memory,
         is_large: Callable[[Ints], npt.NDArray[np.bool_]],
     ) -> Decoys:
-        """Decoys for a batch of real records, at least one."""
+        """Make decoys for a batch of at least one real record."""
         people, who = np.unique(as_names(persons), return_inverse=True)
         groups = group(self._key("groups"), data, self._normals)
         rows, shadow = self._places(who, groups, is_large(groups.names))
@@ -131,7 +131,7 @@ class DecoyMaker:
     # ---- who goes where
 
     def _places(self, who: Ints, groups: Groups, is_large: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """For each decoy the real record it goes along with, and which shadow of its person it is."""
+        """Return for each decoy the real record it accompanies, and the number of the shadow."""
         if self._blend:
             counts = np.full(len(who), self._shadows)
         else:
@@ -142,14 +142,14 @@ class DecoyMaker:
         return rows, shadow
 
     def _shadows_needed(self, group_of: Ints, is_large: npt.NDArray[np.bool_]) -> Ints:
-        """How many shadows each person brings along to each group; pairs are sorted by group."""
+        """Return how many shadows each person needs in each group; pairs are sorted by group."""
         crowd = np.bincount(group_of, minlength=len(is_large))
         rank = np.arange(len(group_of)) - np.repeat(np.cumsum(crowd) - crowd, crowd)
         missing = np.where(is_large, 0, np.maximum(self._k - crowd, 0))[group_of]
         return np.asarray(np.maximum(0, -(-(missing - rank) // crowd[group_of])))
 
     def ids(self, what: str, real: Blocks, shadow: Ints) -> Blocks:
-        """Ids of shadows, by their number, of those who have these."""
+        """Return the ids of shadows, given the real ids and the numbers of the shadows."""
         made = np.empty((len(real), 16), dtype=np.uint8)
         for number in range(self._shadows):
             chosen = shadow == number
@@ -178,7 +178,7 @@ class DecoyMaker:
         return pool
 
     def _codes(self, records: pa.Table) -> npt.NDArray[np.int64]:
-        """Values of the categorical normal columns as numbers, a row a column."""
+        """Return the codes of the categorical normal columns, one row per column."""
         names = [
             own.name for own in self._normals if own.is_grouped and not is_number(records.schema.field(own.name).type)
         ]
@@ -186,7 +186,7 @@ class DecoyMaker:
         return np.array(listed, dtype=np.int64).reshape(len(names), records.num_rows)
 
     def _donors(self, people: Names, known: Known, number: Mapping[bytes, int], pool: Pool) -> Ints:
-        """Donors as numbers: the remembered ones, and for new people others who were seen in like places."""
+        """Return donors as numbers: remembered ones, and for new people others seen in similar places."""
         donors = np.full((len(people), self._shadows), -1, dtype=np.int64)
         for at, person in enumerate(_listed(people)):
             if person in known.donors:
@@ -205,9 +205,9 @@ class DecoyMaker:
         return np.asarray(pool.owners[tried[np.arange(len(lacking)), score.argmax(axis=1)]])
 
     def _sources(self, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> Ints:
-        """For each decoy a record of its donor, or one like it; of some that of the likest place.
+        """Return for each decoy a record similar to its donor's: of some candidates the one of the most similar place.
 
-        The records of one shadow take turns, so that none is taken twice before all were.
+        The records of one shadow are taken in turn, so that none is repeated before all were used.
         """
         turn = turns_of(shadows) * CANDIDATES + self._draw.integers(0, 2**31, int(shadows.max(initial=0)) + 1)[shadows]
         tried = np.stack([pool.one_like(donors, rows, turn + at) for at in range(CANDIDATES)], axis=1)
@@ -236,10 +236,10 @@ class DecoyMaker:
         return self._without_twins(data, made, rows)
 
     def _borrowed(self, name: str, sources: Ints, pair: tuple[Ints, Ints], pool: Pool) -> pa.Array:
-        """Values of other records; numbers that change are moved, or decoys would lie around what they are made of.
+        """Take values from source records; numbers that vary are moved, or decoys would cluster around their sources.
 
-        They go a part of the way to the mean of their like, and on by the difference of two other records of the same
-        place, the same two in all columns: spread and what hangs together stay as they are.
+        They move part of the way to the mean of similar records, plus the difference of two other records of the same
+        place, the same two in all columns: spread and correlations are preserved.
         """
         column = column_of(pool.records, name)
         kind = column.type
@@ -257,7 +257,7 @@ class DecoyMaker:
         made = means[sources] + np.sqrt(1 - MOVED**2) * (values - means)[sources] + MOVED * step
         made = _within(np.exp(made) if is_log else made, real[is_moved])
         made = as_precise(made, real[sources], real[is_moved], self._draw)
-        kept = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[sources]  # not finite, or the same for many
+        kept = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[sources]  # not finite, or a frequent value
         is_valid = column.is_valid().to_numpy(zero_copy_only=False)
         return as_column(np.where(is_moved[sources], made, kept), is_valid[sources], kind)
 
@@ -272,10 +272,10 @@ class DecoyMaker:
         return like(_within(made, real), real)
 
     def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> pa.Array:
-        """Numbers within their cells: what a shadow has in one cell is moved as a whole, so that gaps last.
+        """Shift numbers within their cells: those of one shadow in one cell together, so that gaps stay.
 
-        It begins where some real record lies in its cell: one of the donor's, where the donor comes at the same minute
-        of every hour, for then the shadow must do so, too; anybody's otherwise.
+        They start at the offset of a real record: one of the donor's, if the donor always comes at the same minute
+        of the hour, because then the shadow must, too; else anybody's.
         """
         values, is_there = numbers(column)
         known, is_known = numbers(column_of(pool.records, normal.name))
@@ -299,7 +299,7 @@ class DecoyMaker:
         return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
 
     def _without_twins(self, data: pa.Table, made: pa.Table, rows: Ints) -> tuple[pa.Table, int]:
-        """No decoy says the same as a real record, as far as there is something in it that can be changed."""
+        """Change decoys that equal a real record, as far as they have something that can be changed."""
         for _ in range(_TRIES):
             twins = np.flatnonzero(_same(made, data))
             if not len(twins):
@@ -329,13 +329,13 @@ class DecoyMaker:
 
 
 def _listed(names: Names) -> list[bytes]:
-    """Names as they are: NumPy drops zero bytes at the end."""
+    """Return names with trailing zero bytes, which NumPy drops."""
     data = names.tobytes()
     return [data[at : at + 16] for at in range(0, len(data), 16)]
 
 
 def _within(made: Any, real: Any) -> Any:
-    """Numbers brought back between the least and the greatest, as in a mirror."""
+    """Reflect numbers into the range of the real ones."""
     if not len(real):
         return made
     low, high = float(real.min()), float(real.max())
@@ -344,7 +344,7 @@ def _within(made: Any, real: Any) -> Any:
 
 
 def _same(made: pa.Table, data: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which rows of a table stand in the other, too, by a hash of all their values."""
+    """Return which rows of a table are in the other, too, by a hash of all their values."""
     size = made.num_rows
     marks = np.zeros(size + data.num_rows, dtype=np.uint64)
     for name in made.schema.names:

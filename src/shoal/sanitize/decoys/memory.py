@@ -1,4 +1,4 @@
-"""What decoys must remember from batch to batch, sealed a person at a time under keys that tell nobody who it is."""
+"""The memory of decoys across batches, sealed per person under keys that do not reveal the person."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from shoal.sanitize.tags import as_blocks, one_way
 from shoal.sanitize.workspace import MEMORY
 
 _PIECE: Final = 512
-"""What is sealed is a multiple of this long, or its length would tell whose records these are."""
+"""Sealed data is padded to a multiple of this length, or its length would identify people."""
 _KEPT: Final = 3
-"""Records remembered of a person, the latest."""
+"""How many of a person's latest records are remembered."""
 
 
 class StoredMemory:
-    """Donors and a few records of everybody, in the internal store; written by `save`, in the batch's transaction."""
+    """Donors and a few records of every person, in the internal store; `save` writes in the batch's transaction."""
 
     def __init__(self, store: Store, ring: Keyring, schema: pa.Schema) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class StoredMemory:
         self._fresh: dict[bytes, Any] = {}
 
     def recall(self, people: Sequence[bytes]) -> Known:
-        """Donors of these people, and records of those donors who are not among them."""
+        """Return the donors of these people, and records of those donors who are not among them."""
         self._read = self._lookup(people)
         donors = {person: tuple(map(bytes.fromhex, own["donors"])) for person, own in self._read.items()}
         here = set(people)
@@ -48,7 +48,7 @@ class StoredMemory:
         return Known(donors, tuple(owners), self._table(rows))
 
     def remember(self, donors: Mapping[bytes, tuple[bytes, ...]], who: Names, records: pa.Table) -> None:
-        """Keep donors, and the latest records of everybody met."""
+        """Store donors, and the latest records of every person."""
         order = np.argsort(who, kind="stable")
         is_last = np.append(who[order][1:] != who[order][:-1], True)
         ends = np.flatnonzero(is_last) + 1
@@ -65,7 +65,7 @@ class StoredMemory:
             at += len(part)
 
     def save(self) -> None:
-        """Write what is new; call it in a transaction."""
+        """Write new entries; call it in a transaction."""
         people = list(self._fresh)
         rows = [
             (name, self._sealed(name, json.dumps(self._fresh[person]).encode()))

@@ -1,4 +1,4 @@
-"""Real records that decoys may be like, and which of them are like a person's."""
+"""The real records that decoys copy, and which of them are similar to a person's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from shoal.sanitize.decoys.cells import column_of, is_number, numbers
 
 _STAYS: Final = 0.1
-"""A column stays with a person if at most so many further records bring a further value."""
+"""A column is constant for a person if at most this share of further records has a new value."""
 _LITTLE: Final = 0.02
 _ENOUGH: Final = 2
 _FEW_LIKE: Final = 5
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Index:
-    """Rows by a number each has."""
+    """An index of rows by number."""
 
     def __init__(self, numbers_of_rows: Ints, size: int, draw: np.random.Generator | None = None) -> None:
         mixed = np.arange(len(numbers_of_rows)) if draw is None else draw.permutation(len(numbers_of_rows))
@@ -30,21 +30,21 @@ class Index:
         self._ends = np.cumsum(self.counts)
 
     def draw(self, wanted: Ints, draw: np.random.Generator) -> Ints:
-        """One row of each number, by chance."""
+        """Return a random row of each number."""
         back = (draw.random(len(wanted)) * self.counts[wanted]).astype(np.int64)
         return np.asarray(self._order[self._ends[wanted] - 1 - back])
 
     def turn(self, wanted: Ints, turns: Ints) -> Ints:
-        """The row of each number whose turn it is, round and round."""
+        """Return the row of each number whose turn it is, cyclically."""
         return np.asarray(self._order[self._ends[wanted] - 1 - turns % self.counts[wanted]])
 
     def last(self, wanted: Ints) -> Ints:
-        """The last row of each number."""
+        """Return the last row of each number."""
         return np.asarray(self._order[self._ends[wanted] - 1])
 
 
 class Pool:
-    """Real records that decoys may be like, and whose they are."""
+    """The real records that decoys copy, and their owners."""
 
     donors: Ints
 
@@ -77,7 +77,7 @@ class Pool:
         self._by_main = Index(self._main, self._mains)
 
     def _told_by(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
-        """How much of the spread of numbers each categorical normal column explains: the network that of the speed."""
+        """Return how much of the spread of numbers each categorical normal column explains (network explains speed)."""
         weights = np.full(len(self._codes), _LITTLE)
         for name in names:
             column = column_of(self.records, name)
@@ -93,7 +93,7 @@ class Pool:
         return weights
 
     def _stays(self, records: pa.Table, name: str, code: Ints) -> bool:
-        """Whether a column hardly changes from one record of a person to the next; without evidence texts do not."""
+        """Return whether a column hardly changes between records of a person; without evidence text does not."""
         pairs = len(np.unique(self.owners * (code.max(initial=0) + 1) + code))
         people = len(np.unique(self.owners))
         if len(self.owners) == people:
@@ -101,21 +101,21 @@ class Pool:
         return bool((pairs - people) <= _STAYS * (len(self.owners) - people))
 
     def one_of(self, people: Ints, draw: np.random.Generator) -> Ints:
-        """A record of each of these people."""
+        """Return a random record of each of these people."""
         return self._by_person.draw(people, draw)
 
     def turn_of(self, people: Ints, turns: Ints) -> Ints:
-        """The record of each of these people whose turn it is."""
+        """Return the record of each of these people whose turn it is."""
         return self._by_person.turn(people, turns)
 
     def are_steady(self, places: npt.NDArray[np.float64], is_there: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Who is always at about the same place of a cell; places go from 0 to 1, and round."""
+        """Return which people are always at about the same place of a cell; places are cyclic, from 0 to 1."""
         turned = np.exp(2j * np.pi * places) * is_there
         sums = np.bincount(self.owners, turned.real) + 1j * np.bincount(self.owners, turned.imag)
         return np.asarray(np.abs(sums) > _STEADY * np.bincount(self.owners, is_there.astype(np.float64)))
 
     def one_like(self, people: Ints, rows: Ints, turns: Ints) -> Ints:
-        """A record of anybody: the same as theirs in what stays with a person, as `rows` in what tells most."""
+        """Return records that equal theirs in constant columns, and `rows` in the most informative column."""
         profile = self._profile[self._by_person.last(people)]
         both = profile * self._mains + self._main[rows]
         made = self._by_profile.turn(profile, turns)
@@ -124,11 +124,11 @@ class Pool:
         return made
 
     def one_there(self, rows: Ints, draw: np.random.Generator) -> Ints:
-        """Any record that agrees with each of these in what tells most."""
+        """Return any record that agrees with each of these in the most informative column."""
         return self._by_main.draw(self._main[rows], draw)
 
     def means(self, values: npt.NDArray[np.float64], is_there: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-        """Means of numbers over like records that agree in what tells most; of all that agree where those are few."""
+        """Return means over similar records that agree in the most informative column; if few, over all that agree."""
         weight = is_there.astype(np.float64)
         found = np.zeros(len(values))
         for code, least in ((self._main, 1), (self._both, _FEW_LIKE)):
@@ -138,12 +138,12 @@ class Pool:
         return found
 
     def plenty(self, people: Ints, rows: Ints) -> npt.NDArray[np.float64]:
-        """How far there are as many records like these as people need."""
+        """Return how well the number of similar records covers what people need, up to 1."""
         needed = np.maximum(self._by_person.counts[people], 1)
         return np.asarray(1.0 * np.minimum(1.0, self._by_profile.counts[self._profile[rows]] / needed[:, None]))
 
     def likeness(self, rows: Ints, others: Ints) -> npt.NDArray[np.float64]:
-        """In how many categorical normal columns records agree, each by what it tells of the rest."""
+        """Return in how many categorical normal columns records agree, weighted by how much they explain."""
         found = np.zeros(others.shape)
         for code, weight in zip(self._codes, self._weights, strict=True):
             found += weight * (code[others] == code[rows][:, None])
@@ -151,7 +151,7 @@ class Pool:
 
 
 def turns_of(numbers_of_rows: Ints) -> Ints:
-    """How many rows before each have the same number."""
+    """Return how many earlier rows have the same number."""
     order = np.argsort(numbers_of_rows, kind="stable")
     counts = np.bincount(numbers_of_rows)
     made = np.empty(len(order), dtype=np.int64)
@@ -160,6 +160,6 @@ def turns_of(numbers_of_rows: Ints) -> Ints:
 
 
 def code_of(records: pa.Table, name: str) -> Ints:
-    """Values of a column as numbers, missing ones too."""
+    """Return the codes of a column; null gets its own code."""
     coded = column_of(records, name).dictionary_encode(null_encoding="encode").indices
     return np.asarray(coded.to_numpy(zero_copy_only=False), dtype=np.int64)

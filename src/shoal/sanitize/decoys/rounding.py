@@ -1,4 +1,4 @@
-"""Digits that would tell decoys: values many have, steps between values, decimals and trailing zeros."""
+"""Keep the digits of decoys realistic: frequent values, steps between values, decimals and trailing zeros."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def spikes(values: Any) -> npt.NDArray[np.bool_]:
-    """Which numbers have a value that many have, and far more than have those beside it: no speed, the top speed."""
+    """Mark values that are frequent, far more than their neighbours: no speed, the top speed."""
     found, of, counts = np.unique(values, return_inverse=True, return_counts=True)
     padded = np.concatenate(([0], np.cumsum(counts)))
     at = np.arange(len(found))
@@ -31,7 +31,7 @@ def spikes(values: Any) -> npt.NDArray[np.bool_]:
 
 
 def as_precise(made: Any, sources: Any, real: Any, draw: np.random.Generator) -> Any:
-    """Numbers on the steps that the real ones keep to, each with as many digits as the one it is made of."""
+    """Round numbers to the steps of the real ones, each to as many digits as its source."""
     decimals = 0 if real.dtype.kind != "f" else decimals_of(real)
     largest = float(np.abs(real).max(initial=0)) * 10.0 ** (decimals or 0)
     if decimals is None or largest >= _WHOLE or not len(real):
@@ -53,7 +53,7 @@ def as_precise(made: Any, sources: Any, real: Any, draw: np.random.Generator) ->
 
 
 def _zeros(whole: Any) -> Ints:
-    """How many zeros whole numbers end in; none for 0."""
+    """Return the trailing zeros of whole numbers; 0 for 0."""
     found = np.zeros(len(whole), dtype=np.int64)
     left = whole != 0
     for count in range(1, _MOST_ZEROS + 1):
@@ -67,7 +67,7 @@ def _unscaled(whole: Any, scale: float, real: Any) -> Any:
 
 
 def jittered(begins: Any, within: Any, width: Any, draw: np.random.Generator) -> Any:
-    """Places in a cell moved a little where hardly two are the same, or a copy would show; in steps as fine as real."""
+    """Jitter offsets in a cell if hardly two are equal, or copies would show; in steps as fine as the real ones."""
     found = np.unique(within)
     if len(found) * 2 < len(within) or len(found) < 2:
         return begins

@@ -1,1 +1,1 @@
-"""Where the sanitization process keeps its records: one small interface, one database a file."""
+"""The stores of the sanitization process: one small interface, one database per file."""

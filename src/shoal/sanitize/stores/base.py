@@ -1,7 +1,7 @@
 """The contract of a store: a few tables, filled and read as Arrow, in transactions.
 
-SQL is written once, with `?` for values. A store adds how rows get in and out in bulk, and how space is given back.
-An error of a database may hold the row it is about, so its text is never passed on.
+SQL is written once, with `?` for values. A store adds bulk reads and writes, and how space is reclaimed.
+A database error may contain the row, so its text is never passed on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.errors import PolicyError, StoreError
 
 VERSION: Final = 1
 RESERVED: Final = "shoal_"
-"""Columns of our own begin with this; a column of the data may not."""
+"""The prefix of shoal's own columns; data columns must not have it."""
 _LOOKED_UP: Final = 500
 
 Kind = Literal["bytes", "text", "integer", "real", "boolean"]
@@ -34,7 +34,7 @@ ARROW: Final[dict[Kind, pa.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table: its name, its columns and what is unique in it."""
+    """A table: its name, its columns and its primary key."""
 
     name: str
     columns: tuple[tuple[str, Kind], ...]
@@ -42,11 +42,11 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """The column names."""
         return tuple(name for name, _ in self.columns)
 
     def kind(self, name: str) -> Kind:
-        """Of a column."""
+        """Return the kind of a column."""
         return dict(self.columns)[name]
 
 
@@ -58,47 +58,47 @@ class Store(ABC):
     def __init__(self, role: str, name: str) -> None:
         self.role = role
         self.name = name
-        """What people are shown; never a secret."""
+        """Shown in messages; never a secret."""
         self._meta = Layout(f"shoal_{role}_about", (("name", "text"), ("value", "bytes")), ("name",))
 
     # ---- what a database brings
 
     @abstractmethod
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement; give its rows."""
+        """Run a statement; return its rows."""
 
     @abstractmethod
     def insert(self, table: Layout, rows: pa.Table) -> None:
-        """Add rows that have the table's columns, in the order they are in."""
+        """Append rows that have the table's columns, in their order."""
 
     @abstractmethod
     def read(self, table: Layout, names: Sequence[str], where: str = "", values: Sequence[int] = ()) -> pa.Table:
-        """Columns of all rows, or of some."""
+        """Read columns of all rows, or of those that match ``where``."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
-        """All that is done within happens, or none of it; StoreError for whatever the database says."""
+        """Commit everything done within, or nothing; database errors become StoreError."""
 
     @abstractmethod
     def compact(self, table: Layout) -> None:
-        """Give back and overwrite the space of deleted rows, as far as the database can."""
+        """Reclaim and overwrite the space of deleted rows, as far as the database can."""
 
     @abstractmethod
     def has(self, table: Layout) -> bool:
-        """Whether a table is there."""
+        """Return whether a table exists."""
 
     @abstractmethod
     def holds(self, pieces: Sequence[bytes]) -> bool:
-        """Whether one of these bytes can still be found where the database keeps its rows."""
+        """Return whether one of these byte strings is still in the database's files."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
 
     # ---- the same for all
 
     def check_version(self) -> bool:
-        """Whether the store was made before; StoreError where a newer shoal made it."""
+        """Return whether the store exists; raise StoreError if another version of shoal made it."""
         if not self.has(self._meta):
             return False
         found = self.get("version")
@@ -111,7 +111,7 @@ class Store(ABC):
         return True
 
     def create(self, tables: Sequence[Layout]) -> None:
-        """Make what is missing; call it in a transaction."""
+        """Create missing tables; call it in a transaction."""
         for table in (self._meta, *tables):
             if not self.has(table):
                 self.execute(self._definition(table))
@@ -119,12 +119,12 @@ class Store(ABC):
             self.put("version", str(VERSION).encode())
 
     def get(self, name: str) -> bytes | None:
-        """A value kept beside the tables."""
+        """Read a value from the meta table."""
         rows = self.execute(f"SELECT value FROM {quoted(self._meta.name)} WHERE name = ?", (name,))
         return bytes(rows[0][0]) if rows else None
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep a value beside the tables."""
+        """Write a value to the meta table."""
         self.execute(
             f"INSERT INTO {quoted(self._meta.name)} (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -147,7 +147,7 @@ class Store(ABC):
         """Run a statement for each of many rows."""
 
     def lookup(self, table: Layout, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """Rows by their key, as far as they are there."""
+        """Yield the existing rows of these keys."""
         names = ", ".join(map(quoted, table.names))
         for start in range(0, len(keys), _LOOKED_UP):
             part = keys[start : start + _LOOKED_UP]
@@ -156,15 +156,15 @@ class Store(ABC):
             yield from self.execute(f"SELECT {names} FROM {quoted(table.name)} WHERE {where}", part)
 
     def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
-        """Columns of bytes of fixed lengths: those of a row one after another, row after row, in any order."""
+        """Return fixed-length byte columns concatenated row by row, rows in any order."""
         rows = self.read(table, names, where, values)
         columns = [column.to_pylist() for column in rows.columns]
         return b"".join(part for row in zip(*columns, strict=True) for part in row)
 
     def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
-        """Rows of a table with a key of two columns: the first has this number, the second is one of those chosen.
+        """Read rows of a table with a two-column key: the first is this number, the second one of those chosen.
 
-        Which are chosen may be a secret: it must not be written to a disk, so that other rows are read, too, and left.
+        The choice may be secret and must not be written to disk, so all rows are read and then filtered.
         """
         number, name = table.key
         rows = self.read(table, tuple(dict.fromkeys((*names, name))), f"{quoted(number)} = ?", (first,))
@@ -172,7 +172,7 @@ class Store(ABC):
         return rows.filter(is_chosen).select(list(names))
 
     def count(self, table: Layout, where: str = "", values: Sequence[Any] = ()) -> int:
-        """How many rows there are."""
+        """Count rows."""
         condition = f" WHERE {where}" if where else ""
         return int(self.execute(f"SELECT count(*) FROM {quoted(table.name)}{condition}", values)[0][0])
 
@@ -191,15 +191,15 @@ class Store(ABC):
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _check_names(table: Layout) -> None:
-    """Databases fold capitals or are told apart by them; a table must be the same in all of them."""
+    """Some databases ignore case; names must be different in all of them."""
     seen: dict[str, str] = {}
     for name in table.names:
         if any(sign in name for sign in "\0?%{}") or not 0 < len(name.encode()) <= 60:
             raise PolicyError("a column has a name that no store takes; use at most 60 bytes, none of them ? % { }")
         if (other := seen.setdefault(name.lower(), name)) != name or table.names.count(name) > 1:
-            raise PolicyError(f"columns {other!r} and {name!r}: cannot stand in one table; rename one of them")
+            raise PolicyError(f"columns {other!r} and {name!r}: cannot be in one table; rename one of them")

@@ -1,4 +1,4 @@
-"""Arrow columns as stores take them, and back: text, whole numbers, numbers, truth values, bytes."""
+"""Convert Arrow columns to the types that stores support, and back: text, integer, real, boolean, bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PARTS = ("lo", "hi")
 
 
 def kinds_of(schema: pa.Schema) -> tuple[tuple[str, Kind], ...]:
-    """Columns a table needs to hold these; a range takes two."""
+    """Return the table columns for a schema; a range takes two."""
     found: list[tuple[str, Kind]] = []
     for field in schema:
         if pa.types.is_struct(field.type):
@@ -26,7 +26,7 @@ def kinds_of(schema: pa.Schema) -> tuple[tuple[str, Kind], ...]:
 
 
 def to_plain(rows: pa.Table) -> pa.Table:
-    """Rows as a store takes them: moments become text, ranges two columns, numbers that are none go missing."""
+    """Convert rows for a store: moments become text, ranges two columns, NaN becomes NULL."""
     columns: dict[str, pa.ChunkedArray] = {}
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if pa.types.is_struct(field.type):
@@ -38,7 +38,7 @@ def to_plain(rows: pa.Table) -> pa.Table:
 
 
 def from_plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows as they were."""
+    """Convert rows back."""
     columns = []
     for field in schema:
         if pa.types.is_struct(field.type):
@@ -52,7 +52,7 @@ def from_plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def blocks_column(blocks: npt.NDArray[np.uint8]) -> pa.Array:
-    """Rows of bytes of one length as a column."""
+    """Return equal-length rows of bytes as a column."""
     count, size = blocks.shape
     ends = np.arange(count + 1, dtype=np.int32) * size
     data = pa.py_buffer(np.ascontiguousarray(blocks).tobytes())
@@ -60,12 +60,12 @@ def blocks_column(blocks: npt.NDArray[np.uint8]) -> pa.Array:
 
 
 def column_blocks(column: pa.ChunkedArray, size: int = 16) -> npt.NDArray[np.uint8]:
-    """Bytes of one length as rows of an array."""
+    """Return a column of equal-length bytes as rows of an array."""
     return np.frombuffer(b"".join(column.to_pylist()), dtype=np.uint8).reshape(-1, size)
 
 
 def hex_column(blocks: npt.NDArray[np.uint8]) -> pa.Array:
-    """Rows of bytes as text of hexadecimal digits."""
+    """Return rows of bytes as a column of hexadecimal text."""
     count, size = blocks.shape
     ends = np.arange(count + 1, dtype=np.int32) * (2 * size)
     data = pa.py_buffer(np.ascontiguousarray(blocks).tobytes().hex().encode())

@@ -20,7 +20,7 @@ _COPIED: Final = 100_000
 
 
 class PostgresStore(Store):
-    """Tables in one schema of a database; `shown` names it to people, since the URL may hold a password."""
+    """Tables in one schema of a database; `shown` is its name in messages, since the URL may contain a password."""
 
     TYPES = {  # noqa: RUF012
         "bytes": "BYTEA", "text": "TEXT", "integer": "BIGINT", "real": "DOUBLE PRECISION", "boolean": "BOOLEAN",
@@ -43,7 +43,7 @@ class PostgresStore(Store):
             self.execute("SET client_min_messages TO warning")
 
     def _lock(self) -> None:
-        """One process at a time, wherever it runs; the lock goes with the connection."""
+        """Lock the store for one process on any machine; the lock ends with the connection."""
         text = f"shoal {self.role} {self._schema}"
         number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
         if not self.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
@@ -94,11 +94,11 @@ class PostgresStore(Store):
         return self.execute("SELECT to_regclass(?)", (quoted(table.name),))[0][0] is not None
 
     def holds(self, pieces: Sequence[bytes]) -> bool:
-        """A client sees rows, not files: what is deleted cannot be asked for."""
+        """Always False: a client sees rows, not files."""
         return False
 
     def close(self) -> None:
-        # The server takes a moment to see that a connection is gone; the next pass must not find it locked.
+        # The server notices a closed connection late; unlock now, so that the next run finds it unlocked.
         with contextlib.suppress(self._error):
             self._base.execute("SELECT pg_advisory_unlock_all()")
         self._base.close()
@@ -109,17 +109,17 @@ class PostgresStore(Store):
             yield
         except self._error as error:
             state = getattr(error, "sqlstate", None)
-            what = f"the database says {type(error).__name__}" + (f" ({state})" if state else "")
+            what = f"the database reports {type(error).__name__}" + (f" ({state})" if state else "")
             raise StoreError(f"{self.name}: {what}; check that it runs and may be used") from None
 
 
 def _own(sql: str) -> str:
-    """Values are marked in a way of its own; statements come from this package alone."""
+    """Use psycopg's placeholders; statements come from this package only."""
     return sql.replace("%", "%%").replace("?", "%s")
 
 
 def _written(batch: pa.RecordBatch) -> bytes:
-    """CSV in which every value is quoted, and a missing one is not."""
+    """Write CSV with every value quoted and nulls unquoted."""
     columns = [_hex(column) if pa.types.is_binary(column.type) else column for column in batch.columns]
     out = io.BytesIO()
     options = arrow_csv.WriteOptions(include_header=False, quoting_style="all_valid")

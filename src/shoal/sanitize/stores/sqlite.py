@@ -20,9 +20,9 @@ _FETCHED: Final = 50_000
 
 
 class SqliteStore(Store):
-    """A database file; `private` ones are readable for their owner alone from the first byte on.
+    """A database file; `private` ones are readable by their owner only, from the first byte on.
 
-    The rollback journal holds pages as they were before and goes with the transaction; deleted rows are overwritten.
+    The rollback journal contains old pages and is deleted with the transaction; deleted rows are overwritten.
     """
 
     TYPES = {"bytes": "BLOB", "text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER"}  # noqa: RUF012
@@ -59,13 +59,13 @@ class SqliteStore(Store):
                 self._base.executemany(sql, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
     def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
-        # One long text that the database puts together costs a tenth of as many rows.
+        # One long text built by the database costs a tenth of reading as many rows.
         digits = " || ".join(f"hex({quoted(name)})" for name in names)
         sql = f"SELECT group_concat({digits}, '') FROM {quoted(table.name)} WHERE {where}"
         return bytes.fromhex(self.execute(sql, values)[0][0] or "")
 
     def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
-        # Temporary tables are in memory only, so the list may be one.
+        # Temporary tables are in memory only, so the choice stays secret.
         number, name = map(quoted, table.key)
         self.execute("CREATE TEMP TABLE chosen (one BLOB PRIMARY KEY) WITHOUT ROWID")
         try:
@@ -118,7 +118,7 @@ class SqliteStore(Store):
         self._base.close()
 
     def _ending(self, table: Layout) -> str:
-        # Without a row id a table lies in the order of its key, which is random where it must tell nothing.
+        # Without row ids a table is stored in the order of its key, which is random if order must not reveal anything.
         return " WITHOUT ROWID" if table.key and all(kind != "text" for _, kind in table.columns[:1]) else ""
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             reason = getattr(error, "sqlite_errorname", type(error).__name__)
             raise StoreError(
-                f"{self.name}: {_SENTENCES.get(reason, f'the database says {reason}; check it')}"
+                f"{self.name}: {_SENTENCES.get(reason, f'the database reports {reason}; check it')}"
             ) from None
         except OSError as error:
             raise StoreError(
