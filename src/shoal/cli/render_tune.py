@@ -13,7 +13,7 @@ import orjson
 
 from shoal.cli import render as showing
 from shoal.models.z.estimate import Estimate
-from shoal.models.z.replay import FEWEST_EPOCHS, FEWEST_SHOWN, reach_of
+from shoal.models.z.search import FEWEST_EPOCHS, FEWEST_SHOWN, reach_of
 from shoal.models.z.tuning import Candidate, Target, WindowTuning
 from shoal.pipeline.tune.tune import Tuned
 from shoal.schema import format_duration

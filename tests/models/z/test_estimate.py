@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError, PolicyError
-from shoal.models.z.activity import activity_classes, interests
-from shoal.models.z.estimate import estimate_events
+from shoal.models.z.estimate import activity_classes, estimate_events, interests
 from shoal.models.z.events import Events, read_events
 from shoal.models.z.model import ZModel
 from tests.reference.effort import tries

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import PolicyError
 from shoal.models import ZModel
-from shoal.models.z import tree as z_tree
+from shoal.models.z import probability as z_tree
 from tests.reference.effort import tries
 
 TABLE_2 = [0.2 / rank for rank in range(1, 21)]

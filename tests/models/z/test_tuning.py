@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from shoal.errors import InputError, PolicyError
 from shoal.models.z.events import Events
 from shoal.models.z.model import ZModel
-from shoal.models.z.replay import Replay, reach_of
-from shoal.models.z.search import Outlook, coarse
+from shoal.models.z.search import Outlook, Replay, coarse, reach_of
 from shoal.models.z.tuning import Target, likely_windows, tune
 from tests.reference.effort import tries
 from tests.reference.poisson_streams import WINDOW, poisson_events

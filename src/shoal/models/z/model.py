@@ -1,8 +1,8 @@
-"""How likely is a person k-anonymous over everything that z-anonymity released of them?
+"""How likely is a person k-anonymous by everything that z-anonymity releases of them?
 
-The model of Jha, Vassio, Trevisan, Leonardi and Mellia: people expose attributes as Poisson processes, an exposure
-leaves if at least z - 1 others exposed the attribute within the window, and a person is k-anonymous if at least k - 1
-others show exactly the same attributes.
+The model of Jha, Vassio, Trevisan, Leonardi and Mellia: people expose attributes as Poisson processes, an exposure is
+released if at least z - 1 others exposed the attribute within the window, and a person is k-anonymous if at least
+k - 1 others show exactly the same attributes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,8 @@ import numpy.typing as npt
 from shoal.errors import PolicyError
 from shoal.kernels.z.binomials import tails
 from shoal.models.z import classes as z_classes
-from shoal.models.z import shown as z_shown
-from shoal.models.z.lattice import enumerated, on_lattice
-from shoal.models.z.probability import Probability
-from shoal.models.z.simulate import check_size, simulated
-from shoal.models.z.tree import on_tree
+from shoal.models.z.probability import Probability, enumerated, on_lattice, on_tree
+from shoal.models.z.simulate import simulated
 from shoal.schema import duration_ns
 
 if TYPE_CHECKING:
@@ -33,25 +30,24 @@ _MOST_USERS: Final = 10**9
 _MOST_EXACT: Final = 26
 _FEW: Final = 16
 _FINEST: Final = 1e-9
-"""Finer than this rounding hides how far the bounds are apart."""
+"""Below this width, rounding errors hide the distance between the bounds."""
 
 
 class ZModel:
-    """The model for people who are all alike, or of several classes.
+    """The model of z-anonymity for people who are all alike, or of several classes.
 
     Parameters
     ----------
     users
         How many people there are.
     rates
-        How often a person exposes each attribute, in times a second (or whatever `window` counts in).
+        How often a person exposes each attribute, per second (or in whatever unit `window` is).
     window
-        How far back people count: a number in the unit of the rates, or a duration such as "1h" (then rates are by
-        the second).
+        How far back people are counted: a number in the unit of the rates, or a duration such as "1h" (then rates are
+        per second).
     classes
         Instead of `users` and `rates`: a table with `users` and `rates` for each class of people; all classes list the
-        same attributes. The paper's table 3 (two classes with other interests) halves the rates where the interests are
-        equal; give the rates you mean.
+        same attributes. The paper's table 3 halves the rates where interests are equal; give the rates you mean.
 
     Examples
     --------
@@ -69,13 +65,14 @@ class ZModel:
         *,
         classes: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        listed = [{"users": users, "rates": rates}] if classes is None else classes
         if classes is not None and (users is not None or rates is not None):
-            raise PolicyError("classes: bring their own users and rates; leave those of the model out")
-        self._sizes, self._rates, self._window = _checked(listed, window)
+            raise PolicyError("classes: each class has its own users and rates; leave out users and rates of the model")
+        listed = [{"users": users, "rates": rates}] if classes is None else classes
+        self._parameters = self._sizes, self._rates, self._window = _checked(listed, window)
+        self._exposed: Floats = -np.expm1(-self._rates * self._window)
         self._passing: tuple[int, Floats] = (0, self._rates)
         self.estimated: Estimate | None = None
-        """What the model was estimated from, where it was."""
+        """What the model was estimated from; None where it was not estimated."""
 
     @classmethod
     def estimate(
@@ -88,19 +85,19 @@ class ZModel:
         window: float | str | None = None,
         classes: int = 1,
     ) -> ZModel:
-        """Estimate people and rates from a stream; `model.estimated` tells how, and when the data is too short to tell.
+        """Estimate people and rates from a stream; `model.estimated` says how, and whether the data is long enough.
 
         Parameters
         ----------
         stream
             An Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts, in any order.
         person, time, attribute
-            The columns that say who, when and what; by default those of usual names, such as user, ts and site.
+            Column names; by default columns with usual names, such as user, ts and site.
         window
-            How far back people count: seconds, or a duration such as "1h". By default the shortest common length in
-            which enough people are active.
+            How far back people are counted: seconds, or a duration such as "1h". By default the shortest common length
+            in which enough people are active.
         classes
-            Up to how many classes of people by how much they do. People differ much in that; with 1 all are alike.
+            The largest number of classes of people, by activity. Activity differs much; with 1 all people are alike.
 
         Examples
         --------
@@ -121,7 +118,7 @@ class ZModel:
 
     @classmethod
     def of_estimate(cls, found: Estimate, window_ns: int) -> ZModel:
-        """The model with what was estimated."""
+        """The model with the estimated people and rates."""
         classes = [{"users": size, "rates": rates} for size, rates in zip(found.sizes, found.rates, strict=True)]
         model = cls(classes=classes, window=window_ns / 1e9)
         model.estimated = found
@@ -134,69 +131,58 @@ class ZModel:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many people there are of each class."""
+        """The number of people in each class."""
         return tuple(int(size) for size in self._sizes)
 
     @property
     def rates(self) -> Floats:
-        """How often a person exposes each attribute; a row a class where there are several."""
-        return self._plain(self._rates.copy())
+        """How often a person exposes each attribute; one row for each class where there are several."""
+        return self._of_one(self._rates.copy())
 
-    def _plain(self, by_class: Floats) -> Floats:
+    def _of_one(self, by_class: Floats) -> Floats:
         return by_class[0] if len(self._sizes) == 1 else by_class
 
     @property
     def window(self) -> float:
-        """How far back people count."""
+        """How far back people are counted."""
         return self._window
 
     def p_exposed(self) -> Floats:
         """The probability that a person exposes each attribute within a window (equation 1)."""
-        return self._plain(self._exposed())
-
-    def _exposed(self) -> Floats:
-        found: Floats = -np.expm1(-self._rates * self._window)
-        return found
+        return self._of_one(self._exposed.copy())
 
     def p_passes(self, z: int) -> Floats:
-        """The probability that an exposure of each attribute may leave (equation 3)."""
-        return self._plain(self._passes(_whole("z", z, 1)).copy())
+        """The probability that an exposure of each attribute is released (equation 3)."""
+        return self._of_one(self._passes(_whole("z", z, 1)).copy())
 
     def _passes(self, z: int) -> Floats:
-        if len(self._sizes) > 1:
-            if self._passing[0] != z:  # several questions are asked of one z
-                self._passing = z, z_classes.passes(self._sizes, self._exposed(), z)
-            return self._passing[1]
-        found = np.empty_like(self._rates)
-        tails(float(z - 1), float(self.users - 1), self._exposed()[0], found[0])
-        return found
+        if self._passing[0] != z:  # callers ask several questions about one z
+            self._passing = z, _passes(self._sizes, self._exposed, z)
+        return self._passing[1]
 
     def p_published(self, z: int) -> Floats:
         """The probability that a person publishes each attribute within a window."""
-        return self._plain(self._published(_whole("z", z, 1)))
+        return self._of_one(self._published(_whole("z", z, 1)))
 
     def _published(self, z: int) -> Floats:
-        found: Floats = self._exposed() * self._passes(z)
-        return found
+        return self._exposed * self._passes(z)
 
     def released_share(self, z: int) -> float:
-        """The share of exposures that leave."""
+        """The share of exposures that are released."""
         weighted = self._rates * self._sizes[:, None]
         total = float(weighted.sum())
         return float((weighted * self._passes(_whole("z", z, 1))).sum()) / total if total else 0.0
 
     def entropy(self, z: int) -> float:
-        """The information of what one person publishes, in nats (equation 6); the average over classes.
-
-        Attributes are independent, so it is the sum of theirs.
-        """
+        """The entropy of what one person publishes, in nats (equation 6): the average over classes."""
         p = self._published(_whole("z", z, 1))
         inside = np.where((p > 0) & (p < 1), p, 0.5)
+        # attributes are independent, so their entropies add up
         each = np.where((p > 0) & (p < 1), -(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)), 0.0)
         return float((self._sizes / self.users) @ each.sum(axis=1))
 
     def information_loss(self, z: int) -> float:
-        """How much less that is than of everything exposed."""
+        """How much lower the entropy is than that of everything exposed."""
         return self.entropy(1) - self.entropy(z)
 
     def p_k_anonymous(
@@ -221,54 +207,45 @@ class ZModel:
             "lattice" convolves the logarithms of the probabilities on a grid, once rounded down and once up, which
             bounds the sum from both sides; "exact" enumerates all combinations of up to 26 attributes; "sample" draws
             combinations, which gives a confidence interval. By default "lattice", and for several classes "exact" where
-            at most 16 attributes can be published, else "sample". "tree" is the paper's own way: it sums over the
-            likelier combinations and tells their `coverage`; its value is that sum as it stands, not divided by the
-            coverage. "simulate" draws exposures, runs Algorithm 1 over them and counts; that is no formula, so it
-            may lie beside the other methods by what the formula neglects.
+            at most 16 attributes can be published, else "sample". "tree" is the paper's method: it sums over the
+            likelier combinations and reports their `coverage`; the sum is not divided by the coverage. "simulate"
+            draws exposures, runs Algorithm 1 over them and counts; it includes what the formula neglects.
         width
-            "lattice": how far apart the bounds may be; the grid is refined until they are nearer.
+            "lattice": the largest distance between the bounds; the grid is refined until it is reached.
         samples, seed, confidence
-            "sample": combinations drawn for each class, and of what confidence the interval is for each.
+            "sample": combinations drawn for each class, and the confidence of the interval for each.
         theta1, theta2
-            "tree": attributes published by fewer than `theta1` people on average are taken as published by nobody;
+            "tree": attributes published by fewer than `theta1` people on average count as published by nobody;
             combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
             until 0.98 of them are covered, as the paper does.
         runs, seed, confidence
-            "simulate": streams drawn; the interval is Student's, over their shares of k-anonymous people.
+            "simulate": number of streams; the interval is Student's, over their shares of k-anonymous people.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
         is_single = len(self._sizes) == 1
         chosen = method or ("lattice" if is_single else "exact" if _live(p) <= _FEW else "sample")
         if chosen == "exact" and _live(p) > _MOST_EXACT:
-            raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; take another')
+            raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; choose another')
         if chosen == "lattice" and is_single:
             return on_lattice(p[0], self.users, k, width)
         if chosen == "exact":
             return enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
         if chosen == "tree" and is_single:
             return on_tree(p[0], self.users, k, theta1, theta2)
-        if chosen in ("sample", "simulate") and not 0 < confidence < 1:
-            raise PolicyError("confidence: must be a number between 0 and 1")
+        if chosen in ("sample", "simulate"):
+            _check_confidence(confidence)
         if chosen == "simulate":
-            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=False)
+            return simulated(*self._parameters, z, k, runs=_whole("runs", runs, 2), seed=seed, confidence=confidence)
         if chosen == "sample":
             samples = _whole("samples", samples, 1)
             return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
         others = ', "lattice" or "tree"' if is_single else ""
         raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
 
-    def _simulated(self, z: int, k: int, *, runs: int, seed: int, confidence: float, among_shown: bool) -> Probability:
-        runs = _whole("runs", runs, 2)
-        check_size(self._sizes, self._rates, self._window)
-        return simulated(
-            self._sizes, self._rates, self._window, z, k,
-            runs=runs, seed=seed, confidence=confidence, among_shown=among_shown,
-        )  # fmt: skip
-
     def p_shown(self, z: int) -> float:
         """The probability that a person publishes anything within a window; the average over classes."""
-        shown = z_shown.shown_chance(self._published(_whole("z", z, 1)))
+        shown = z_classes.shown_chance(self._published(_whole("z", z, 1)))
         return float(self._sizes @ shown) / self.users
 
     def p_shown_k_anonymous(
@@ -283,27 +260,36 @@ class ZModel:
         confidence: float = 0.999,
         runs: int = 100,
     ) -> Probability:
-        """The probability that a person is k-anonymous of whom something is released, with bounds; what a target means.
+        """The same among the people of whom something is released, with bounds: a target means this probability.
 
         Over all people a z that releases nothing looks perfect. Where nobody is shown the bounds are 0 and 1. The
-        parameters are those of `p_k_anonymous`; `samples` is of all classes together.
+        parameters are those of `p_k_anonymous`; `samples` is for all classes together.
         """
         z, k = _whole("z", z, 1), _whole("k", k, 2)
         p = self._published(z)
         is_single = len(self._sizes) == 1
-        if method in ("sample", "simulate") and not 0 < confidence < 1:
-            raise PolicyError("confidence: must be a number between 0 and 1")
+        if method in ("sample", "simulate"):
+            _check_confidence(confidence)
         if method == "simulate":
-            return self._simulated(z, k, runs=runs, seed=seed, confidence=confidence, among_shown=True)
+            runs = _whole("runs", runs, 2)
+            return simulated(*self._parameters, z, k, runs=runs, seed=seed, confidence=confidence, among_shown=True)
         if method == "sample" or (method is None and not is_single and _live(p) > _FEW):
             samples = _whole("samples", samples, 1)
-            return z_shown.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+            return z_classes.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
         if not is_single:
             found = self.p_k_anonymous(z, k, method=method)
-            return z_shown.without_empty_classes(found, p, self._sizes, k)
-        share = float(z_shown.shown_chance(p)[0])
+            return z_classes.without_empty_classes(found, p, self._sizes, k)
+        share = float(z_classes.shown_chance(p)[0])
         found = self.p_k_anonymous(z, k, method=method, width=max(width * share, _FINEST))
-        return z_shown.without_empty(found, p[0], self.users, k)
+        return z_classes.without_empty(found, p[0], self.users, k)
+
+
+def _passes(sizes: Ints, exposed: Floats, z: int) -> Floats:
+    if len(sizes) > 1:
+        return z_classes.passes(sizes, exposed, z)
+    found = np.empty_like(exposed)
+    tails(float(z - 1), float(sizes[0] - 1), exposed[0], found[0])
+    return found
 
 
 def _live(published: Floats) -> int:
@@ -320,7 +306,7 @@ def _checked(classes: Any, window: Any) -> tuple[Ints, Floats, float]:
         problems.append("rates: all classes must list the same attributes, in the same order")
     try:
         length = duration_ns(window, name="window") / 1e9
-        problems += [] if length > 0 else ["window: must be longer than nothing"]
+        problems += [] if length > 0 else ["window: must be longer than 0"]
     except PolicyError as error:
         length, problems = 1.0, [*problems, *error.problems]
     if problems:
@@ -341,8 +327,13 @@ def _rates(rates: Any, problems: list[str]) -> Floats:
     except (TypeError, ValueError):
         array = np.array([np.nan])
     if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
-        problems.append("rates: must be a list of numbers of at least 0, one an attribute")
+        problems.append("rates: must be a list of numbers of at least 0, one for each attribute")
     return array
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise PolicyError("confidence: must be a number between 0 and 1")
 
 
 def _whole(name: str, value: Any, least: int) -> int:

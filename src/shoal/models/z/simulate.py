@@ -37,6 +37,7 @@ def simulated(
 
     Or among those who show anything; runs in which nobody does are left out.
     """
+    _check_size(users, rates, window)
     counted = play(users, rates, window, [z], [k], runs=runs, seed=seed)[:, 0, 0]
     alike = counted[..., SHOWN_ALIKE if among_shown else ALIKE]
     of = counted[..., SHOWN] if among_shown else np.broadcast_to(users, alike.shape)
@@ -106,7 +107,7 @@ def exposures_of(users: Ints, rates: Floats, window: float) -> float:
     return float((users[:, None] * rates).sum()) * 2 * window
 
 
-def check_size(users: Ints, rates: Floats, window: float) -> None:
+def _check_size(users: Ints, rates: Floats, window: float) -> None:
     """Refuse what memory or patience would not bear."""
     if (most := exposures_of(users, rates, window)) > _MOST_EXPOSURES or users.sum() > _MOST_EXPOSURES:
         raise PolicyError(

@@ -13,8 +13,7 @@ from shoal.models.z.estimate import Estimate, estimate_events
 from shoal.models.z.events import Events
 from shoal.models.z.model import ZModel
 from shoal.models.z.probability import Probability
-from shoal.models.z.replay import FEWEST_EPOCHS, Measured, Replay, reach_of
-from shoal.models.z.search import Outlook
+from shoal.models.z.search import FEWEST_EPOCHS, Measured, Outlook, Replay, reach_of
 
 Origin = Literal["model", "replay", "cautious"]
 """Whence a z comes: the model; the earlier part, replayed; the same with half the room for failures."""
