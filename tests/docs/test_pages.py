@@ -13,12 +13,17 @@ import pytest
 
 import shoal
 from shoal.cli.app import app
+from tests.docs import walkthrough
 from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of
 from tests.e2e import scene
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-WITH_EXAMPLES = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")]
-SCRIPTS = [block for block in blocks("python") if ">>> " not in block.text]
+WITH_EXAMPLES = [
+    page
+    for page in PAGES
+    if ">>> " in page.read_text(encoding="utf-8") and name_of(page) != walkthrough.PAGE  # test_walkthrough runs it
+]
+SCRIPTS = [block for block in blocks("python") if ">>> " not in block.text and not block.text.startswith("# ")]
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
