@@ -53,7 +53,7 @@ def test_the_steps_are_found():
     assert set(walkthrough.new_files()) == {"src/shoal/methods/tuples/exact_k.py", "tests/laws/exact_cases.py"}
     assert [name for name, _, _ in walkthrough.edits()] == [
         "src/shoal/methods/registry.py",
-        "src/shoal/auditor/tuples/promise.py",
+        "src/shoal/auditor/judge.py",
         "tests/laws/test_laws.py",
         "tests/laws/tuple_cases.py",
     ]
