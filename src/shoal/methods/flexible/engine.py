@@ -107,11 +107,11 @@ class FlexibleEngine:
 
     def assumed_schema(self) -> pa.Schema:
         """The input types assumed before anything was seen."""
-        return self._reader.assumed_schema()
+        return self._reader.columns.assumed_schema()
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
-        self._reader.check_types(fields)
+        self._reader.columns.check_types(fields)
 
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
@@ -123,7 +123,7 @@ class FlexibleEngine:
 
     def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Record, pa.Schema]:
         """Check one record; the types are needed before it can be read."""
-        return record, self._reader.record_types(record, known)
+        return record, self._reader.columns.check_record(record, known)
 
     def push_record(self, record: Record) -> list[dict[str, Any]]:
         """Decide about one record; return the rows published now."""

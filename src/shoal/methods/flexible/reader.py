@@ -15,25 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
-from shoal.errors import InputError
 from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.kernels.flexible.rounds import MISSING
-from shoal.methods.arrow_input import is_carriable, plain_type
 from shoal.methods.base import Record
-from shoal.methods.chunk import Piece
 from shoal.methods.flexible.axes import GridAxis, is_moment_type
 from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.quasi_readers import REFUSED, Bools, CategoricalReader, NumericReader, Reader
-from shoal.methods.refusals import FIRST_REFUSED, NULL_PERSON
 from shoal.methods.schema_arrays import Leaves
-from shoal.methods.single_records import check_record, key_of, number_of
-from shoal.methods.text_keys import Texts, Words, as_text, is_text_like, key_words
+from shoal.methods.schema_reader import Reasons, SchemaReader, key_of
+from shoal.methods.text_keys import Texts, Words, as_text, key_words
 from shoal.methods.trace import NO_REASON
 from shoal.schema import Numeric, Quasi
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Reasons = npt.NDArray[np.int16]
 
 _LARGEST_UNKNOWN: Final = MISSING - 1
 _DROPPED_BITS: Final = 13
@@ -86,9 +81,9 @@ class FlexibleReader:
     def __init__(self, settings: FlexibleSettings, secret: Secret) -> None:
         self._settings = settings
         self._schema = settings.schema
-        self._person_key = key_words(secret.subkey("table of people"))
         unknown_key = key_words(secret.subkey("unknown values"))
         self.readers = [self._reader(role, unknown_key) for role in self._schema.quasi]
+        self.columns = SchemaReader(self._schema, self.readers, secret)
         self.unknown_codes = settings.unknown_codes()
         self.density = {a: _density_table(settings, role.name) for a, role in enumerate(self._schema.quasi)
                         if role.name in settings.density}  # fmt: skip
@@ -102,81 +97,41 @@ class FlexibleReader:
 
     # ---- types
 
-    def assumed_schema(self) -> pa.Schema:
-        """The input types assumed before anything was seen."""
-        types = {reader.name: pa.float64() for reader in self.readers if isinstance(reader, NumericReader)}
-        return pa.schema([(name, types.get(name, pa.string())) for name in self._schema.columns])
-
-    def check_types(self, fields: pa.Schema) -> None:
-        """Raise InputError where a column has a type that cannot be used."""
-        person = self._schema.person
-        if not is_text_like(fields.field(person).type):
-            raise InputError(f"column {person!r}: cannot name people; give text or whole numbers")
-        for reader in self.readers:
-            reader.check_type(plain_type(fields.field(reader.name).type))
-        for name in (*self._schema.sensitive, *self._schema.carry):
-            if not is_carriable(fields.field(name).type):
-                raise InputError(f"column {name!r}: {fields.field(name).type} cannot be passed on; give a plain type")
-
     def set_types(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
         """Prepare for input of these types; return the output schema and the schema of the carried columns."""
-        roles = self._schema
-        carried = pa.schema([(name, schema.field(name).type) for name in (*roles.sensitive, *roles.carry)])
-        shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self.readers]
+        output_schema, carried = self.columns.output_schema(schema)
         self._grids = {
             a: GridAxis(role, is_moment=is_moment_type(schema.field(role.name).type), with_root=True)
-            for a, role in enumerate(roles.quasi)
+            for a, role in enumerate(self._schema.quasi)
             if isinstance(role, Numeric)
         }
         self._carried = carried.names
-        return pa.schema([*shown, *carried]), carried
-
-    def record_types(self, record: Record, known: pa.Schema | None) -> pa.Schema:
-        """Check one record; return its types, or the known ones."""
-        return check_record(record, self._schema, self.readers, self._schema.columns, known)
+        return output_schema, carried
 
     # ---- records
 
     def read(self, batch: pa.RecordBatch) -> tuple[ReadRecords, pa.RecordBatch]:
-        """Read a batch; also return the carried columns of usable records.
-
-        Where several columns of a record cannot be used, the first is named.
-        """
-        piece = Piece(batch, self._schema.person, self._person_key, self.readers)
-        reasons = np.full(len(piece), NO_REASON, dtype=np.int16)
-        nameless, *of_readers = [piece.read(part) for part in range(piece.parts)]
-        for number, refused in reversed(list(enumerate(of_readers))):
-            reasons[refused] = FIRST_REFUSED + number
-        reasons[nameless] = NULL_PERSON
+        """Read a batch; also return the carried columns of usable records."""
+        chunk = self.columns.chunk(batch)
+        reasons, _ = self.columns.reasons(chunk, [chunk.read(part) for part in range(chunk.parts)])
         usable = reasons == NO_REASON
-        clamped = sum(
-            reader.count_clamped(piece.batch.column(reader.name), usable)
-            for reader in self.readers
-            if isinstance(reader, NumericReader)
-        )
-        carried = piece.batch.select(self._carried)
+        clamped = self.columns.count_clamped(chunk.batch, usable)
+        carried = chunk.batch.select(self._carried)
         if self._carried:
             carried = carried.filter(pa.array(usable))
-        piece.keep_only(usable)
-        codes, keys = self._codes_of(piece.raws), np.ascontiguousarray(piece.persons.T)
+        chunk.keep_only(usable)
+        codes, keys = self._codes_of(chunk.raws), np.ascontiguousarray(chunk.persons.T)
         return ReadRecords(reasons, keys, codes, self._crowds_of(codes), clamped), carried
 
     def read_one(self, record: Record) -> tuple[ReadRecords, tuple[Any, ...]] | int:
         """Read one record and its carried values; return the reason where it is refused."""
-        person = as_text(record.get(self._schema.person))
-        raws = [number_of(reader, record.get(reader.name)) for reader in self.readers]
-        if not person:
-            return NULL_PERSON
-        refused = next((number for number, raw in enumerate(raws) if raw is REFUSED), None)
-        if refused is not None:
-            return FIRST_REFUSED + refused
-        clamped = sum(
-            isinstance(reader, NumericReader) and reader.is_clamped(record.get(reader.name)) for reader in self.readers
-        )
-        codes = self._codes_of(np.array(raws, dtype=np.float64).reshape(-1, 1))
-        keys = np.ascontiguousarray(key_of(self._person_key, person).T)
+        single = self.columns.read_one(record)
+        if single.reason is not None:
+            return single.reason
+        codes = self._codes_of(np.array(single.raws, dtype=np.float64).reshape(-1, 1))
         carried = tuple(record.get(name) for name in self._carried)
-        return ReadRecords(_USABLE, keys, codes, self._crowds_of(codes), clamped), carried
+        keys = np.ascontiguousarray(single.keys.T)
+        return ReadRecords(_USABLE, keys, codes, self._crowds_of(codes), single.clamped), carried
 
     def _codes_of(self, raws: Floats) -> Ints:
         found = np.empty(raws.shape, dtype=np.int64)

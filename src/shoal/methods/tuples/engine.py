@@ -15,16 +15,16 @@ from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.base import Record, Refusal, Release
-from shoal.methods.chunk import Piece
 from shoal.methods.counts import Counts
 from shoal.methods.quasi_readers import Bools, Ints
 from shoal.methods.refusals import AHEAD, explain, tuple_reasons
+from shoal.methods.schema_reader import Chunk, Reasons, Single
 from shoal.methods.trace import NO_REASON
 from shoal.methods.tuples.clock import StreamClock
 from shoal.methods.tuples.decider.base import Decided, Decider
 from shoal.methods.tuples.guarantee import guarantee_of
 from shoal.methods.tuples.publisher import TuplePublisher, at_once
-from shoal.methods.tuples.reader import Reasons, Single, TupleReader
+from shoal.methods.tuples.reader import TupleReader
 from shoal.methods.tuples.settings import TupleSettings
 from shoal.methods.tuples.trace import TupleTracer
 
@@ -122,7 +122,7 @@ class TupleEngine:
 
     def assumed_schema(self) -> pa.Schema:
         """The input types assumed before anything was seen."""
-        return self._reader.assumed_schema()
+        return self._reader.columns.assumed_schema()
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
@@ -130,10 +130,10 @@ class TupleEngine:
 
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
-        for column in self._reader.codes:
-            column.set_type(schema.field(column.name).type, is_bound=is_bound)
+        self._reader.set_types(schema, is_bound=is_bound)
         self.decider.know_values()
-        self._output_schema = self._publisher.set_types(schema)
+        self._output_schema, carried = self._reader.columns.output_schema(schema)
+        self._publisher.set_types(self._output_schema, carried)
         return self._output_schema
 
     # ---- batches
@@ -146,11 +146,11 @@ class TupleEngine:
             self._reader.check_room(chunks)
         return [self._push_chunk(chunk, refused()) for chunk, refused in self._read_ahead(chunks)]
 
-    def _read_ahead(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[Piece, Callable[[], list[Bools]]]]:
+    def _read_ahead(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[Chunk, Callable[[], list[Bools]]]]:
         """The chunks, and what their columns refuse; reading the next has begun when one is handed over."""
         waiting = None
         for batch in batches:
-            chunk = self._reader.chunk(batch)
+            chunk = self._reader.columns.chunk(batch)
             begun = chunk, self._start(chunk.read, chunk.parts)
             if waiting is not None:
                 yield waiting
@@ -158,8 +158,8 @@ class TupleEngine:
         if waiting is not None:
             yield waiting
 
-    def _push_chunk(self, chunk: Piece, refused: list[Bools]) -> Release:
-        reasons, times = self._reader.reasons(chunk, refused)
+    def _push_chunk(self, chunk: Chunk, refused: list[Bools]) -> Release:
+        reasons, times = self._reader.columns.reasons(chunk, refused)
         clock = self._clock.state
         if self._settings.is_timed:
             clock, times = self._clock.moved(chunk.persons, times, reasons)
@@ -171,7 +171,7 @@ class TupleEngine:
         first, dead = self.counts.pushed, np.flatnonzero(~usable)
         self.counts.pushed += len(chunk)
         self.counts.refuse_all(reasons[dead].tolist())
-        self.counts.clamped += self._reader.count_clamped(chunk.batch, usable)
+        self.counts.clamped += self._reader.columns.count_clamped(chunk.batch, usable)
         rows = first + np.flatnonzero(usable)
         carried = self._publisher.carried
         if carried:  # filtering copies, which must be: the buffers are the caller's

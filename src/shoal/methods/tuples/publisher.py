@@ -54,19 +54,16 @@ class TuplePublisher:
         start: Callable[..., Callable[[], list[pa.Array]]],
     ) -> None:
         self._key = key_words(secret.subkey("order of published tuples"))
-        self._schema, self._quasi, self._start = settings.schema, quasi, start
+        self._quasi, self._start = quasi, start
         self._hides_missing = settings.nulls == "paper" and not fills_missing
         """Whether a row shows only the attributes it carries itself."""
         self._shows_root = settings.suppressed == "root"
 
-    def set_types(self, schema: pa.Schema) -> pa.Schema:
-        """Prepare for input of these types; return the output schema."""
-        names = (*self._schema.sensitive, *self._schema.carry)
-        self.carried = KeptColumns(pa.schema([(name, schema.field(name).type) for name in names]))
-        shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self._quasi]
-        self._output_schema = pa.schema([*shown, *self.carried.schema])
-        self._names, self._kinds = self._output_schema.names, self._output_schema.types
-        return self._output_schema
+    def set_types(self, output_schema: pa.Schema, carried: pa.Schema) -> None:
+        """Prepare for output of these types; `carried` are the columns that are published unchanged."""
+        self.carried = KeptColumns(carried)
+        self._output_schema = output_schema
+        self._names, self._kinds = output_schema.names, output_schema.types
 
     def in_order(self, decided: Decided) -> Decided:
         """The decisions in the order in which they are published."""
