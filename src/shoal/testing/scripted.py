@@ -1,4 +1,4 @@
-"""Inputs that follow a script: bytes in pieces of any size, pauses, and errors at a chosen place."""
+"""Inputs that follow a script: bytes in pieces of any size, or records, silences and errors at a chosen place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+
+from shoal.sources.base import Decoded, End, Idle, Position
 
 Step = bytes | Exception
 
@@ -36,7 +38,7 @@ class ScriptedFile:
 
     @property
     def name(self) -> str:
-        """What people are shown."""
+        """The name used in messages."""
         return self._name
 
     def open(self) -> BinaryIO:
@@ -79,3 +81,63 @@ class _Playing(io.RawIOBase):
         while piece := self.read():
             pieces.append(piece)
         return b"".join(pieces)
+
+
+class ScriptedSource:
+    """A source of records that follows a script of batches, silences and errors.
+
+    Parameters
+    ----------
+    script
+        A batch is polled as decoded records; :class:`~shoal.sources.base.Idle` as a silence; an exception is raised.
+        The source ends after the last step. A position counts the steps taken.
+    schema
+        The columns of the batches.
+
+    Examples
+    --------
+    >>> batch = pa.record_batch({"user": ["ann", "bob"]})
+    >>> source = ScriptedSource([batch, Idle(1)], schema=batch.schema)
+    >>> source.open(None)
+    >>> source.poll().rows, source.poll(), source.poll()
+    (2, Idle(now=1), End())
+    """
+
+    name = "scripted"
+    inputs = 1
+    numbers_rows = False
+
+    def __init__(self, script: Iterable[pa.RecordBatch | Decoded | Idle | Exception], *, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._script = tuple(script)
+        self._step = 0
+
+    def identity(self) -> dict[str, str]:
+        """Scripts of the same name count as the same input."""
+        return {self.name: "-"}
+
+    def open(self, position: Position | None) -> None:
+        """Go to a step."""
+        self._step = position["step"] if position else 0
+
+    def poll(self) -> Decoded | Idle | End:
+        """Take the next step."""
+        if self._step == len(self._script):
+            return End()
+        step = self._script[self._step]
+        self._step += 1
+        if isinstance(step, Exception):
+            raise step
+        return Decoded(step, (), self.position) if isinstance(step, pa.RecordBatch) else step
+
+    @property
+    def position(self) -> Position:
+        """The steps taken."""
+        return {"step": self._step}
+
+    def place(self, row: int) -> dict[str, Any]:
+        """The number of the record, from 1."""
+        return {"row": row + 1}
+
+    def close(self) -> None:
+        """Nothing is open."""

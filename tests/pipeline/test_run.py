@@ -1,0 +1,131 @@
+"""The loop of a run: any source, time that passes without a record, and a replay that decides the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from shoal.decode.base import Decoded, Refused
+from shoal.errors import InputError
+from shoal.observe.observer import Observer
+from shoal.pipeline.checkpoints import CheckpointFolder
+from shoal.pipeline.run import StreamRun
+from shoal.policy import Policy, parse_policy
+from shoal.sources.base import Idle
+from shoal.testing.scripted import ScriptedSource
+
+SECOND = 10**9
+SCHEMA = pa.schema([("ts", pa.int64()), ("user", pa.string()), ("site", pa.string())])
+
+
+def policy(folder: Path, **sections: dict[str, Any]) -> Policy:
+    table: dict[str, Any] = {
+        "stream": {"person": "user", "time": "ts"},
+        "source": {"kind": "csv", "path": "unused.csv"},
+        "anonymize": {
+            "method": "least-loss", "k": 2, "deadline": "10s", "reuse": "10s",
+            "quasi": {"site": {"kind": "categorical", "hierarchy": {"kind": "flat", "values": ["a", "b"]}}},
+        },
+        "sink": {"kind": "jsonl", "path": "out.jsonl"},
+    }  # fmt: skip
+    return parse_policy(table | sections, folder=folder)
+
+
+def batch(*rows: tuple[int, str | None, str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
+def run(of: Policy, *script: Any) -> Any:
+    return StreamRun(of, Observer(), ScriptedSource(script, schema=SCHEMA)).execute()
+
+
+def released(folder: Path) -> list[Any]:
+    return [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+
+
+FIRST = batch((1, "ann", "a"), (1, "bob", "a"), (2, "cid", "b"))
+LATER = batch((4, "dan", "b"))
+
+
+def test_records_of_any_source(tmp_path: Path) -> None:
+    summary = run(policy(tmp_path), FIRST, LATER)
+    assert (summary.rows_in, summary.released, summary.files) == (4, 4, 1)
+
+
+def test_a_silence_lets_time_pass(tmp_path: Path) -> None:
+    """After half a minute of silence the three are due without dan, who joins cid otherwise."""
+    with_dan = run(policy(tmp_path), FIRST, LATER)
+    alone = run(policy(tmp_path), FIRST, Idle(30 * SECOND), LATER)
+    assert with_dan.suppressed == 0
+    assert alone.suppressed > 0
+    assert len(released(tmp_path)) == alone.released < 4
+
+
+class Killed(Exception):
+    """What no run catches."""
+
+
+def test_a_replay_repeats_a_silence_that_its_source_does_not(tmp_path: Path) -> None:
+    expected = run(policy(tmp_path), FIRST, Idle(30 * SECOND), LATER)
+    rows = released(tmp_path)
+    of = policy(tmp_path, checkpoint={"path": "state", "every": 1})
+    with pytest.raises(Killed):
+        run(of, FIRST, Idle(30 * SECOND), Killed())
+    # The source that is read again is not silent a second time: LATER is there at once.
+    again = run(of, FIRST, LATER)
+    assert (again.released, again.suppressed) == (expected.released, expected.suppressed)
+    assert again.resumed
+    assert released(tmp_path) == rows
+
+
+def test_a_silence_is_on_record_before_the_method_hears_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = policy(tmp_path, checkpoint={"path": "state", "every": 1})
+
+    def die(self: object, now: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shoal.methods.base.StreamMethod.advance", die)
+        with pytest.raises(Killed):
+            run(of, FIRST, Idle(30 * SECOND), LATER)
+    folder = CheckpointFolder(tmp_path / "state", warn=print)
+    found = folder.latest()
+    folder.release()
+    assert found is not None
+    assert found.progress.advance_to == 30 * SECOND
+    assert run(of, FIRST, LATER).suppressed > 0
+
+
+def test_an_error_of_the_source_ends_the_run_after_what_was_read(tmp_path: Path) -> None:
+    summary = run(policy(tmp_path), FIRST, InputError("broke off"), LATER)
+    assert summary.failure == "broke off"
+    assert summary.rows_in == 3
+
+
+def test_a_refused_record_is_a_dead_letter_and_no_row(tmp_path: Path) -> None:
+    refused = Refused(1, "ts", "not a number")
+    decoded = Decoded(batch((1, "ann", "a"), (1, None, "a")), (refused,), {"step": 1})
+    summary = run(policy(tmp_path), decoded)
+    assert summary.rows_in == 3
+    assert summary.dead_by_reason == {"unreadable": 1, "null-person": 1}
+    letters = [json.loads(line) for line in (tmp_path / "out.jsonl.dead.jsonl").read_text().splitlines()]
+    assert [(one["row"], one["column"]) for one in letters] == [(2, "ts"), (3, "user")]
+    assert letters[0]["reason"] == "not a number"
+
+
+def test_progress_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The full summary, hierarchies and metrics included, is built once."""
+    built = []
+    real = StreamRun.execute.__globals__["RunReport"].summary
+
+    def summary(self: Any, *args: Any, **options: Any) -> Any:
+        built.append(1)
+        return real(self, *args, **options)
+
+    monkeypatch.setattr("shoal.pipeline.summary.RunReport.summary", summary)
+    run(policy(tmp_path), FIRST, LATER, LATER)
+    assert len(built) == 1
