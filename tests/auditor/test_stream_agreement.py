@@ -12,7 +12,8 @@ import pytest
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.errors import InputError, PolicyError
-from shoal.pipeline.wiring import make_decoder, make_files, with_gaps
+from shoal.methods.arrow_input import with_gaps
+from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import parse_policy
 from tests.auditor.time_cases import TIME_CASES
 
@@ -36,7 +37,7 @@ def published(folder, table: dict[str, Any]) -> tuple[pa.Table, list[int]]:
         with make_decoder(policy, file, COLUMNS, types, first_row=rows) as decoder:
             for decoded in decoder.batches():
                 refused += [rows + one.row for one in decoded.refused]
-                batches.append(with_gaps(decoded))
+                batches.append(with_gaps(decoded.batch, decoded.places))
                 rows += decoded.rows
             types = decoder.types
     return pa.Table.from_batches(batches), refused

@@ -15,12 +15,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from shoal.decode import decoder_for
-from shoal.decode.base import Decoder
+from shoal.decode.base import Decoded, Decoder
 from shoal.decode.columns import misfit_reason
 from shoal.decode.csv import CsvDecoder
 from shoal.errors import InputError, PolicyError, TruncatedInput
 from shoal.kernels import csv_records as kernel
-from shoal.pipeline.wiring import with_gaps
+from shoal.methods.arrow_input import with_gaps
 from tests.reference import csv_records as twin
 
 
@@ -60,13 +60,18 @@ class Memory:
         return pa.BufferReader(self.data)
 
 
+def aligned(part: Decoded) -> pa.RecordBatch:
+    """All records of a part, with nulls where one was refused."""
+    return with_gaps(part.batch, part.places)
+
+
 def decode(data: bytes, columns: list[str], position: dict[str, int] | None = None, **options: Any) -> Any:
     """All rows as tuples, problems as (row, column, reason), lines."""
     rows, problems, lines = [], [], []
     for part in CsvDecoder(Memory(data), columns=columns, **options).batches(position):
         part.batch.validate(full=True)
         problems += [(len(rows) + p.row, p.column, p.reason) for p in part.refused]
-        rows += list(zip(*with_gaps(part).to_pydict().values(), strict=True))
+        rows += list(zip(*aligned(part).to_pydict().values(), strict=True))
         lines += part.lines.tolist()
     return rows, problems, lines
 
@@ -76,7 +81,7 @@ def until_error(decoder: Decoder, column: int = 0) -> tuple[list[Any], InputErro
     values: list[Any] = []
     try:
         for part in decoder.batches():
-            values += with_gaps(part).column(column).to_pylist()
+            values += aligned(part).column(column).to_pylist()
     except InputError as error:
         return values, error
     return values, None
@@ -163,8 +168,8 @@ def test_declared_types() -> None:
     data = b"i,f,t\n1,0.5,2024-01-01T00:00:00\n x ,1,2024-01-01\n 7 ,,\n3,1,never\n"
     types = {"i": pa.int64(), "f": pa.float64(), "t": pa.timestamp("ns")}
     parts = list(CsvDecoder(Memory(data), columns=["i", "f", "t"], types=types).batches())
-    assert with_gaps(parts[0]).column("i").to_pylist() == [1, None, 7, None]
-    assert with_gaps(parts[0]).column("f").to_pylist() == [0.5, None, None, None]
+    assert aligned(parts[0]).column("i").to_pylist() == [1, None, 7, None]
+    assert aligned(parts[0]).column("f").to_pylist() == [0.5, None, None, None]
     assert [(p.row, p.column, p.reason) for p in parts[0].refused] == [
         (1, "i", "not a value of type int64; correct it, or [source] types"),
         (3, "t", misfit_reason(pa.timestamp("ns"))),
@@ -210,7 +215,7 @@ def test_resume_from_every_position(seekable: bool) -> None:
         again = []
         memory = Memory(data, seekable=seekable)
         for rest in CsvDecoder(memory, columns=["a", "b"], block_bytes=3).batches(position):
-            again += list(zip(*with_gaps(rest).to_pydict().values(), rest.lines.tolist(), strict=True))
+            again += list(zip(*aligned(rest).to_pydict().values(), rest.lines.tolist(), strict=True))
         assert again == [(*row, line) for row, line in zip(everything[0], everything[2], strict=True)][seen:]
 
 
@@ -295,9 +300,10 @@ def test_a_line_of_fifty_megabytes(tail: bytes) -> None:
     data = b"a,b\n1,2\n" + b"x" * 50_000_000 + tail + (b"3,4\n" if tail else b"")
     memory = Memory(data)
     parts = list(CsvDecoder(memory, columns=["a"]).batches())
-    assert [value for part in parts for value in with_gaps(part).column(0).to_pylist()] == ["1", None] + ["3"] * len(
-        tail
-    )
+    assert [value for part in parts for value in aligned(part).column(0).to_pylist()] == [
+        "1",
+        None,
+    ] + ["3"] * len(tail)
     assert [p.reason for part in parts for p in part.refused] == [
         "longer than the longest record allowed; raise max_record_bytes"
     ]
@@ -324,7 +330,7 @@ def test_more_rows_than_a_batch() -> None:
     assert decoder.schema.names == ["a"]
     parts = list(decoder.batches())
     assert len(parts) > 1
-    values = np.concatenate([with_gaps(part).column(0).to_numpy() for part in parts])
+    values = np.concatenate([aligned(part).column(0).to_numpy() for part in parts])
     assert (values == np.arange(70_000)).all()
 
 
@@ -371,7 +377,7 @@ def test_same_as_the_twin(data: bytes, block_bytes: int, longest: int) -> None:
     rows, lines, reasons, after = [], [], {}, []
     for part in decoder.batches():
         reasons.update({len(rows) + p.row: p.reason for p in part.refused})
-        rows += list(zip(*with_gaps(part).to_pydict().values(), strict=True))
+        rows += list(zip(*aligned(part).to_pydict().values(), strict=True))
         lines += part.lines.tolist()
         after += [None] * (part.rows - 1) + [part.position["byte"]]
     expected = twin.read_records(data, width=2, longest=longest)

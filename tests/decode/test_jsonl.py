@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from shoal.decode import decoder_for
 from shoal.decode.jsonl import JsonlDecoder
 from shoal.errors import InputError, TruncatedInput
-from shoal.pipeline.wiring import with_gaps
-from tests.decode.test_csv import Memory, until_error
+from tests.decode.test_csv import Memory, aligned, until_error
 
 
 def decode(data: bytes, columns: list[str], position: dict[str, int] | None = None, **options: Any) -> Any:
@@ -23,7 +22,7 @@ def decode(data: bytes, columns: list[str], position: dict[str, int] | None = No
     for part in JsonlDecoder(Memory(data), columns=columns, **options).batches(position):
         part.batch.validate(full=True)
         problems += [(len(rows) + p.row, p.column, p.reason) for p in part.refused]
-        rows += list(zip(*with_gaps(part).to_pydict().values(), strict=True))
+        rows += list(zip(*aligned(part).to_pydict().values(), strict=True))
         lines += part.lines.tolist()
     return rows, problems, lines
 
@@ -184,7 +183,7 @@ def test_resume_from_every_position(seekable: bool) -> None:
     for part in parts:
         memory = Memory(data, seekable=seekable)
         rest = list(JsonlDecoder(memory, columns=["a", "b"], block_bytes=7).batches(part.position))
-        rows = [row for found in rest for row in zip(*with_gaps(found).to_pydict().values(), strict=True)]
+        rows = [row for found in rest for row in zip(*aligned(found).to_pydict().values(), strict=True)]
         assert rows == everything[part.position["record"] :]
         assert [n for found in rest for n in found.lines] == numbers[part.position["record"] :]
 
@@ -208,7 +207,11 @@ def test_a_line_of_fifty_megabytes() -> None:
     data = b'{"a":1}\n{"a":"' + b"x" * 50_000_000 + b'"}\n{"a":2}\n'
     memory = Memory(data)
     parts = list(JsonlDecoder(memory, columns=["a"]).batches())
-    assert [value for part in parts for value in with_gaps(part).column(0).to_pylist()] == [1, None, 2]
+    assert [value for part in parts for value in aligned(part).column(0).to_pylist()] == [
+        1,
+        None,
+        2,
+    ]
     assert memory.largest_read <= 32 << 20
 
 
@@ -216,7 +219,7 @@ def test_more_rows_than_a_batch() -> None:
     data = b"".join(b'{"a":%d}\n' % n for n in range(70_000))
     parts = list(JsonlDecoder(Memory(data), columns=["a"]).batches())
     assert len(parts) > 1
-    assert [value for part in parts for value in with_gaps(part).column(0).to_pylist()] == list(range(70_000))
+    assert [value for part in parts for value in aligned(part).column(0).to_pylist()] == list(range(70_000))
 
 
 def test_no_value_in_what_is_said() -> None:

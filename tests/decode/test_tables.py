@@ -16,8 +16,7 @@ from shoal.decode.base import Decoder
 from shoal.decode.parquet import ParquetDecoder
 from shoal.decode.types import is_widening, plain_type
 from shoal.errors import InputError, TruncatedInput
-from shoal.pipeline.wiring import with_gaps
-from tests.decode.test_csv import Memory, until_error
+from tests.decode.test_csv import Memory, aligned, until_error
 
 TABLE = pa.table({"user": [f"u{n}" for n in range(100)], "n": list(range(100)), "x": [0.5] * 100})
 
@@ -52,7 +51,7 @@ Write = Callable[..., bytes]
 
 
 def rows_of(decoder: Decoder, position: dict[str, int] | None = None) -> list[dict[str, Any]]:
-    return [row for part in decoder.batches(position) for row in with_gaps(part).to_pylist()]
+    return [row for part in decoder.batches(position) for row in aligned(part).to_pylist()]
 
 
 @each_format
@@ -123,7 +122,7 @@ def test_declared_types(decoder: type[Decoder], write: Write) -> None:
 def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: Write) -> None:
     data = write(pa.table({"n": [1, 2**40, 3], "user": ["secret"] * 3}))
     (part,) = decoder(Memory(data), columns=["n", "user"], types={"n": pa.int32()}).batches()
-    assert with_gaps(part).to_pylist()[1] == {"n": None, "user": None}
+    assert aligned(part).to_pylist()[1] == {"n": None, "user": None}
     assert [(p.row, p.column, p.reason) for p in part.refused] == [
         (1, "n", "not a value of type int32; correct it, or [source] types")
     ]
@@ -133,7 +132,7 @@ def test_a_value_that_does_not_fit_costs_its_row(decoder: type[Decoder], write: 
 def test_text_that_is_not_utf8_costs_its_row(decoder: type[Decoder], write: Write) -> None:
     raw = pa.array([b"x", b"\xff\xfe", None], pa.binary())
     (part,) = decoder(Memory(write(pa.table({"a": raw.view(pa.string())}))), columns=["a"]).batches()
-    assert with_gaps(part).column(0).to_pylist() == ["x", None, None]
+    assert aligned(part).column(0).to_pylist() == ["x", None, None]
     assert [(p.row, p.column, p.reason) for p in part.refused] == [
         (1, "a", "not valid UTF-8; convert the file to UTF-8")
     ]

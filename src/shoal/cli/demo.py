@@ -125,13 +125,14 @@ def _draw(pipeline: Any, out: Path, trace: Any, z: int) -> None:
     import numpy as np
 
     from shoal.figures.z_day import draw_day
-    from shoal.pipeline.wiring import make_decoder, make_files, with_gaps
+    from shoal.methods.arrow_input import with_gaps
+    from shoal.pipeline.wiring import make_decoder, make_files
     from shoal.times import column_ns
 
     policy = pipeline.policy
     assert policy.stream.time is not None
     with make_decoder(policy, make_files(policy)[0], (policy.stream.time,)) as decoder:
-        columns = [column_ns(with_gaps(decoded).column(0)) for decoded in decoder.batches()]
+        columns = [column_ns(with_gaps(decoded.batch, decoded.places).column(0)) for decoded in decoder.batches()]
     times, usable = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     rows = trace.column("row").to_numpy()
     shown = usable[rows]

@@ -87,8 +87,13 @@ class Decoded:
     def kept(self) -> npt.NDArray[np.int64]:
         """The number of every record in the batch."""
         is_kept = np.ones(self.rows, dtype=np.bool_)
-        is_kept[[one.row for one in self.refused]] = False
+        is_kept[self.places] = False
         return np.flatnonzero(is_kept)
+
+    @property
+    def places(self) -> list[int]:
+        """The number of every refused record."""
+        return [one.row for one in self.refused]
 
     def records(self, rows: npt.ArrayLike) -> pa.RecordBatch:
         """The records with these numbers, none of which is refused."""

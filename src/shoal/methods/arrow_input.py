@@ -40,6 +40,17 @@ def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
     )
 
 
+def with_gaps(batch: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
+    """The batch with rows of nulls added, so that they are at these places, which rise.
+
+    >>> with_gaps(pa.record_batch({"n": [1, 2]}), [1]).column("n").to_pylist()
+    [1, None, 2]
+    """
+    is_gap = np.zeros(batch.num_rows + len(places), dtype=np.bool_)
+    is_gap[list(places)] = True
+    return batch.take(pa.array(np.cumsum(~is_gap) - 1, mask=is_gap))
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type a column leaves in: no dictionaries, no views, and whatever is inside may be null."""
     if kind.id in _NOTHING_INSIDE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlias
@@ -16,7 +16,15 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret, as_secret
 from shoal.crypto.snapshots import State, open_state, seal_state
 from shoal.errors import CheckpointError
-from shoal.methods.arrow_input import fitted, plain_type, record_batches, require_record, require_same, select
+from shoal.methods.arrow_input import (
+    fitted,
+    plain_type,
+    record_batches,
+    require_record,
+    require_same,
+    select,
+    with_gaps,
+)
 from shoal.methods.settings import signature_of
 from shoal.times import now_ns
 
@@ -289,9 +297,16 @@ class StreamMethod:
             self.bind(types)
         return self._engine.push_record(prepared)
 
-    def push_batch(self, batch: Any) -> Release:
-        """Accept a batch (or anything with the Arrow interface) in arrival order."""
+    def push_batch(self, batch: Any, *, refused: Sequence[int] = ()) -> Release:
+        """Accept a batch (or anything with the Arrow interface) in arrival order.
+
+        `refused` are the places, among all records that arrived, of those that the source could not decode and that
+        are not in the batch. Each gets a row number and a trace row, and is counted as unreadable. In the trace it is a
+        record without a person: that is what an auditor who reads the same input sees.
+        """
         schema, pieces = record_batches(batch)
+        if len(refused):
+            pieces = [with_gaps(pa.concat_batches(pieces), refused)]
         fields = select(schema, self.columns)
         batches = [piece.select(fields.names) for piece in pieces]
         has_rows = any(piece.num_rows for piece in batches)
@@ -299,7 +314,9 @@ class StreamMethod:
         if has_types and fields != self._input_schema:  # an empty table has types too, unless a column is all null
             self.bind(fields)
             batches = [fitted(piece, self._input_schema) for piece in batches]
-        return self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
+        release = self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
+        self._engine.counts.note_unreadable(len(refused))
+        return release
 
     def advance(self, now: object) -> Release:
         """Let time pass without a record."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from shoal.methods.base import DEAD, RELEASED, SUPPRESSED
+
+UNREADABLE: Final = "unreadable"
+_NO_PERSON: Final = "null-person"
 
 
 class Counts:
@@ -18,6 +21,7 @@ class Counts:
         self.released = 0
         self.suppressed = 0
         self.clamped = 0
+        self._unreadable = 0
         self._refused = dict.fromkeys(self.reasons, 0)
 
     def refuse(self, reason: int, count: int = 1) -> None:
@@ -29,9 +33,16 @@ class Counts:
         for reason, count in Counter(reasons).items():
             self.refuse(reason, count)
 
+    def note_unreadable(self, count: int) -> None:
+        """Tell records that the source could not decode from those without a person, as which they were counted."""
+        if count:
+            self._unreadable += count
+            self._refused[_NO_PERSON] -= count
+
     def shown(self, pending: int) -> dict[str, int]:
         """The counts as a method reports them; `pending` records are not decided yet."""
-        refused = {reason: count for reason, count in self._refused.items() if count}
+        all_refused = {UNREADABLE: self._unreadable, **self._refused}
+        refused = {reason: count for reason, count in all_refused.items() if count}
         return {
             "pushed": self.pushed,
             RELEASED: self.released,
@@ -45,11 +56,11 @@ class Counts:
         """The counts as plain values for a snapshot."""
         return {
             "pushed": self.pushed, "released": self.released, "suppressed": self.suppressed, "clamped": self.clamped,
-            "refused": self._refused,
+            "unreadable": self._unreadable, "refused": self._refused,
         }  # fmt: skip
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Take over what dump() returned."""
         self.pushed, self.released = dumped["pushed"], dumped["released"]
         self.suppressed, self.clamped = dumped["suppressed"], dumped["clamped"]
-        self._refused = dict(dumped["refused"])
+        self._unreadable, self._refused = dumped["unreadable"], dict(dumped["refused"])

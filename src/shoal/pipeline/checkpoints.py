@@ -60,8 +60,6 @@ class Progress:
     """Time (ns) that is to pass in the method after this checkpoint, before anything else is read."""
     receipts: dict[str, Any] = field(default_factory=dict)
     """What every output had committed."""
-    unreadable: int = 0
-    """Records that could not be decoded."""
     near: dict[str, dict[str, int]] = field(default_factory=dict)
     """By column: labels of its hierarchy, and how many refused values differ from each only in case or spaces."""
     failure: str | None = None

@@ -29,7 +29,7 @@ from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
-from shoal.pipeline.wiring import make_anonymizer, make_files, make_source, with_gaps
+from shoal.pipeline.wiring import make_anonymizer, make_files, make_source
 from shoal.policy import Policy
 from shoal.sources.base import Decoded, End, Idle, Source
 from shoal.times import column_ns
@@ -159,9 +159,8 @@ class StreamRun:
     def _push(self, decoded: Decoded) -> None:
         first = self.method.counts["pushed"]
         self._check(decoded.batch, is_first=first == 0)
-        self._hand_over(self.method.push_batch(with_gaps(decoded)), decoded, first)
-        unreadable = self.progress.unreadable + len(decoded.refused)
-        self.progress = replace(self.progress, position=self.source.position, unreadable=unreadable)
+        self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
+        self.progress = replace(self.progress, position=self.source.position)
         self.observer.progress(self.report.progress())
         if self.timer.is_due(self.method.counts["pushed"]):
             self._commit("reading")

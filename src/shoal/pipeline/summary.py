@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shoal.methods.base import Refusal, StreamMethod
+from shoal.methods.counts import UNREADABLE
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.doctor.verdict import FEW_RELEASED, MOST_REFUSED
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 
-_UNREADABLE: Final = "unreadable"
 _FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
 
 
@@ -46,7 +46,7 @@ class RunReport:
         policy, method, found = self._policy, self._method, self.progress()
         found.suppressed_left = getattr(policy.anonymize, "suppressed", "drop") == "root"
         found.pending = method.pending if method.guarantee.keeps_pending else 0
-        found.dead_by_reason = self._dead_by_reason(progress.unreadable)
+        found.dead_by_reason = {name: n for name, n in method.counts.items() if name not in _FIXED_COUNTS}
         found.files = self._files
         found.resumed, found.finished_before = self._is_resumed, finished_before
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
@@ -76,14 +76,6 @@ class RunReport:
         if "alpha" not in self._policy.anonymize.model_fields_set:
             found.pop("cost", None)
         return found
-
-    def _dead_by_reason(self, unreadable: int) -> dict[str, int]:
-        """Dead letters by reason; a record that cannot be decoded reaches the method as a gap, without a person."""
-        reasons = {name: count for name, count in self._method.counts.items() if name not in _FIXED_COUNTS}
-        if unreadable:
-            reasons["null-person"] -= unreadable
-            reasons = {_UNREADABLE: unreadable, **reasons}
-        return {name: count for name, count in reasons.items() if count}
 
 
 def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal], advice: str) -> str | None:
@@ -116,7 +108,7 @@ def _refused_words(summary: RunSummary, explain: Callable[[str], Refusal]) -> st
     reason = max(summary.dead_by_reason, key=lambda name: summary.dead_by_reason[name])
     count = summary.dead_by_reason[reason]
     nothing = "" if summary.released else "nothing was released: "
-    if reason == _UNREADABLE:
+    if reason == UNREADABLE:
         words = "unreadable (they could not be decoded: check the kind, the delimiter and the types in [source])"
     else:
         refusal = explain(reason)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.decode import decoder_for
-from shoal.decode.base import Decoded, Decoder
+from shoal.decode.base import Decoder
 from shoal.decode.prepared import PreparedDecoder
 from shoal.encode import encoder_for
 from shoal.encode.base import Encoder
@@ -47,19 +46,6 @@ def make_source(policy: Policy, files: list[InputFile], columns: tuple[str, ...]
     return FileSource(
         files, lambda file, types, first_row: make_decoder(policy, file, columns, types, first_row=first_row)
     )
-
-
-def with_gaps(decoded: Decoded) -> pa.RecordBatch:
-    """The decoded records, with a row of nulls where one was refused.
-
-    A method numbers the records it gets and writes a trace row for each, in its own order. A record that was refused by
-    the source needs both, for the auditor; the gap, which has no person, is refused on arrival and changes no state.
-    """
-    if not decoded.refused:
-        return decoded.batch
-    is_refused = np.zeros(decoded.rows, dtype=np.bool_)
-    is_refused[[one.row for one in decoded.refused]] = True
-    return decoded.batch.take(pa.array(np.cumsum(~is_refused) - 1, mask=is_refused))
 
 
 def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:

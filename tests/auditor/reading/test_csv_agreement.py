@@ -17,8 +17,9 @@ from shoal.auditor.sets.promise import read_set_promise
 from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed
 from shoal.errors import InputError, PolicyError
+from shoal.methods.arrow_input import with_gaps
 from shoal.pipeline.sets.run import set_reader
-from shoal.pipeline.wiring import make_decoder, make_files, with_gaps
+from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import parse_policy
 from tests.auditor.csv_cases import CSV_CASES, Case
 
@@ -42,7 +43,7 @@ def test_the_publisher(case: Case, tmp_path: Path) -> None:
     policy = parse_policy({**REST, "source": {"kind": "csv", "path": "in.csv", **keys}}, folder=tmp_path)
     policy = replace(policy, source=policy.source.model_copy(update={"header": case.source.get("header")}))
     with make_decoder(policy, make_files(policy)[0], tuple(case.columns)) as decoder:
-        batches = [with_gaps(decoded) for decoded in decoder.batches()]
+        batches = [with_gaps(decoded.batch, decoded.places) for decoded in decoder.batches()]
     found = {name: [value for batch in batches for value in batch.column(name).to_pylist()] for name in case.columns}
     assert found == case.columns
 

@@ -13,6 +13,7 @@ from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError, ShoalError
 from shoal.methods.base import StreamMethod
+from shoal.methods.counts import UNREADABLE
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
@@ -22,7 +23,7 @@ from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_r
 from shoal.pipeline.doctor.verdict import verdict
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
-from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts, with_gaps
+from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
 from shoal.policy import Policy
 from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
@@ -238,7 +239,7 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
     """Try the method on the sample: what would leave, and what would be refused."""
     method = policy.anonymize
     tried = sample.head(_rows_to_try(method))
-    releases = anonymizer.push_batch(with_gaps(tried)), anonymizer.flush()
+    releases = anonymizer.push_batch(tried.batch, refused=tried.places), anonymizer.flush()
     counts: dict[str, Any] = anonymizer.counts
     rows = counts["pushed"]
     released = counts["released"] / rows
@@ -258,15 +259,14 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         yield from flexible_outcome(anonymizer, method, tried.batch)
     elif "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
-    fixed = ("pushed", "released", "suppressed", "dead", "pending")
+    fixed = ("pushed", "released", "suppressed", "dead", "pending", UNREADABLE)
     # Late rows are counted where the order of times is looked at.
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
     reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
     for reason in islice(reasons, 8):
         refusal = anonymizer.explain(reason)
-        count = counts[reason] - (len(tried.refused) if reason == "null-person" else 0)
-        if count > 0:
-            yield Remark("look", "outcome", f"{count:,} rows refused, column {refusal.column!r}: {refusal.sentence}")
+        count = f"{counts[reason]:,} rows refused"
+        yield Remark("look", "outcome", f"{count}, column {refusal.column!r}: {refusal.sentence}")
     if not isinstance(method, TupleSection):
         yield from _near_remarks(policy, tried.batch)
 
