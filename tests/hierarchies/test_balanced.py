@@ -18,7 +18,7 @@ def groups(hierarchy: Hierarchy) -> dict[str, list[str]]:
     return below
 
 
-def test_numbers_stand_in_the_order_of_numbers():
+def test_numbers_are_sorted_as_numbers():
     hierarchy = Hierarchy.balanced([str(number) for number in range(1, 13)], fanout=4)
     assert groups(hierarchy) == {
         "*": ["1…4", "5…8", "9…12"],
@@ -28,7 +28,7 @@ def test_numbers_stand_in_the_order_of_numbers():
     }
 
 
-def test_words_stand_in_the_order_of_words():
+def test_words_are_sorted_as_words():
     hierarchy = Hierarchy.balanced(["b", "10", "9", "a", "9"], fanout=2, root="all")
     assert groups(hierarchy) == {"all": ["10…9", "a…b"], "10…9": ["10", "9"], "a…b": ["a", "b"]}
 

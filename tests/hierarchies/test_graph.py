@@ -1,4 +1,4 @@
-"""Graphs of who may merge with whom."""
+"""Graphs of names that may be merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def named_edges(graph: Graph) -> set[tuple[str, str]]:
         iter([("a", "b"), ("c", "b")]),
     ],
 )
-def test_ways_to_say_the_same(neighbours):
+def test_equivalent_descriptions(neighbours):
     graph = Graph(neighbours)
     assert graph.names == ("a", "b", "c")
     assert graph.edges.tolist() == [[0, 1], [1, 2]]
@@ -41,13 +41,13 @@ def test_ways_to_say_the_same(neighbours):
     assert len(graph) == 3
 
 
-def test_parts_are_joined_by_their_least_names():
+def test_components_are_connected_by_their_first_names():
     graph = Graph([("d", "b"), ("c", "e")], names=["a", "f"])
     assert named_edges(graph) == {("b", "d"), ("c", "e"), ("a", "b"), ("b", "c"), ("c", "f")}
 
 
 @given(st.lists(st.tuples(NAMES, NAMES)), st.sets(NAMES, min_size=1))
-def test_everything_hangs_together_and_survives_json(pairs, names):
+def test_a_graph_is_connected_and_survives_json(pairs, names):
     graph = Graph(pairs, names)
     assert set(components(len(graph), graph.edges.tolist())) == {0}
     assert {tuple(sorted(pair)) for pair in pairs if pair[0] != pair[1]} <= named_edges(graph)

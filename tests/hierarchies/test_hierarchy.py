@@ -1,4 +1,4 @@
-"""Trees of labels: what they hold, what they refuse, what survives a round trip."""
+"""Trees of labels: content, refusals, round trips."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_arrays_are_read_only():
         hierarchy.root = "other"
 
 
-def test_an_unknown_value_is_not_told():
+def test_an_unknown_value_is_not_in_the_error():
     hierarchy = Hierarchy.from_nested(TOPICS)
     with pytest.raises(InputError) as caught:
         hierarchy.path("secret.example")
@@ -171,7 +171,7 @@ def test_a_chain_deeper_than_pythons_stack():
     assert Hierarchy.from_nested(content).depths.max() == 19_999
 
 
-def test_a_hundred_thousand_leaves_are_taken():
+def test_a_hundred_thousand_leaves():
     tree = {"all": {f"t{t}": [f"s{t}-{s}" for s in range(100)] for t in range(1000)}}
     hierarchy = Hierarchy.from_nested(tree)
     assert hierarchy.leaf_counts[0] == 100_000
@@ -201,7 +201,7 @@ def test_from_dict_refuses_what_to_dict_does_not_write(content):
         Hierarchy.from_dict(content)
 
 
-def test_there_is_no_plain_constructor():
+def test_there_is_no_direct_constructor():
     with pytest.raises(PolicyError, match="from_nested"):
         Hierarchy()
 

@@ -1,4 +1,4 @@
-"""Level files: separators, headers, ragged lines, and what is said about wrong ones."""
+"""Level files: separators, headers, ragged lines, and errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def chains(draw: st.DrawFn) -> list[list[str]]:
 
 
 @given(chains(), st.sampled_from(";,\t"), st.booleans())
-def test_whatever_was_written_is_read(tmp_path_factory, lines, separator, pads):
+def test_what_was_written_is_read(tmp_path_factory, lines, separator, pads):
     path = tmp_path_factory.getbasetemp() / "written.csv"
     longest = max(map(len, lines))
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -127,7 +127,7 @@ def test_whatever_was_written_is_read(tmp_path_factory, lines, separator, pads):
     assert [hierarchy.path(line[0]) for line in lines] == [tuple(line) for line in lines]
 
 
-def test_a_hundred_thousand_lines_are_taken(write):
+def test_a_hundred_thousand_lines(write):
     path = write("".join(f"s{t}-{s};t{t};u{t // 10};*\n" for t in range(1000) for s in range(100)))
     hierarchy = Hierarchy.from_csv(path)
     assert len(hierarchy) == 101_101

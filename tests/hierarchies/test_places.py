@@ -1,4 +1,4 @@
-"""Places: cells, who lies beside whom, distances, and what is refused."""
+"""Places: cells, adjacency, distances, and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plane(points, region=None) -> shoal.Places:
 
 
 def naive_edges(places) -> set[tuple[int, int]]:
-    """Two cells share an edge if one's border runs along the other for a while."""
+    """Two cells share an edge if their borders share a line."""
     return {
         (one, other)
         for one in range(len(places.cells))
@@ -81,7 +81,7 @@ def test_the_margin_is_the_median_distance_to_the_nearest():
     assert plane([(5, 5)]).region.bounds == pytest.approx((-995, -995, 1005, 1005))
 
 
-def test_islands_are_joined_by_their_nearest_pair():
+def test_islands_are_connected_by_their_nearest_pair():
     islands = shapely.union_all([shapely.box(0, 0, 10, 10), shapely.box(20, 0, 30, 10), shapely.box(100, 0, 110, 10)])
     places = plane([(2, 5), (8, 4), (22, 4), (28, 5), (105, 5)], islands)
     assert places.edges.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]

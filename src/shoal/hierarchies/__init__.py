@@ -1,4 +1,4 @@
-"""What a value can be generalized along: trees of labels, and who lies beside whom."""
+"""How values can be generalized: trees of labels, graphs of neighbours, and (in ontology) classes and properties."""
 
 from shoal.hierarchies.graph import Graph
 from shoal.hierarchies.hierarchy import Hierarchy

@@ -35,7 +35,7 @@ def test_what_is_unreachable_ambiguous_and_bare(phones):
     found = sentences(phones)
     assert found["look unreachable"] == [
         "properties that no value has: 1 ('runs')",
-        "labels that cover no value, for nothing is said with them: 1 ('Chile')",
+        "labels that cover no value, because no statement uses them: 1 ('Chile')",
         "classes and individuals below no attribute: 2 ('Forgotten', 'Lonely')",
     ]
     assert found["good device"][0] == (

@@ -58,7 +58,7 @@ def test_a_table_becomes_nodes_in_a_fixed_order():
     assert concepts.node_of("nothing") is None
 
 
-def test_what_is_unknown_is_an_error_or_not_above():
+def test_unknown_labels():
     concepts = phones()
     assert not concepts.subsumes("nothing", "S3")
     assert not concepts.subsumes("Samsung", "nothing")
@@ -78,7 +78,7 @@ def test_the_tree_of_classes():
     assert len(tree) == 5 + 8 + 1
 
 
-def test_a_value_of_two_classes_stands_in_the_tree_once():
+def test_a_value_of_two_classes_is_in_the_tree_once():
     rows = [{"v": "a", "c": "Z"}, {"v": "a", "c": "B"}, {"v": "b", "c": "B"}]
     concepts = phones(rows, value="v", is_a=["c"], properties=[], parents=None)
     assert concepts.labels_above("a") == ("Z", "B")
@@ -89,7 +89,7 @@ def test_a_table_without_classes_has_a_flat_tree():
     assert phones(is_a=[]).tree() == shoal.Hierarchy.flat(phones().values, root="any model")
 
 
-def test_ambiguous_texts_say_their_property():
+def test_ambiguous_texts_get_their_property():
     rows = [
         {"v": "Georgia", "made": "Georgia", "sold": "Georgia", "c": "x"},
         {"v": "b", "made": "Georgia", "sold": "x", "c": "any v"},
@@ -132,7 +132,7 @@ def test_the_order_of_rows_does_not_matter():
     assert phones(PHONES[1:]) != phones()
 
 
-def test_every_kind_of_table_says_the_same(tmp_path):
+def test_every_kind_of_table_gives_the_same_ontology(tmp_path):
     table = pa.Table.from_pylist(PHONES)
     text = "\ufeffmodel,family,brand,os,country,region\n" + "".join(
         ",".join(f'"{cell or ""}"' for cell in row.values()) + "\n" for row in PHONES
@@ -161,7 +161,7 @@ def test_it_is_written_and_read_back():
         {"above_starts": [0]}, {"tree_parents": [-1] * 22}, {"above": [[1]]}, {"above": [10**12]},
     ],
 )  # fmt: skip
-def test_what_was_not_written_by_it_is_refused(change):
+def test_from_dict_refuses_other_content(change):
     content = phones().to_dict() | change
     with pytest.raises(PolicyError, match="write it again"):
         Concepts.from_dict(content)
@@ -219,7 +219,7 @@ def test_nothing_can_be_changed():
         ({"root": "S3"}, "called like the root"),
     ],
 )
-def test_wrong_words_about_a_table(changes, says):
+def test_wrong_column_roles(changes, says):
     with pytest.raises(PolicyError, match=says):
         phones(**changes)
 

@@ -70,7 +70,7 @@ def test_classes_individuals_restrictions_and_tags(write):
     assert "Country" not in device  # what a property ranges over says nothing
 
 
-def test_what_is_of_no_use_is_found(write):
+def test_unused_parts_are_found(write):
     read = read_rdf(write(PHONES))
     assert read.unused_properties == ("runs",)
     assert read.uncovering == ("Chile",)
@@ -94,7 +94,7 @@ def test_three_syntaxes_and_any_order_are_one_ontology(write):
     assert {Ontology.from_rdf(path) for path in paths} == {Ontology.from_rdf(paths[0])}
 
 
-def test_a_kind_of_classes_is_nothing_above_values(write):
+def test_the_type_of_a_class_is_not_above_its_values(write):
     text = PREFIXES + ":Device a s:SparseAttribute . :Samsung rdfs:subClassOf :Device ; a :Brand . :S3 a :Samsung ."
     assert Ontology.from_rdf(write(text)).attribute("Device").labels == ("S3", "Samsung", "Device")
 
@@ -128,12 +128,12 @@ def test_a_property_of_texts_needs_a_priority(write):
     assert Ontology.from_rdf(write(text)).attribute("A").labels == ("b", "2012", "A")
 
 
-def test_what_is_said_of_an_attribute_holds_for_all_its_values(write):
+def test_statements_about_an_attribute_apply_to_all_its_values(write):
     text = PREFIXES + ":A rdfs:subClassOf s:NormalAttribute ; :p :o . :p a owl:ObjectProperty . :b a :A . :c a :A ."
     assert Ontology.from_rdf(write(text)).attribute("A").covered("o") == ("b", "c")
 
 
-def test_expressions_that_run_in_circles_end(write):
+def test_cyclic_expressions_terminate(write):
     text = (
         PREFIXES
         + """@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
@@ -151,7 +151,7 @@ def test_several_values_of_one_name_are_one(write):
     assert concepts.labels_above("x") == ("B", "C")
 
 
-def test_classes_of_one_name_are_told_apart(write):
+def test_classes_of_one_name_are_distinguished(write):
     text = (
         PREFIXES
         + """:A rdfs:subClassOf s:NormalAttribute . :B rdfs:subClassOf :A . :C rdfs:subClassOf :A .
@@ -197,7 +197,7 @@ TAGGED = PREFIXES + ":A rdfs:subClassOf s:SparseAttribute . :b a :A .\n"
         (TAGGED + ':c a :A ; rdfs:label "A" .', "called like the root"),
     ],
 )
-def test_what_is_wrong_is_said(write, text, says):
+def test_broken_files_are_reported(write, text, says):
     with pytest.raises(PolicyError, match=says) as raised:
         Ontology.from_rdf(write(text))
     assert str(raised.value).startswith("a.ttl: ")
@@ -214,7 +214,7 @@ def test_broken_xml_names_its_line(write, text, line):
         Ontology.from_rdf(write(text, "b.rdf"))
 
 
-def test_rdf_that_is_xml_and_yet_wrong_names_its_line(write):
+def test_xml_that_is_not_rdf_names_its_line(write):
     text = """<?xml version='1.0'?>
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description rdf:about="urn:x" rdf:ID="b"/></rdf:RDF>"""
@@ -222,7 +222,7 @@ def test_rdf_that_is_xml_and_yet_wrong_names_its_line(write):
         Ontology.from_rdf(write(text, "b.owl"))
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(PolicyError, match=r"^no\.ttl: cannot be read"):
         Ontology.from_rdf(tmp_path / "no.ttl")
 

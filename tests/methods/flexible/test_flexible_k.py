@@ -1,4 +1,4 @@
-"""Flexible k-anonymity from outside: what leaves, what waits, what is refused."""
+"""Flexible k-anonymity through its public interface: what is published, what waits, what is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(rows, schema=SCHEMA, ontology=ONTOLOGY, **options):
 
 
 def test_the_papers_example():
-    """Six phones, K_s = 3: three alike stay as they are, the other three share their system."""
+    """Six phones, K_s = 3: three equal ones are published unchanged, the other three by their system."""
     models = ["Samsung S3"] * 3 + ["HTC One", "Huawei P8", "LG G2"]
     rows, made = run([(f"u{n}", "c1", model) for n, model in enumerate(models)], k=6, p_sparse=0.5)
     assert [row["device"] for row in rows] == ["Samsung S3"] * 3 + ["Android"] * 3
@@ -54,7 +54,7 @@ def test_the_papers_example():
     [("0.5", 6, 3), ("0.3", 6, 2), ("0.3", 10, 3), ("0.04", 6, 6), ("0.05", 6, 2), ("1", 6, 6), ("0.1", 30, 3),
      ("0.34", 3, 2), ("0", 5, 5)],
 )  # fmt: skip
-def test_k_s_is_a_part_of_k(share, k, expected):
+def test_k_s_is_a_share_of_k(share, k, expected):
     assert label_crowd(Fraction(share), k, 0.05) == expected
 
 
@@ -68,14 +68,14 @@ def test_rows_of_too_few_people_wait_and_are_never_suppressed():
     assert made.pending == 0
 
 
-def test_what_holds_already_leaves_at_once():
+def test_rows_that_fit_a_published_group_are_published_at_once():
     _, made = run([(f"u{n}", "c1", "LG G2") for n in range(4)], k=3)
     again = made.push_batch(pa.table({"maid": ["u9", "u8"], "place": ["c1", "c2"], "device": ["LG G2", "LG G2"]}))
     assert again.rows.to_pylist() == [{"place": "c1", "device": "LG G2"}]
     assert again.trace.to_pylist()[0]["delay"] == 0
 
 
-def test_a_root_label_leaves_only_where_allowed():
+def test_a_root_label_is_published_only_where_allowed():
     apart = [("u1", "c1", "LG G2"), ("u2", "v1", "LG G2"), ("u3", "c1", "Lumia")]
     rows, made = run(apart, k=3, k_s=2)
     assert rows == []
@@ -84,7 +84,7 @@ def test_a_root_label_leaves_only_where_allowed():
     assert rows == [{"place": "land", "device": "any device"}] * 3
 
 
-def test_density_asks_for_its_own_crowd():
+def test_density_sets_the_crowd():
     options = {"k": 2, "density": {"place": {"village": 4}}, "sparse": ["device"], "k_s": 2}
     rows, made = run([(f"u{n}", "v1", "LG G2") for n in range(3)], **options)
     assert rows == []
@@ -94,7 +94,7 @@ def test_density_asks_for_its_own_crowd():
 
 
 def test_density_of_a_value_in_several_classes():
-    """Where two classes are as near, the larger crowd counts; a nearer one counts before both."""
+    """Of two equally near classes the larger crowd applies; a nearer class takes precedence."""
     rows = [{"model": "Fold", "kind": "phone"}, {"model": "Fold", "kind": "tablet"}]
     rows += [{"model": "S3", "kind": "phone"}, {"model": "Tab", "kind": "tablet"}]
     both = Ontology.from_table(rows, value="model", is_a=["kind"], attribute="device", tag="normal")
@@ -110,14 +110,14 @@ def test_density_of_a_value_in_several_classes():
             assert len(released) == (people if people == needed else 0)
 
 
-def test_density_of_a_sparse_column_asks_every_block_for_the_largest():
+def test_density_of_a_sparse_column_gives_every_block_the_largest_k():
     options = {"k": 2, "k_s": 2, "density": {"device": {"Apple": 4}}}
     for people, leaves in ((3, 0), (4, 4)):
         rows, _ = run([(f"u{n}", "c1", "LG G2") for n in range(people)], **options)
         assert len(rows) == leaves
 
 
-def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
+def test_one_row_with_a_larger_k_does_not_delay_the_others():
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
     rows = [("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "v1", "LG G2")]
@@ -130,7 +130,7 @@ def test_one_row_that_asks_for_more_does_not_hold_up_the_others():
     assert made.pending == 2
 
 
-def test_a_block_keeps_the_criterion_it_has_shown():
+def test_a_block_keeps_its_published_criterion():
     first = [("u1", "c1", "HTC One"), ("u2", "c1", "LG G2"), ("u3", "c1", "Huawei P8")]
     rows, made = run(first, k=3, k_s=2)
     assert [row["device"] for row in rows] == ["Android"] * 3
@@ -140,7 +140,7 @@ def test_a_block_keeps_the_criterion_it_has_shown():
     assert made.pending == 2
 
 
-def test_missing_values_are_with_their_like_alone():
+def test_missing_values_are_grouped_separately():
     rows, made = run(
         [("u1", None, "LG G2"), ("u2", None, "LG G2"), ("u3", "c1", None), ("u4", "c1", None), ("u5", "c1", "LG G2")],
         k=2, k_s=2,
@@ -150,7 +150,7 @@ def test_missing_values_are_with_their_like_alone():
     assert made.pending == 1
 
 
-def test_moments_leave_in_hours_and_days():
+def test_moments_are_published_in_hours_and_days():
     schema = Schema(
         person="maid", time="when", quasi=[Numeric("when", low="2026-03-01", high="2026-03-29"), Categorical("device")]
     )
@@ -174,7 +174,7 @@ def test_whole_numbers_lie_in_one_cell_only():
     assert spans == [(0, 24), (0, 24), (25, 49), (25, 49), (75, 100), (75, 100)]
 
 
-def test_values_at_rough_grid_ends_lie_within_what_is_published():
+def test_values_at_rough_grid_ends_lie_within_the_published_range():
     schema = Schema(person="maid", quasi=[Numeric("speed", low=0.1, high=7.3, grid=0.1), Categorical("device")])
     speeds = np.repeat(0.1 + 0.1 * np.arange(73), 3)
     table = pa.table({"maid": [f"u{n}" for n in range(219)], "speed": speeds, "device": ["LG G2"] * 219})
@@ -190,7 +190,7 @@ def test_values_at_rough_grid_ends_lie_within_what_is_published():
     ("low", "high", "grid"),
     [(-20.0, -19.2, 0.1), (-20.0, -19.4, 0.3), (-20.0, -17.3333333333, 1 / 3), (0.3, 1.1, 0.1), (-1e9, 0.2 - 1e9, 0.1)],
 )
-def test_a_domain_that_is_not_quite_whole_steps_wide_is_not_shown_whole(low, high, grid):
+def test_a_domain_of_nearly_whole_steps_is_not_published_whole(low, high, grid):
     schema = Schema(person="maid", quasi=[Numeric("x", low=low, high=high, grid=grid)])
     made = FlexibleK(schema, None, k=6, key=KEY)
     values = [low, low + grid, high, high, high - grid / 2, (low + high) / 2]
@@ -202,14 +202,14 @@ def test_a_domain_that_is_not_quite_whole_steps_wide_is_not_shown_whole(low, hig
     assert all(lo < hi == high for lo, hi in shown)  # nor is anyone's value shown as a cell without width
 
 
-def test_k_s_counts_for_nothing_where_nothing_is_sparse():
+def test_k_s_has_no_effect_without_sparse_columns():
     schema = Schema(person="maid", quasi=[Categorical("place", PLACES)])
     made = FlexibleK(schema, None, k=4, k_s=2, threshold=1, key=KEY)
     made.push_batch(pa.table({"maid": list("abcd"), "place": ["c1"] * 4}))
     assert {row["k_s"] for row in made.flush().trace.to_pylist()} == {4}
 
 
-def test_rows_of_a_round_do_not_stand_in_the_order_they_came():
+def test_rows_of_a_round_are_not_in_arrival_order():
     schema = Schema(person="maid", carry=["n"], quasi=[Categorical("place", PLACES)])
     table = pa.table({
         "maid": [f"u{n}" for n in range(40)], "place": [("c1", "c2")[n % 2] for n in range(40)], "n": list(range(40)),
@@ -230,7 +230,7 @@ def test_rows_of_a_round_do_not_stand_in_the_order_they_came():
     assert sorted(orders[0]) == list(range(40))
 
 
-def test_decimals_are_read_alike_in_batches_and_alone():
+def test_decimals_are_read_alike_in_batches_and_single_records():
     schema = Schema(person="maid", quasi=[Numeric("x", low=0.3, high=0.7, grid=0.1)])
     table = pa.table({"maid": list("abcdef"), "x": pa.array([Decimal(n) / 10 for n in (3, 3, 3, 7, 7, 7)])})
     together, alone = (FlexibleK(schema, None, k=3, key=KEY) for _ in range(2))
@@ -243,7 +243,7 @@ def test_decimals_are_read_alike_in_batches_and_alone():
     assert rows.num_rows == 6  # the ends belong to the domain
 
 
-def test_what_cannot_be_used_is_dead_with_a_reason():
+def test_unusable_records_are_dead_with_a_reason():
     rows = [("u1", "c1", "typewriter"), (None, "c1", "LG G2"), ("u2", "nowhere", "LG G2"), ("u3", "c1", "Samsung")]
     _, made = run(rows, unknown="refuse")
     assert made.counts["dead"] == 4
@@ -286,7 +286,7 @@ def test_listed_and_unlisted_values_meet_at_the_root_alone():
 
 @pytest.mark.parametrize(("density", "needed"), [({"village": 4}, 2), ({"land": 4}, 4), ({"unknown": 3, "land": 5}, 3)])
 def test_density_of_an_unlisted_value(density, needed):
-    """The nearest label above it counts, which is its own or the root's."""
+    """The nearest label above it applies: its own or the root."""
     if "unknown" in density:
         with pytest.raises(PolicyError, match="no label"):
             run([], k=2, k_s=2, density={"place": density}, unknown="refuse")
@@ -325,14 +325,14 @@ def test_unlisted_values_are_read_alike_in_all_types():
     assert [row["device"] for row in found[0][0]].count("unknown") == 3
 
 
-def test_without_a_sparse_column_it_is_plain_k_anonymity():
+def test_without_a_sparse_column_it_is_k_anonymity():
     normal = Ontology.from_table(PHONES, value="model", is_a=["brand"], tag="normal", attribute="device")
     rows, made = run([(f"u{n}", "c1", "LG G2") for n in range(3)], ontology=normal, k=3)
     assert made.frozen.sparse == ()
     assert len(rows) == 3
 
 
-def test_sparsity_is_found_where_the_ontology_does_not_say():
+def test_sparsity_is_measured_where_the_ontology_has_no_tag():
     silent = Ontology.from_table(PHONES, value="model", is_a=["brand"], properties=["os"], attribute="device")
     many = [(f"u{n}", "c1", "LG G2") for n in range(20)]
     _, made = run([*many, ("u20", "c1", "Lumia")], ontology=silent, k=3)
@@ -343,7 +343,7 @@ def test_sparsity_is_found_where_the_ontology_does_not_say():
     assert made.frozen.shares["device"] == pytest.approx(3 / 23)
 
 
-def test_what_was_found_out_stays():
+def test_the_calibration_stays_fixed():
     _, made = run([(f"u{n}", "c1", PHONES[n % 6]["model"]) for n in range(6)], k=3)
     before = made.frozen
     assert before.k_s == {3: 3}
@@ -353,7 +353,7 @@ def test_what_was_found_out_stays():
     assert made.frozen == before
 
 
-def test_a_snapshot_brings_everything_back():
+def test_a_snapshot_restores_everything():
     _, made = run([(f"u{n}", "c1", PHONES[n % 6]["model"]) for n in range(7)], k=3)
     back = restore(made.snapshot(), KEY)
     more = pa.table({"maid": ["u8", "u9"], "place": ["c2", "c1"], "device": ["LG G2", "Lumia"]})
@@ -390,7 +390,7 @@ def test_the_loss_of_a_label_is_its_share_of_the_values():
         ({"root": 1}, "root: must be true or false"),
     ],
 )
-def test_wrong_parameters_are_told(options, words):
+def test_wrong_parameters_are_reported(options, words):
     with pytest.raises(PolicyError, match=words):
         FlexibleK(SCHEMA, ONTOLOGY, key=KEY, **options)
 
@@ -406,7 +406,7 @@ def test_a_column_needs_a_hierarchy_or_an_ontology():
         FlexibleK("schema", ONTOLOGY, key=KEY)
 
 
-def test_an_unusable_type_is_told_by_its_column():
+def test_an_unusable_type_is_reported_with_its_column():
     made = FlexibleK(SCHEMA, ONTOLOGY, key=KEY)
     with pytest.raises(InputError, match="column 'device'"):
         made.push_batch(pa.table({"maid": ["a"], "place": ["c1"], "device": [1.5]}))
@@ -415,7 +415,7 @@ def test_an_unusable_type_is_told_by_its_column():
 
 
 @pytest.mark.parametrize("lines", [[], [",c1"] * 3])
-def test_a_run_in_which_nothing_could_be_used_is_told(tmp_path, monkeypatch, capsys, lines):
+def test_a_run_without_usable_records_is_reported(tmp_path, monkeypatch, capsys, lines):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.csv").write_text("\n".join(["maid,place", *lines, ""]))
     (tmp_path / "p.toml").write_text("""
@@ -465,7 +465,7 @@ quasi.device = { kind = "ontology", ontology = { kind = "table", path = "models.
 
 
 @pytest.mark.parametrize("sparse", ["5", '["place", "place"]', "[1]"])
-def test_a_strange_list_of_sparse_columns_is_told_in_a_sentence(tmp_path, sparse):
+def test_a_wrong_list_of_sparse_columns_is_reported_in_a_sentence(tmp_path, sparse):
     (tmp_path / "p.toml").write_text(f"""
 source = {{ kind = "csv", path = "in.csv" }}
 sink = {{ kind = "csv", path = "out.csv" }}
@@ -481,7 +481,7 @@ quasi.other = {{ kind = "categorical", hierarchy = {{ kind = "nested", tree = {{
     assert str(error.value).splitlines() == ['[anonymize] sparse: must be "auto" or different names of columns']
 
 
-def test_a_block_asks_for_what_any_value_under_its_label_asks_for():
+def test_a_block_needs_the_largest_k_of_any_value_under_its_label():
     """Later rows of other density classes must not find a block, or a label in it, with too few people for them."""
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])

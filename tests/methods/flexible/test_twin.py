@@ -128,7 +128,7 @@ def test_decides_as_the_naive_one(stream, columns, chosen):
 @tries(100)
 @given(streams, COLUMNS, options)
 def test_every_group_has_its_people(stream, columns, chosen):
-    """The promise, counted by hand."""
+    """The guarantee, counted naively."""
     got, flexible = compiled(stream, columns, **chosen)
     if flexible.frozen is None:
         assert not got
@@ -152,7 +152,7 @@ def test_every_group_has_its_people(stream, columns, chosen):
 
 
 def crowded(seed):
-    """Many people in few cells, some devices far more usual than others: splits that pay, parts that are too small."""
+    """Many people in few cells, some devices far more common than others: good splits, and parts that are too small."""
     random = np.random.default_rng(seed)
     size = int(random.integers(80, 220))
     people = int(random.integers(8, 40))
@@ -179,7 +179,7 @@ def crowded(seed):
 
 
 @pytest.mark.parametrize("seed", range(40) if IS_COMPILED else (0, 1, 2, 7, 13))
-def test_decides_as_the_naive_one_where_many_people_are(seed):
+def test_decides_as_the_naive_one_with_many_people(seed):
     stream, chosen = crowded(seed)
     got, flexible = compiled(stream, ["device", "place", "network", "speed"], **chosen)
     expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)

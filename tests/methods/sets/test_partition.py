@@ -58,7 +58,7 @@ def same_moves(partition, twin, chosen, weights, cost) -> list[Move]:
 
 
 def walk(partition, twin, weights, cost, steps) -> None:
-    """Random merges; what was copied before each stays as it was."""
+    """Random merges; a copy made before each merge does not change."""
     partition.start(np.array(weights))
     same_state(partition, twin, weights, cost)
     for which, width in steps:
@@ -102,7 +102,7 @@ def test_cuts_of_a_tree(tree, steps, data):
 )
 @example({"a", "b.a"}, [(0, 0)], None)
 def test_cuts_of_an_open_hierarchy(items, steps, data):
-    """A value that others lie under is an item of its own, directly below itself."""
+    """A value with others below it is also an item, directly below itself."""
     hierarchy = shoal.Hierarchy.by_suffix()
     partition = make_partition(hierarchy, items=iter(items))
     names = sorted(items)
@@ -149,8 +149,8 @@ def test_blocks_of_places(points, steps, geographic, data):
     assert all(map(twin.hangs_together, twin.blocks))
 
 
-def test_the_paper_s_cities():
-    """Table I with its tree: joining New York and Boston comes first, as fewer people have been there."""
+def test_the_cities_of_the_paper():
+    """Table I with its tree: New York and Boston are merged first, because fewer people have been there."""
     partition = make_partition(CITIES)
     assert partition.names == ("Boston", "LA", "New York", "Seattle")
     partition.start(np.array([3, 5, 5, 4]))
@@ -170,7 +170,7 @@ def test_the_paper_s_cities():
 # ---- order, ties, labels
 
 
-def test_equal_rises_go_by_size_then_name():
+def test_equal_rises_are_ordered_by_size_then_name():
     tree = shoal.Hierarchy.from_nested({"r": {"z": ["a", "b"], "y": ["c", "d"], "x": ["e", "f", "g"]}})
     partition = make_partition(tree)
     partition.start(np.zeros(7, dtype=np.int64))
@@ -180,7 +180,7 @@ def test_equal_rises_go_by_size_then_name():
     assert len({move.rise for move in partition.moves(range(7))}) == 1
 
 
-def test_a_block_is_called_after_its_first_item_whatever_people_have():
+def test_a_block_is_named_after_its_first_item_regardless_of_weights():
     partition = make_partition([("a", "b"), ("b", "c"), ("c", "d")])
     partition.start(np.array([1, 2, 2, 0]))
     partition.merge(next(move for move in partition.moves([0]) if move.blocks == (0, 1)))
@@ -190,7 +190,7 @@ def test_a_block_is_called_after_its_first_item_whatever_people_have():
     assert partition.label(3) == "d"
 
 
-def test_a_place_may_be_called_like_a_block():
+def test_a_place_may_have_the_name_of_a_block():
     partition = make_partition([("a", "b"), ("b", "a +1"), ("a +1", "a +1'")])
     (move,) = (move for move in partition.moves([0]) if move.size == 2)
     assert partition.names == ("a", "a +1", "a +1'", "b")
@@ -198,7 +198,7 @@ def test_a_place_may_be_called_like_a_block():
     assert sorted(map(partition.label, (0, 1, 2))) == ["a +1", "a +1'", "a +1''"]
 
 
-def test_what_is_seen_from_outside_follows_and_cannot_be_changed():
+def test_the_view_of_blocks_follows_merges_and_is_read_only():
     partition = make_partition({"a": ["b"]})
     seen = partition.block_of
     partition.merge(partition.moves([0])[0])
@@ -208,7 +208,7 @@ def test_what_is_seen_from_outside_follows_and_cannot_be_changed():
 
 
 @pytest.mark.parametrize("generalize", [CITIES, [("a", "b"), ("b", "c"), ("c", "d")]])
-def test_an_old_move_is_refused(generalize):
+def test_a_stale_move_is_refused(generalize):
     partition = make_partition(generalize)
     first, second = partition.moves([0])[0], partition.moves([1])[0]
     partition.merge(first)
@@ -221,7 +221,7 @@ def test_an_old_move_is_refused(generalize):
 
 
 @pytest.mark.parametrize("weights", [[1, 2], [1, 2, 3, -1], [[1, 2, 3, 4]]])
-def test_weights_that_do_not_fit(weights):
+def test_wrong_weights_are_refused(weights):
     with pytest.raises(ValueError, match="one number that is not negative for every item"):
         make_partition(CITIES).start(np.array(weights))
 
@@ -230,7 +230,7 @@ def test_weights_that_do_not_fit(weights):
 
 
 @pytest.mark.parametrize("generalize", [CITIES, [("Boston", "LA"), ("LA", "New York"), ("New York", "Seattle")]])
-def test_a_user_s_function(generalize):
+def test_a_user_function(generalize):
     asked = []
 
     def spread(items, weights):
@@ -249,12 +249,12 @@ def test_a_user_s_function(generalize):
 
 
 @pytest.mark.parametrize("answer", [-1, math.nan, math.inf, None, "1", 1j])
-def test_a_user_s_function_that_gives_no_cost(answer):
+def test_a_user_function_with_an_invalid_result(answer):
     with pytest.raises(PolicyError, match="finite and not negative"):
         make_partition(CITIES, lambda items, weights: answer)
 
 
-def test_what_make_partition_takes_and_refuses():
+def test_what_make_partition_accepts_and_refuses():
     places = shoal.Places(["a", "b"], [1, 2], [1, 2])
     assert isinstance(make_partition(CITIES, "ncp"), TreePartition)
     for given_one in (places, Graph([("a", "b")]), {"a": ["b"]}, [("a", "b")], iter([("a", "b")])):

@@ -1,4 +1,4 @@
-"""Reading sets: every form gives the same, and what is wrong is refused without naming a value."""
+"""Reading sets: every input form gives the same records, and errors never contain a value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(path, content):
 
 
 def shuffled(rows, seed=3):
-    """People keep the order in which they first come, and nothing else."""
+    """People are in order of first appearance."""
     people = list(dict.fromkeys(person for person, _ in rows))
     mixed = random.Random(seed).sample(rows, len(rows))
     first = [next(row for row in mixed if row[0] == person) for person in people]
@@ -41,7 +41,7 @@ def shuffled(rows, seed=3):
 
 
 class Foreign:
-    """Another library's table, known by the protocol alone."""
+    """Another library's table, which has only the Arrow protocol."""
 
     def __init__(self, table):
         self._table = table
@@ -103,8 +103,8 @@ def test_every_form_gives_the_same(form):
 
 
 @pytest.mark.parametrize("form", ["dictionary", "a slice of a dictionary", "a slice", "rows, mixed and repeated"])
-def test_an_open_hierarchy_knows_what_somebody_has_alone(form):
-    """Labels that a dictionary lists and nobody has are no items."""
+def test_an_open_hierarchy_has_only_items_that_occur(form):
+    """Labels of a dictionary that nobody has are not items."""
     assert outcome(FORMS[form], shoal.Hierarchy.by_suffix()) == outcome(RECORDS, shoal.Hierarchy.by_suffix())
 
 
@@ -135,7 +135,7 @@ def test_whole_numbers_are_items():
     assert outcome([(number, item) for number, record in enumerate(sets) for item in record], tree) == wanted
 
 
-def test_people_are_united_and_stand_in_order_of_first_appearance():
+def test_rows_of_a_person_are_one_record_in_order_of_first_appearance():
     rows = [("z", "a"), ("b", "c"), ("z", "b"), ("a", "d"), ("b", "c"), ("z", "a")]
     people = pa.DictionaryArray.from_arrays(pa.array([3, 1, 0, 2, 1, 3]), ["z", "b", "a", "z"])  # z stands there twice
     for given in (rows, pa.table({"p": people, "i": [row[1] for row in rows]})):
@@ -158,7 +158,7 @@ def test_pairs_are_rows_but_sets_of_two_are_sets():
         read_records([{"person": "p", "item": "a"}])
 
 
-def test_people_with_lists_and_columns_by_themselves():
+def test_people_with_lists_and_single_columns():
     table = pa.table({"person": ["p", "q", "p"], "items": [["a", "b"], ["a"], ["c"]]})
     read = read_records(table)
     assert [read.labels[code] for code in read.codes] == ["a", "b", "c", "a"]
@@ -226,7 +226,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_is_refused(what):
+def test_refused_records(what):
     given, message = BAD[what]
     with pytest.raises(InputError, match=f"^{message}") as caught:
         outcome(given)
@@ -247,7 +247,7 @@ def test_what_is_refused(what):
         ("unknown.txt", f"a b\n{SECRET}\n", r"record 2: .* \(2 such items in 1 records\)"),
     ],
 )
-def test_files_that_are_refused(name, content, message, tmp_path):
+def test_refused_files(name, content, message, tmp_path):
     path = written(tmp_path / name, content)
     with pytest.raises(InputError, match=f"^{message}") as caught:
         outcome(path)

@@ -1,4 +1,4 @@
-"""What comes of anonymizing sets: publishing, applying, dropping, certifying; and settings that are refused."""
+"""Results of anonymizing sets: publishing, applying, dropping, certifying; and refused settings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def result() -> KmResult:
 # ---- what it holds
 
 
-def test_what_it_says_of_itself(result):
+def test_properties_of_a_result(result):
     assert holds(result, RECORDS)
     assert repr(result) == f"<KmResult of 12 records in {len(result.blocks)} blocks, certified>"
     assert (len(result), result.is_certified) == (12, True)
@@ -81,7 +81,7 @@ def test_published_rows_are_the_records_shuffled(result):
 
 
 def test_the_shuffle_depends_on_the_seed_alone():
-    """Twenty people with a thing each: in which order they came cannot be seen."""
+    """Twenty people with one item each: the input order cannot be seen."""
     items = [f"i{number:02d}" for number in range(20)]
     records = [{item} for item in items for _ in range(2)]
     graph = [*pairwise(items)]
@@ -99,7 +99,7 @@ def test_the_shuffle_depends_on_the_seed_alone():
     assert sum(one == other for one, other in zip(first, shown(1), strict=True)) < 12  # hardly any stays in place
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     told = []
     made = method(sigma=[1, 0.8], counted=1, generalize=TREE).anonymize(
         RECORDS, progress=lambda what, size, left: told.append((what, size, left))
@@ -139,7 +139,7 @@ def test_applied_records_need_a_certificate_of_their_own(result):
     assert (result.records, result.error, result.blocks) == before
 
 
-def test_blocks_go_further_only_where_they_must():
+def test_more_blocks_are_merged_only_where_necessary():
     fitted = method().anonymize([{"a"}] * 2 + [{"d"}] * 2 + [{"f", "g"}] * 3)
     assert len(fitted.blocks) == 9
     same = fitted.apply([{"a"}] * 3 + [{"d"}] * 4).certify()
@@ -175,7 +175,7 @@ def test_items_unseen_at_the_fit_are_refused_by_counts(result):
     assert result.apply([{"a"}, {"g"}]).records  # seen, and known
 
 
-def test_a_person_s_days_are_one_set(result):
+def test_all_days_of_a_person_are_one_set(result):
     rows = [("p", "a"), ("q", "a"), ("p", "b"), ("q", "b"), ("r", "d"), ("s", "d")]
     applied = result.apply(rows + rows)
     assert applied.records == naive.released([{"a", "b"}, {"a", "b"}, {"d"}, {"d"}], block_of(result))
@@ -194,7 +194,7 @@ def test_dropping_records_checks_everything_again(result):
     assert result.without([]).certify().records == result.records
 
 
-def test_one_s_crowd_is_gone_with_those_dropped():
+def test_dropping_records_can_destroy_a_crowd():
     fitted = method(m=1).anonymize([{"a"}] * 2 + [{"d"}] * 3)
     with pytest.raises(NotCertified):
         fitted.without([0]).certify(join=False)
@@ -203,7 +203,7 @@ def test_one_s_crowd_is_gone_with_those_dropped():
     assert set(alone.records) == {frozenset({"all"})}
 
 
-def test_too_few_are_left(result):
+def test_too_few_records_remain(result):
     assert len(result.without(range(10))) == 2
     for rows in (range(11), range(12)):
         with pytest.raises(InputError, match=r"records cannot hide anybody among 2; give more"):
@@ -218,8 +218,8 @@ def test_too_few_are_left(result):
         larger.without(range(8))
 
 
-def test_changes_are_counted_by_what_records_hold(result):
-    """New: {a, c} twice and {g, a} once, of which the last is alone; {a, b} comes once more, {g} is gone."""
+def test_changes_are_counted_by_content(result):
+    """New: {a, c} twice and {g, a} once, of which the last is unique; {a, b} occurs once more, {g} is gone."""
     kept = [record for record in RECORDS if record != {"g"}]
     applied = result.apply([*kept, {"a", "c"}, {"c", "a"}, {"g", "a"}, {"a", "b"}])
     assert applied.changes == Changes(new=4, gone=1, unique_new=1, unique_gone=1)
@@ -245,7 +245,7 @@ def release(backwards):
 
 
 def test_the_same_seed_gives_the_same_release_in_another_process():
-    """Also when texts hash otherwise there, and records come the other way round."""
+    """Also with another hash seed and with records in reverse order."""
     here = {}
     exec(SCRIPT, here)
     done = subprocess.run(
@@ -286,7 +286,7 @@ def test_as_many_records_as_k():
 
 
 def test_an_open_hierarchy():
-    """Whatever comes is an item: names under names."""
+    """Any text is an item: names under names."""
     sites = shoal.Hierarchy.by_suffix()
     records = [{"www.a.org", "b.com"}, {"mail.a.org", "b.com"}, {"x.c.net"}, {"y.c.net"}, {"b.com"}]
     made = shoal.KmAnonymity(2, 2, 1, generalize=sites, trials=1).anonymize(records)
@@ -347,7 +347,7 @@ def test_all_problems_are_listed_at_once():
     assert named == ["k", "sigma", "adversary", "bound", "sampler", "counted", "joint", "trials", "seed"]
 
 
-def test_ends_of_what_is_allowed():
+def test_limits_of_settings():
     made = method(k=[2**31 - 1, 2], m=2, sigma=[0.5, 1], counted=2, trials=10_000, seed=2**63 - 1, joint=True).settings
     assert (made.k, made.m, made.sigma) == ((2**31 - 1, 2), 2, (0.5, 1.0))
     assert json.loads(json.dumps(made.to_dict()))["seed"] == 2**63 - 1
@@ -371,7 +371,7 @@ def test_what_cannot_be_generalized():
 
 @pytest.mark.compiled
 def test_wide_itemsets():
-    """As many items at once as there may be."""
+    """The largest m."""
     items = [f"i{number:02d}" for number in range(70)]
     records = [set(items[:66])] * 3 + [set(items[4:])] * 3
     made = shoal.KmAnonymity(3, 64, 0.6, generalize=[*pairwise(items)], counted=0, trials=1)

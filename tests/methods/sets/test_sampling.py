@@ -1,4 +1,4 @@
-"""What is drawn has the distribution it should have, and certificates are given as seldom as they promise."""
+"""Samples have the right distribution, and false certificates are as rare as promised."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.reference import km as naive
 from tests.reference.effort import IS_COMPILED
 
 SKEWED = [set(range(9)), {0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {0, 1}, {0}, {0}, {3, 4, 5, 6}, {2, 5, 7, 8, 9}, {9}]
-"""One long record, things that many have, and much that one alone has: any bias shows."""
+"""One long record, common items and many unique ones: any bias shows."""
 DRAWN = 20_000 if IS_COMPILED else 2_500
 SURPRISE = 4.0
 
@@ -62,7 +62,7 @@ def test_the_exact_sampler_is_uniform_over_all_itemsets_that_occur(size):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_the_person_s_itemsets(size):
+def test_itemsets_of_a_random_person(size):
     counts, proposals = drawn_from(data_of(SKEWED, 10), size, by_person=True)
     assert naive.chi_square_score(counts, naive.by_person(SKEWED, size)) < SURPRISE
     assert proposals == DRAWN  # none is thrown away
@@ -70,7 +70,7 @@ def test_the_person_s_itemsets(size):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.compiled
-def test_the_chain_is_uniform_too_and_alike(size):
+def test_the_chain_is_uniform_and_agrees_with_the_exact_sampler(size):
     data = data_of(SKEWED, 10)
     by_chain, _ = drawn_from(data, size, chain=True)
     one_by_one, _ = drawn_from(data, size, seed=1)
@@ -78,7 +78,7 @@ def test_the_chain_is_uniform_too_and_alike(size):
     assert naive.two_sample_score(by_chain, one_by_one) < SURPRISE
 
 
-def test_the_tests_see_a_bias():
+def test_the_tests_detect_a_bias():
     """Proposals without rejection, and the person's itemsets, are not uniform."""
     data = data_of(SKEWED, 10)
     counts, _ = drawn_from(data, 2, by_person=True, count=2_500)
@@ -99,7 +99,7 @@ def test_samples_are_independent():
 
 
 @pytest.mark.compiled
-def test_uniform_where_many_have_the_same():
+def test_uniform_with_large_supports():
     """Supports from 1 to 200, so that few proposals are kept."""
     records = [{item, item + 1} for item in range(8) for _ in range(1 + item * item * 4)]
     counts, proposals = drawn_from(data_of(records, 9), 2)
@@ -123,7 +123,7 @@ def test_geweke_against_its_twin():
     assert sum(score > 1.96 for score in steady) < 40
 
 
-def test_a_chain_is_walked_longer_where_it_has_to_be(monkeypatch):
+def test_a_chain_gets_longer_until_it_converges(monkeypatch):
     data = data_of(SKEWED, 10)
     draws = make_draws(data, 2, 2, random_key(0, b"test"))
     lengths = []
@@ -138,7 +138,7 @@ def test_a_chain_is_walked_longer_where_it_has_to_be(monkeypatch):
 
 
 def test_a_chain_forgets_its_start():
-    """From an unlikely start, the mean of where many chains are comes to the mean over all."""
+    """From an unlikely start, the mean over many chains approaches the overall mean."""
     data = data_of(SKEWED, 10)
     chain = as_chain(data, make_draws(data, 2, 2, random_key(0, b"test")))
     shares = naive.by_person(SKEWED, 2)
@@ -155,7 +155,7 @@ def test_a_chain_forgets_its_start():
 
 
 def grid(bad, *, side=10, crowd=3, few=1) -> list[set[int]]:
-    """People with two items each: of side × side pairs so many belong to few people, the others to a crowd."""
+    """People with two items each: of side × side pairs `bad` belong to few people, the others to a crowd."""
     pairs = [(one, side + (one + step) % side) for step in range(side) for one in range(side)]
     return [{*pair} for number, pair in enumerate(pairs) for _ in range(few if number < bad else crowd)]
 
@@ -169,7 +169,7 @@ def settings_for(seed, **changes):
 
 
 def certified_runs(records, runs, kinds=20, **changes) -> int:
-    """How many of so many seeds certify the records as they are."""
+    """Number of seeds that certify the records unchanged."""
     data = data_of(records, kinds)
     partition = make_partition(Graph([], names=names_of(kinds)))
     passed = 0
@@ -185,7 +185,7 @@ def certified_runs(records, runs, kinds=20, **changes) -> int:
 
 
 def chance_of(records, shares, sigma, bound="exact", parts=1, k=2) -> float:
-    """That all samples of a first attempt pass: it may use half of δ."""
+    """Probability that all samples of a first attempt pass: it may use half of δ."""
     made = promise(sigma, bound)
     bad = naive.mass(shares, naive.rare(records, 2, k))
     return float(1 - bad) ** samples_needed(made.epsilon, made.delta / 2 / parts, bound)
@@ -208,7 +208,7 @@ def test_just_above_epsilon_at_most_delta_of_all_runs_certify(sigma, bad, runs):
 
 
 @pytest.mark.compiled
-def test_just_above_epsilon_where_many_proposals_are_thrown_away():
+def test_just_above_epsilon_where_many_proposals_are_rejected():
     """Pairs of 4 people are proposed four times for each sample, and only a sample counts."""
     records = grid(34, few=4, crowd=9)
     passed = certified_runs(records, 600, k=5)
@@ -227,7 +227,7 @@ def test_just_above_epsilon_with_the_chain():
 @pytest.mark.compiled
 @pytest.mark.parametrize("bound", ["hoeffding1", "hoeffding2"])
 def test_just_above_epsilon_by_hoeffding(bound):
-    """These bounds would allow for failures among the samples; as none is allowed, still fewer runs certify."""
+    """These bounds would allow failures among the samples; as none is allowed, even fewer runs certify."""
     records = grid(44)
     made = promise(0.5, bound)
     assert made.epsilon < 0.44
@@ -239,7 +239,7 @@ def test_just_above_epsilon_by_hoeffding(bound):
 
 @pytest.mark.compiled
 def test_just_above_epsilon_for_the_person():
-    """What one person alone has weighs less here than among itemsets: nearly everything must be alone."""
+    """Unique itemsets weigh less here than among all itemsets: nearly all must be unique."""
     records = grid(61)
     shares = naive.by_person(records, 2)
     share = naive.mass(shares, naive.rare(records, 2, 2))
@@ -262,14 +262,14 @@ def test_jointly_fewer_runs_certify():
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("sampler", ["exact", "chain"])
-def test_far_above_nobody_certifies_and_with_none_everybody_does(sampler):
+def test_far_above_epsilon_no_run_certifies_and_without_violations_all_do(sampler):
     assert certified_runs(grid(95), 60, sampler=sampler) == 0
     assert certified_runs(grid(0), 60, sampler=sampler) == 60
     assert certified_runs(grid(60), 60, sigma=0.9, sampler=sampler) == 0
 
 
 @pytest.mark.compiled
-def test_well_below_epsilon_nearly_everybody_certifies():
+def test_well_below_epsilon_nearly_all_runs_certify():
     records = grid(1, side=20)
     passed = certified_runs(records, 300, kinds=40)
     assert naive.is_plausible(passed, 300, (1 - 1 / 400) ** promise(0.5).samples_in(1))
@@ -277,7 +277,7 @@ def test_well_below_epsilon_nearly_everybody_certifies():
 
 
 def test_certifying_through_a_result():
-    """The same for the public way: fitted to what holds, applied to what does not or just not."""
+    """The same through the public interface: fitted to records that pass, applied to records that do not."""
     label = names_of(20).__getitem__
     share, runs, passed, reasons = grid(34), 120 if IS_COMPILED else 12, 0, set()
     chain = [*zip(names_of(20), names_of(20)[1:], strict=False)]
@@ -295,8 +295,8 @@ def test_certifying_through_a_result():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_the_chain_overlooks_is_not_certified(seed):
-    """One long record among many short ones is hardly ever proposed by the chain, and it seems to be at rest."""
+def test_violations_that_the_chain_misses_are_not_certified(seed):
+    """The chain hardly ever proposes one long record among many short ones, and seems to have converged."""
     items = [f"a{number}" for number in range(10)]
     records = [{items[step % 10], items[(step + 1) % 10]} for step in range(400)] + [set(items)]
     method = shoal.KmAnonymity(
@@ -309,6 +309,6 @@ def test_what_the_chain_overlooks_is_not_certified(seed):
     assert len(few) / len(pairs) <= result.certificate.sizes[1].epsilon
 
 
-def test_a_chain_that_never_moves_is_at_rest():
+def test_a_constant_chain_has_converged():
     assert geweke(np.log(np.full(128, 0.4))) == 0
     assert geweke(np.log(np.full(256, 0.4))) == 0

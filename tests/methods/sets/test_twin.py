@@ -1,4 +1,4 @@
-"""Releases of sets, brute-forced: every itemset up to m, on small random data."""
+"""Releases of sets against brute force: every itemset up to m, on small random data."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ PAIRED = [{"a", "c"}, {"b", "c"}, {"a", "d"}, {"b", "d"}, {"g", "h"}, {"g", "h"}
 
 
 def block_of(result) -> dict[str, str]:
-    """The partition, read off the result; blocks share no item."""
+    """The partition of a result; blocks share no item."""
     found = [(item, label) for label, items in result.blocks.items() for item in items]
     assert len(found) == len({item for item, _ in found})
     return dict(found)
 
 
 def check_release(result, records, k, m) -> None:
-    """Nothing is left to find, everything is an image under one partition, and what is said of it is right."""
+    """There are no violations, every record is an image under one partition, and the certificate is right."""
     partition = block_of(result)
     assert set(partition) == set(ITEMS)
     assert result.records == naive.released(records, partition)
@@ -61,7 +61,7 @@ def check_release(result, records, k, m) -> None:
 
 
 def check_blocks(kind, result, records) -> None:
-    """Blocks are what the generalization allows, and the error is theirs."""
+    """The generalization allows the blocks, and the error is right."""
     groups = [tuple(items) for items in result.blocks.values()]
     if kind == "tree":
         assert all(len(items) == 1 or NODES["".join(items)] == label for label, items in result.blocks.items())
@@ -92,7 +92,7 @@ def check_blocks(kind, result, records) -> None:
 @example(CHAIN, 6, 2, "places", True)
 @example(PAIRED, 2, 2, "tree", False)
 @example([{"a"}, {"a"}], 2, 1, "graph", True)
-def test_every_itemset_that_is_counted_hides(records, k, m, kind, by_sigma):
+def test_every_counted_itemset_has_its_crowd(records, k, m, kind, by_sigma):
     assume(len(records) >= k)
     how = {"sigma": 1} if by_sigma else {"sigma": 0.9, "counted": "all"}
     result = shoal.KmAnonymity(k, m, **how, generalize=GENERALIZE[kind], trials=2).anonymize(records)
@@ -123,7 +123,7 @@ def test_the_deterministic_method(records, k, m, kind):
 @example(CHAIN, [5, 3, 2], "graph", True)
 @example(ALL_APART * 2 + [{"a", "c"}] * 2, [2, 3], "tree", False)  # single items are seldom all drawn
 def test_a_crowd_for_every_size(records, k, kind, all_counted):
-    """Items of a set may fall into fewer blocks; these must have the crowd of the set they come from."""
+    """Items of a set may fall into fewer blocks, which still need the crowd of the whole set."""
     assume(len(records) >= max(k))
     sigma = 1 if all_counted else [0.6] * (len(k) - 1) + [1]
     result = shoal.KmAnonymity(k, len(k), sigma, generalize=GENERALIZE[kind], trials=1, counted=0).anonymize(records)
@@ -136,8 +136,8 @@ def test_a_crowd_for_every_size(records, k, kind, all_counted):
     assert [one.how for one in result.certificate] == [*hows[:longest], *["empty"] * (len(k) - longest)]
 
 
-def test_a_size_that_is_counted_above_one_that_was_sampled():
-    """What one person alone has is seldom drawn; a pair with it must be found all the same."""
+def test_a_counted_size_above_a_sampled_one():
+    """A unique item is seldom drawn; a pair with it must still be found."""
     tree = shoal.Hierarchy.from_nested({"all": {f"g{i}": [f"a{i}", f"b{i}"] for i in range(60)}})
     records = [{f"a{i}", f"b{i}"} for i in range(59) for _ in range(2)] + [{"a59", "b59"}]
     for seed in range(3):
@@ -150,7 +150,7 @@ def test_a_size_that_is_counted_above_one_that_was_sampled():
         assert naive.violations(records, block_of(above), 1, 2) == set()
 
 
-def test_where_a_size_is_too_dear_no_larger_one_is_counted(monkeypatch):
+def test_no_size_above_an_unaffordable_one_is_counted(monkeypatch):
     """All have four items: there are fewer sets of three and four than of two."""
     monkeypatch.setattr("shoal.methods.sets.search.AFFORDABLE", 30)
     records = [set("abcd")] * 3 + [set("defg")] * 3
@@ -168,7 +168,7 @@ def test_where_a_size_is_too_dear_no_larger_one_is_counted(monkeypatch):
 @example(CHAIN, 2, 2, "tree", None, True)
 @example(PAIRED, 2, 2, "graph", None, False)
 @example(PAIRED * 2, 3, 2, "places", None, False)
-def test_the_order_of_records_plays_no_part(records, k, m, kind, random, counted):
+def test_the_order_of_records_does_not_matter(records, k, m, kind, random, counted):
     assume(len(records) >= k)
     order = list(range(len(records)))[::-1]
     if random is not None:
@@ -185,7 +185,7 @@ def test_the_order_of_records_plays_no_part(records, k, m, kind, random, counted
 
 
 @pytest.mark.parametrize("changes", [{"sigma": 1}, {"sigma": 0.8, "counted": 0}, {"sigma": 0.8, "adversary": "both"}])
-def test_the_number_of_threads_plays_no_part(changes, monkeypatch):
+def test_the_number_of_threads_does_not_matter(changes, monkeypatch):
     random = np.random.default_rng(4)
     records = [set(random.choice(list(ITEMS), random.integers(1, 7), replace=False).tolist()) for _ in range(40)]
     outcomes = []
@@ -200,7 +200,7 @@ def test_the_number_of_threads_plays_no_part(changes, monkeypatch):
 @given(RECORDS, st.integers(2, 4), st.integers(1, 3), KINDS, st.integers(0, 5))
 @example(CHAIN, 2, 3, "graph", 0)
 @example(PAIRED + ALL_APART, 2, 2, "places", 3)
-def test_more_trials_never_lose_more(records, k, m, kind, seed):
+def test_more_trials_never_increase_the_error(records, k, m, kind, seed):
     assume(len(records) >= k)
     errors = [
         shoal.KmAnonymity(k, m, 1, generalize=GENERALIZE[kind], trials=trials, seed=seed).anonymize(records).error
@@ -209,8 +209,8 @@ def test_more_trials_never_lose_more(records, k, m, kind, seed):
     assert errors == sorted(errors, reverse=True)
 
 
-def test_trials_are_worth_their_while():
-    """Trials differ: over some data sets, ten lose less than one."""
+def test_more_trials_can_reduce_the_error():
+    """Trials differ: over some data sets, ten have a smaller error than one."""
     gains = []
     for seed in range(6):
         random = np.random.default_rng(seed)
@@ -226,7 +226,7 @@ def test_trials_are_worth_their_while():
 @tries(20)
 @given(RECORDS, st.integers(2, 4), KINDS)
 @example(CHAIN, 2, "tree")
-def test_an_error_of_the_user_s_own(records, k, kind):
+def test_a_user_defined_error(records, k, kind):
     assume(len(records) >= k)
     asked = {}
 
@@ -246,7 +246,7 @@ def test_an_error_of_the_user_s_own(records, k, kind):
 
 
 def check_sampled(result, records, *, sigma, k=2, sizes=(1,), adversaries=("itemset",), share=1, bound="exact") -> list:
-    """The certificate says what was done; return the exact violating masses of its entries."""
+    """The certificate describes what was done; return the exact violating masses of its entries."""
     entries = list(result.certificate)
     assert [(one.size, one.adversary) for one in entries] == [(size, who) for size in sizes for who in adversaries]
     masses = []
@@ -270,13 +270,13 @@ def check_sampled(result, records, *, sigma, k=2, sizes=(1,), adversaries=("item
 MANY_PAIRS = 24
 PAIRS = shoal.Hierarchy.from_nested({"all": {f"g{i:02d}": [f"a{i:02d}", f"b{i:02d}"] for i in range(MANY_PAIRS)}})
 ALONE = [{f"{side}{i:02d}"} for i in range(MANY_PAIRS) for side in "ab"]
-"""Everybody has one thing that nobody else has; each join of two mends two of them."""
+"""Everybody has one unique item; each merge of two blocks repairs two of them."""
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("joint", [False, True])
-def test_promises_are_kept_as_often_as_promised(joint):
-    """Searches stop too early more often than not: only fresh samples afterwards make the promise good."""
+def test_guarantees_hold_as_often_as_promised(joint):
+    """Searches often stop too early: only fresh samples afterwards make the guarantee hold."""
     made, runs = promise(0.5), 150
     kept, attempts = 0, []
     for seed in range(runs):
@@ -293,8 +293,8 @@ def test_promises_are_kept_as_often_as_promised(joint):
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("adversary", ["person", "both"])
-def test_promises_to_all_adversaries(adversary):
-    """People with many things and people with one: the two adversaries see different shares."""
+def test_guarantees_against_all_adversaries(adversary):
+    """People with many items and people with one: the two adversaries see different shares."""
     long = [{f"a{i:02d}" for i in range(step, MANY_PAIRS, 6)} for step in range(6)]
     records = long + [{f"b{i:02d}"} for i in range(MANY_PAIRS)]
     who = ("itemset", "person") if adversary == "both" else ("person",)
@@ -316,7 +316,7 @@ def test_promises_to_all_adversaries(adversary):
 @example(CHAIN, "tree", "both", True, 0)
 @example(ALL_ALIKE, "graph", "itemset", False, 0)
 @example(ALL_APART, "places", "person", True, 1)
-def test_what_a_sampled_certificate_says(records, kind, adversary, joint, seed):
+def test_content_of_a_sampled_certificate(records, kind, adversary, joint, seed):
     sigma = [0.6, 0.7, 0.8]
     method = shoal.KmAnonymity(
         2, 3, sigma, generalize=GENERALIZE[kind], counted=0, adversary=adversary, joint=joint, seed=seed, trials=2
@@ -332,7 +332,7 @@ def test_what_a_sampled_certificate_says(records, kind, adversary, joint, seed):
     assert certificate.to_dict()["sizes"][0]["epsilon"] == promise(0.6).epsilon
 
 
-def test_sizes_that_are_counted_have_no_part_of_delta():
+def test_counted_sizes_use_no_share_of_delta():
     result = shoal.KmAnonymity(2, 3, [1, 0.7, 0.8], generalize=TREE, counted=1, joint=True, trials=1).anonymize(
         CHAIN * 2
     )
@@ -349,7 +349,7 @@ def test_sizes_that_are_counted_have_no_part_of_delta():
 
 @pytest.mark.parametrize("bound", ["hoeffding1", "hoeffding2"])
 @pytest.mark.compiled
-def test_the_paper_s_bounds(bound):
+def test_the_bounds_of_the_paper(bound):
     result = shoal.KmAnonymity(2, 2, 0.8, generalize=TREE, counted=0, bound=bound, trials=1).anonymize(
         CHAIN * 2 + PAIRED
     )

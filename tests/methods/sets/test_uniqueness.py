@@ -1,4 +1,4 @@
-"""How many itemsets single somebody out, counted and sampled."""
+"""The share of itemsets that single somebody out, counted and sampled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def covered(confidence, samples, *, person, runs):
 
 
 @pytest.mark.parametrize("person", [False, True])
-def test_the_interval_covers_the_share_as_often_as_it_says(person):
+def test_the_interval_covers_the_share_with_its_confidence(person):
     assert naive.uniqueness(SOME, 2) != naive.uniqueness(SOME, 2, person=True)
     runs = 120
     hits = covered(0.9, 60, person=person, runs=runs)
@@ -59,7 +59,7 @@ def test_the_interval_covers_the_share_as_often_as_it_says(person):
 
 
 @pytest.mark.compiled
-def test_as_many_samples_as_tell_the_share_closely():
+def test_the_default_number_of_samples():
     found = shoal.uniqueness(SOME, 2, adversary="person")
     assert (found.how, found.samples) == ("sampled", 26_492)
     assert found.high - found.low < 0.02
@@ -67,7 +67,7 @@ def test_as_many_samples_as_tell_the_share_closely():
 
 
 @pytest.mark.compiled
-def test_more_samples_than_one_round_takes():
+def test_more_samples_than_one_round():
     found = shoal.uniqueness(SOME, 3, samples=20_000)
     assert found.samples == 20_000
     assert found.share == pytest.approx(float(naive.uniqueness(SOME, 3)), abs=0.02)
@@ -87,7 +87,7 @@ def test_before_and_after():
     assert shoal.uniqueness(result.published(), 2).share == 0
 
 
-def test_forms_and_what_is_refused():
+def test_input_forms_and_refusals():
     lists = pa.array([sorted(record) for record in SOME])
     assert shoal.uniqueness(lists, 2) == shoal.uniqueness(SOME, 2)
     with pytest.raises(InputError, match="record 1: is empty"):

@@ -82,7 +82,7 @@ def _rdf_file(path: Path) -> OntologyFile:
     read = read_rdf(path)
     kinds = (
         (read.unused_properties, "properties that no value has"),
-        (read.uncovering, "labels that cover no value, for nothing is said with them"),
+        (read.uncovering, "labels that cover no value, because no statement uses them"),
         (read.stray, "classes and individuals below no attribute"),
     )
     findings = [Finding("look", "unreachable", _some(names, sentence)) for names, sentence in kinds if names]

@@ -69,7 +69,7 @@ class _Reader:
         self.graph = graph
         self.where = where
         self.properties = self._properties()
-        self.said: dict[Node, Pairs] = {name: {} for name in self.properties}
+        self.stated: dict[Node, Pairs] = {name: {} for name in self.properties}
         self.above: Pairs = {}
         self._read_classes()
         self._read_statements()
@@ -146,7 +146,7 @@ class _Reader:
             return
         seen.add(expression)
         thing = self.graph.value(expression, OWL.onProperty)
-        if thing in self.said and thing is not None:
+        if thing in self.stated and thing is not None:
             for predicate in (OWL.hasValue, OWL.someValuesFrom):
                 self._note(thing, child, self.graph.objects(expression, predicate))
         members = self.graph.value(expression, OWL.intersectionOf)
@@ -165,7 +165,7 @@ class _Reader:
     def _note(self, thing: Node, subject: Node, values: Iterable[Node]) -> None:
         kept = {value for value in values if _is_own(value) or (isinstance(value, Literal) and value.strip())}
         if kept:
-            self.said[thing].setdefault(subject, set()).update(kept)
+            self.stated[thing].setdefault(subject, set()).update(kept)
 
     # ---- attributes
 
@@ -234,7 +234,7 @@ class _Reader:
         ordered = sorted(members, key=str)
         parents = {str(thing): self._keys(self.above[thing] & members) for thing in ordered}
         statements = {name: self._statements(thing, root, members, parents) for thing, name in self.properties.items()}
-        statements = {name: said for name, said in statements.items() if said}
+        statements = {name: stated for name, stated in statements.items() if stated}
         name = label(self.graph, root)
         return Sketch(
             name=name,
@@ -253,12 +253,12 @@ class _Reader:
         self, thing: Node, root: Node, members: set[Node], parents: dict[Key, list[Key]]
     ) -> dict[Key, list[Key]]:
         """Statements about members; a statement about the attribute applies to everything directly below it."""
-        said = self.said[thing]
+        stated = self.stated[thing]
         found = {}
         for member in sorted(members, key=str):
-            objects = set(said.get(member, ()))
+            objects = set(stated.get(member, ()))
             if not parents[str(member)]:
-                objects |= said.get(root, set())
+                objects |= stated.get(root, set())
             if objects:
                 found[str(member)] = self._keys(objects)
         return found
@@ -276,7 +276,7 @@ class _Reader:
     def _objects(self) -> set[Node]:
         """Objects of every property, and everything above them."""
         found: set[Node] = set()
-        todo = [thing for said in self.said.values() for objects in said.values() for thing in objects]
+        todo = [thing for stated in self.stated.values() for objects in stated.values() for thing in objects]
         while todo:
             thing = todo.pop()
             if thing not in found:

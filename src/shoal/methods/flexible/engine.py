@@ -67,7 +67,6 @@ class FlexibleEngine:
 
     @property
     def pending(self) -> int:
-        """Records accepted and not published yet."""
         return self._decider.pending
 
     @property
@@ -89,7 +88,6 @@ class FlexibleEngine:
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of the tables."""
         return self._decider.state_bytes
 
     def take_changes(self) -> list[Any]:
@@ -97,7 +95,6 @@ class FlexibleEngine:
         return []
 
     def explain(self, reason: str) -> Refusal:
-        """Why a record with this reason is refused, in words."""
         found = explain(reason, self._settings.schema)
         if reason.partition(":")[2] in self._settings.concepts:
             return Refusal(found.column, "not in the ontology; `shoal ontology check` proposes the nearest values")
@@ -106,15 +103,12 @@ class FlexibleEngine:
     # ---- types
 
     def assumed_schema(self) -> pa.Schema:
-        """The input types assumed before anything was seen."""
         return self._reader.columns.assumed_schema()
 
     def check_types(self, fields: pa.Schema) -> None:
-        """Raise InputError where a column has a type that cannot be used."""
         self._reader.columns.check_types(fields)
 
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
-        """Prepare for input of these types; return the output schema."""
         self._publisher.schema, carried = self._reader.set_types(schema)
         self._decider.set_types(schema, carried)
         return self._publisher.schema
@@ -126,7 +120,6 @@ class FlexibleEngine:
         return record, self._reader.columns.check_record(record, known)
 
     def push_record(self, record: Record) -> list[dict[str, Any]]:
-        """Decide about one record; return the rows published now."""
         read = self._reader.read_one(record)
         if isinstance(read, int):
             self._decider.refuse(read)
@@ -162,9 +155,7 @@ class FlexibleEngine:
     # ---- state
 
     def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """The state as plain values and named arrays."""
         return self._decider.dump()
 
     def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over a state from dump(), after set_types() with the schema of then."""
         self._decider.load(header, arrays)

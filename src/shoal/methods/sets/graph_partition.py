@@ -45,7 +45,6 @@ class GraphPartition(Partition):
         return self._label(number, len(self._members[number]))
 
     def members(self, block: int) -> tuple[int, ...]:
-        """Numbers of the items in a block, ascending."""
         return tuple(self._members[self._block_of[block]].tolist())
 
     def start(self, weights: Weights) -> None:
@@ -58,7 +57,6 @@ class GraphPartition(Partition):
         self.reweigh(weights)
 
     def reweigh(self, weights: Weights) -> None:
-        """Change the weights and keep the blocks."""
         self._set_weights(weights)
         self._weight = [int(self._weights[members].sum()) for members in self._members]
         for block in np.unique(self._block_of).tolist():
@@ -93,7 +91,6 @@ class GraphPartition(Partition):
         return kept
 
     def copy(self) -> Self:
-        """Make an independent partition in the same state."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         # The entries of these lists are replaced, never changed in place, so copies may share them.

@@ -79,7 +79,6 @@ class TreePartition(Partition):
         return self._layout.labels[self._node(block)]
 
     def members(self, block: int) -> tuple[int, ...]:
-        """Numbers of the items in a block, ascending."""
         return tuple(np.sort(self._items(self._node(block))).tolist())
 
     def start(self, weights: Weights) -> None:
@@ -91,7 +90,6 @@ class TreePartition(Partition):
         self.reweigh(weights)
 
     def reweigh(self, weights: Weights) -> None:
-        """Change the weights and keep the blocks."""
         self._set_weights(weights)
         self._weight_before = np.concatenate([[0], np.cumsum(self._weights[self._layout.item_at])])
         # The cost of a block is stored at its first position, so that the costs below a node are one run too.
@@ -125,7 +123,6 @@ class TreePartition(Partition):
         return number
 
     def copy(self) -> Self:
-        """Make an independent partition in the same state."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._node_of, other._costs = self._node_of.copy(), self._costs.copy()
