@@ -28,6 +28,7 @@ SUITE = (
     "window_report",
     "max_share",
     "flexible_traces",
+    "walk",
 )
 """What `make bench` runs."""
 LONG = (
