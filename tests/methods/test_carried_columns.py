@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError
-from shoal.methods.carried_columns import KeptColumns
+from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.tuples import sensitive as tuple_sensitive
 from shoal.methods.tuples.sensitive import Coded, SensitiveCodes, is_ordered
 from tests.reference.effort import tries
@@ -36,7 +36,7 @@ def values_of(row):
 )
 @tries(60)
 def test_rows_come_back_as_they_were_kept(steps):
-    kept, held, row = KeptColumns(SCHEMA), [], 0
+    kept, held, row = CarriedColumns(SCHEMA), [], 0
     for what, random in steps:
         numbers = np.array(held, dtype=np.int64)
         if what == "batch":
@@ -62,7 +62,7 @@ def test_rows_come_back_as_they_were_kept(steps):
 
 
 def test_what_is_not_held_is_forgotten_when_it_is_much():
-    kept = KeptColumns(SCHEMA)
+    kept = CarriedColumns(SCHEMA)
     for start in range(0, 10_000, 1000):
         rows = range(start, start + 1000)
         kept.add(np.array(rows), batch_of(rows))
@@ -72,7 +72,7 @@ def test_what_is_not_held_is_forgotten_when_it_is_much():
 
 
 def test_nothing_to_keep():
-    kept = KeptColumns(pa.schema([]))
+    kept = CarriedColumns(pa.schema([]))
     assert not kept
     kept.add(np.array([1]), pa.RecordBatch.from_pylist([{}]))
     kept.add_one(2, ())

@@ -45,7 +45,7 @@ def test_unsigned_and_unread():
     assert numbers(pa.array([1, 2**64 - 1], pa.uint64()))[1:] == ([1.0, float("inf")], [False, True])
     assert numbers(pa.nulls(2))[1:] == ([None, None], [False, False])
     for kind in (pa.string(), pa.bool_(), pa.binary(), pa.list_(pa.int64()), pa.duration("s"), pa.time32("s")):
-        with pytest.raises(InputError, match=r"column 'x': .* is no number"):
+        with pytest.raises(InputError, match=r"column 'x': .* is not a number"):
             NumericReader(Numeric("x", low=0, high=1)).check_type(kind)
 
 
@@ -98,7 +98,7 @@ def test_days_and_parts_of_seconds():
 
 @pytest.mark.parametrize("value", ["3", True, np.bool_(True), [3], 3j, np.datetime64("2020-01-01")])
 def test_single_values_that_are_no_numbers(value):
-    with pytest.raises(InputError, match="a value is no number"):
+    with pytest.raises(InputError, match="a value is not a number"):
         NumericReader(Numeric("x", low=0, high=10)).read_one(value)
 
 

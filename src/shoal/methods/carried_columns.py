@@ -1,4 +1,4 @@
-"""Columns that leave unchanged, kept as long as their rows wait."""
+"""Columns that are published unchanged, kept as long as their rows are pending."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Ints = npt.NDArray[np.int64]
 _FEW: Final = 4096
 
 
-class KeptColumns:
-    """Rows by number: batches one after another, and single records."""
+class CarriedColumns:
+    """Rows by row number: batches one after another, and single records."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -26,10 +26,10 @@ class KeptColumns:
         return bool(self.schema.names)
 
     def add(self, rows: Ints, batch: pa.RecordBatch) -> None:
-        """Keep rows; their numbers ascend and come after all others'."""
+        """Keep rows; their numbers ascend and are larger than all before."""
         if self and len(rows):
             self._gather_singles()
-            # What nulls hide would leave with the rows; the rest of it goes when rows are picked.
+            # Values hidden under nulls would be published with the rows; take() drops those that are not in structs.
             columns = [with_null_children(column) for column in batch.cast(self.schema).columns]
             self._chunks.append((rows, pa.RecordBatch.from_arrays(columns, schema=self.schema)))
 
@@ -39,30 +39,30 @@ class KeptColumns:
             self._singles[row] = values
 
     def take(self, rows: Ints) -> pa.RecordBatch:
-        """The kept columns of some rows, in the order asked for."""
+        """The columns of some rows, in this order."""
         if not self:
             return pa.RecordBatch.from_pylist([], schema=self.schema)
         numbers, batch = self._joined()
         return batch.take(pa.array(np.searchsorted(numbers, rows)))
 
     def take_one(self, row: int) -> tuple[Any, ...]:
-        """The kept values of one row, which leaves for good."""
+        """The values of one row, which is not needed again."""
         if row in self._singles:
             return self._singles.pop(row)
         numbers, batch = self._joined_batches()
         place = int(np.searchsorted(numbers, row))
         return tuple(column[place].as_py() for column in batch.columns)
 
-    def keep_only(self, held: Ints) -> None:
-        """Forget rows that are not held any more, when they are many."""
-        if not self or sum(len(rows) for rows, _ in self._chunks) <= 2 * len(held) + _FEW:
+    def keep_only(self, pending: Ints) -> None:
+        """Forget rows that are no longer pending, once there are many."""
+        if not self or sum(len(rows) for rows, _ in self._chunks) <= 2 * len(pending) + _FEW:
             return
-        self.forget_all_but(held)
+        self.forget_all_but(pending)
 
-    def forget_all_but(self, held: Ints) -> pa.RecordBatch:
+    def forget_all_but(self, rows: Ints) -> pa.RecordBatch:
         """Forget all but these rows; return them."""
-        batch = self.take(held)
-        self._chunks = [(held, batch)] if len(held) and self else []
+        batch = self.take(rows)
+        self._chunks = [(rows, batch)] if len(rows) and self else []
         return batch
 
     def _joined(self) -> tuple[Ints, pa.RecordBatch]:
@@ -78,7 +78,7 @@ class KeptColumns:
         return self._chunks[0]
 
     def _gather_singles(self) -> None:
-        """Turn single records into a batch; they came after all batches that are kept."""
+        """Turn single records into a batch; they arrived after all batches kept so far."""
         if not self._singles:
             return
         rows = np.array(list(self._singles), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Quasi-identifiers as numbers: columns and single values, with the same result for both."""
+"""Reads quasi-identifiers as numbers, from columns and from single values, with the same result."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Ints = npt.NDArray[np.int64]
 _MICRO: Final = 1e6
 _MICROS: Final = 10**6
 _BETWEEN: Final = 0.2
-"""How far a moment is at least from a whole microsecond if it was read as half of one.
+"""Least distance from a whole microsecond of a time that was read as half of one.
 
-A second is rounded to 0.24 µs until 2038, so no whole microsecond looks like a half, and to 0.48 µs until 2106: there a
-whole one may, and its range ends one microsecond further out.
+A float of seconds is exact to 0.24 µs until 2038, so no whole microsecond looks like a half, and to 0.48 µs until 2106:
+there one may, and its range ends one microsecond further out.
 """
 _LARGEST: Final = 2.0**53
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 REFUSED: Final = object()
-"""In place of a number: the value is outside the domain, or unknown."""
+"""Instead of a number: the value is outside the domain, or unknown."""
 
 
 class Reader(ABC):
-    """Turns one column into numbers, and generalized numbers into what leaves."""
+    """Turns one column into numbers, and generalized numbers into published values."""
 
     name: str
     leaves: Leaves | None = None
@@ -49,27 +49,27 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
-        """Numbers of a column, NaN where missing, and which rows must be refused."""
+        """The numbers of a column, NaN where missing, and which rows are refused."""
 
     @abstractmethod
     def read_one(self, value: Any) -> Any:
-        """The number of one value, NaN where missing, REFUSED where it must be refused."""
+        """The number of one value, NaN where missing, REFUSED where it is refused."""
 
     @abstractmethod
     def scaled(self, raws: Floats) -> Floats:
-        """Numbers as the kernels measure them."""
+        """Numbers scaled as the kernels measure them."""
 
     @abstractmethod
     def output_type(self, kind: pa.DataType) -> pa.DataType:
-        """The type a column of this type leaves in."""
+        """The published type of a column of this type."""
 
     @abstractmethod
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
-        """What leaves: a range or a label a row; `kind` is the type that leaves."""
+        """The published values, a range or a label for each row; `kind` is the published type."""
 
     @abstractmethod
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
-        """What leaves of one row."""
+        """The published value of one row."""
 
     @abstractmethod
     def root(self) -> tuple[float, float, int]:
@@ -82,7 +82,7 @@ def reader_of(role: Quasi) -> Reader:
 
 
 class NumericReader(Reader):
-    """Numbers, and moments counted in seconds."""
+    """Numbers, and times as seconds."""
 
     def __init__(self, role: Numeric) -> None:
         self.name = role.name
@@ -90,7 +90,7 @@ class NumericReader(Reader):
 
     def check_type(self, kind: pa.DataType) -> None:
         if not _is_number(kind) and not _is_moment(kind) and not pa.types.is_null(kind):
-            raise InputError(f"column {self.name!r}: {kind} is no number; give numbers or timestamps")
+            raise InputError(f"column {self.name!r}: {kind} is not a number; give numbers or timestamps")
         role = self._role
         units = grid_units(role.low, role.high, role.grid) if role.grid and _is_moment(kind) else None
         if units is not None and _MICROS % units[0]:
@@ -99,7 +99,7 @@ class NumericReader(Reader):
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
         raws = _as_floats(column)
         low, high = self._role.low, self._role.high
-        outside = (raws < low) | (raws > high)  # NaN is neither
+        outside = (raws < low) | (raws > high)  # False for NaN
         if self._role.outside == "clamp":
             return np.clip(raws, low, high), np.zeros(len(raws), dtype=np.bool_)
         return raws, outside
@@ -138,7 +138,7 @@ class NumericReader(Reader):
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
         bound = kind.field(0).type
-        # Of whole numbers a range has those between its ends: rounding inward loses none.
+        # A range of whole numbers has those between its ends: rounding inward loses none.
         ends = [_bounds(np.where(hidden, 0.0, end), bound, is_low=at == 0) for at, end in enumerate((low, high))]
         return pa.StructArray.from_arrays(ends, fields=list(kind), mask=pa.array(hidden))
 
@@ -151,7 +151,7 @@ class NumericReader(Reader):
 
 
 class CategoricalReader(Reader):
-    """Values that are leaves of a tree."""
+    """Values that are leaves of a hierarchy."""
 
     def __init__(self, role: Categorical) -> None:
         self.name = role.name
@@ -165,7 +165,9 @@ class CategoricalReader(Reader):
             raise InputError(f"column {self.name!r}: {kind} has no labels; give text, whole numbers or truth values")
 
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
-        if pa.types.is_string(column.type) and len(column) > len(self._ranked):  # else a table of leaves costs more
+        if pa.types.is_string(column.type) and len(column) > len(
+            self._ranked
+        ):  # else building the lookup of leaves costs more
             return self._read_texts(column)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -176,7 +178,7 @@ class CategoricalReader(Reader):
         return raws, raws < 0
 
     def _read_texts(self, column: pa.Array) -> tuple[Floats, Bools]:
-        ranks = pc.index_in(column, self._ranked)  # null where missing, and where unknown
+        ranks = pc.index_in(column, self._ranked)  # null where missing or unknown
         raws = _filled(ranks.cast(pa.float64()))
         if ranks.null_count == column.null_count:
             return raws, np.zeros(len(raws), dtype=np.bool_)
@@ -206,7 +208,7 @@ class CategoricalReader(Reader):
 
 
 def _texts(labels: pa.Array) -> list[str | None]:
-    """Labels as text; what is not UTF-8 is no label of any tree."""
+    """Labels as text; text that is not UTF-8 is no label of any hierarchy."""
     try:
         return list(labels.cast(pa.string()).to_pylist())
     except UnicodeDecodeError:
@@ -239,19 +241,19 @@ def _as_floats(column: pa.Array) -> Floats:
         seconds = _fine_seconds(whole) if is_fine else whole / _MICRO
         return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), seconds, np.nan)
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.string())  # straight to floats, Arrow misses the nearest one now and then
+        column = column.cast(pa.string())  # a direct cast does not always give the nearest float
     floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
-    # A whole number that no float holds must not pass for its neighbour.
+    # A whole number that is not exact as a float must not be taken for its neighbour.
     is_too_large = np.abs(floats) >= _LARGEST
     return np.where(is_too_large, np.copysign(np.inf, floats), floats) if is_too_large.any() else floats
 
 
 def _fine_seconds(nanoseconds: Ints) -> Floats:
-    """Seconds to half a microsecond: whatever lies between two microseconds counts as halfway.
+    """Seconds to half a microsecond: every time between two microseconds counts as halfway.
 
-    Ends of ranges are whole microseconds, so one that must reach further than its moment is found by the half.
+    Ends of ranges are whole microseconds; the half tells that an end must be rounded outward.
     """
-    micros = np.floor_divide(nanoseconds, 1000)  # down, before 1970 too
+    micros = np.floor_divide(nanoseconds, 1000)  # rounds down, also before 1970
     between: Floats = (micros * 1000 != nanoseconds) * 0.5
     seconds: Floats = (micros + between) / _MICRO
     return seconds
@@ -269,12 +271,12 @@ def _as_float(value: Any) -> float:
         moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        between = 0.5 if getattr(moment, "nanosecond", 0) else 0.0  # pandas' moments have nanoseconds
+        between = 0.5 if getattr(moment, "nanosecond", 0) else 0.0  # pandas timestamps have nanoseconds
         return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds + between) / _MICRO
     if isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool):
         number = float(value)
         return math.copysign(math.inf, number) if abs(number) >= _LARGEST else number
-    raise InputError("a value is no number")  # the caller names the column
+    raise InputError("a value is not a number")  # the caller names the column
 
 
 def _bounds(ends: Floats, kind: pa.DataType, *, is_low: bool) -> pa.Array:
@@ -286,7 +288,7 @@ def _bounds(ends: Floats, kind: pa.DataType, *, is_low: bool) -> pa.Array:
         return pa.array(outward.astype(np.int64)).cast(kind)
     if pa.types.is_integer(kind):
         return pa.array((np.ceil(ends) if is_low else np.floor(ends)).astype(np.int64))
-    return pa.array(ends + 0.0)  # 0 for -0: two spellings of one number would tell rows apart
+    return pa.array(ends + 0.0)  # -0.0 becomes 0.0: two spellings of one number would distinguish rows
 
 
 def _bound(end: float, kind: pa.DataType, *, is_low: bool) -> Any:

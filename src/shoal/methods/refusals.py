@@ -1,4 +1,4 @@
-"""Why a tuple method puts a record among the dead letters, and what to do about it."""
+"""Why records are refused by methods that read a schema, and what to do about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SENTENCES: Final = {
 
 
 def tuple_reasons(schema: Schema) -> tuple[str, ...]:
-    """All reasons, in the order of their numbers: the general ones, then one for each quasi-identifier."""
+    """All reasons by index: the general ones, then one for each quasi-identifier."""
     own = ((_OUTSIDE if isinstance(role, Numeric) else _UNKNOWN) + role.name for role in schema.quasi)
     return (*GENERAL, *own)
 

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Leaves:
-    """A tree whose leaves are numbered in the tree's own order."""
+    """A tree whose leaves are numbered in depth-first order."""
 
     def __init__(self, tree: Hierarchy) -> None:
         self.labels = tree.labels
@@ -38,7 +38,7 @@ class Leaves:
         return len(self.node)
 
     def meets(self) -> Ints:
-        """Row by row the least node among the meets of 1, 2, 4, … neighbours from each leaf on."""
+        """A sparse table for lowest common ancestors: row n has the LCA of the 2^n + 1 leaves from each leaf on."""
         rows = [self._neighbours()]
         while 2 ** len(rows) < len(self):
             half = 2 ** (len(rows) - 1)
@@ -51,13 +51,13 @@ class Leaves:
         """The lowest common ancestor of each leaf and the next one."""
         found = np.zeros(len(self), dtype=np.int64)
         for rank, node in enumerate(self.node[:-1].tolist()):
-            while self.last[node] == rank:  # climb until the next leaf is below too
+            while self.last[node] == rank:  # climb to the LCA of this leaf and the next
                 node = int(self._parents[node])
             found[rank] = node
         return found
 
     def pairs(self) -> Floats:
-        """What is lost when two leaves meet, for every two."""
+        """The loss of generalizing two leaves to their lowest common ancestor, for every pair."""
         found = np.zeros((len(self), len(self)))
         neighbours = self._neighbours()
         for rank in range(len(self)):
@@ -72,7 +72,7 @@ def _offsets(sizes: Sequence[int]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Attributes and trees as the kernels want them; see shoal.kernels.tuples.layout."""
+    """Attributes and trees as the kernels read them; see shoal.kernels.tuples.layout."""
 
     attr_f: Floats
     attr_i: Ints
@@ -80,15 +80,15 @@ class Shape:
     tree_i: Ints
 
 
-class _Laid:
-    """Arrays laid one after another."""
+class _Concatenated:
+    """Arrays one after another in one array."""
 
     def __init__(self) -> None:
         self._parts: list[npt.NDArray[Any]] = []
         self._end = 0
 
     def add(self, part: npt.NDArray[Any]) -> int:
-        """Where the part begins."""
+        """Append a part; return where it begins."""
         self._parts.append(part)
         self._end += len(part)
         return self._end - len(part)
@@ -99,10 +99,10 @@ class _Laid:
 
 
 def compile_shape(quasi: Sequence[Quasi], trees: Sequence[Leaves | None]) -> Shape:
-    """Lay the attributes' domains and trees out one after another."""
-    floats, ints = _Laid(), _Laid()
+    """Put the attributes' domains and trees into arrays, one after another."""
+    floats, ints = _Concatenated(), _Concatenated()
     numbers = [_domain(role) if isinstance(role, Numeric) else (role.weight, 0, 1, 0, 1, 0, 0) for role in quasi]
-    places = [_laid_tree(tree, floats, ints) if tree else (NUMERIC, *[0] * 7) for tree in trees]
+    places = [_tree_places(tree, floats, ints) if tree else (NUMERIC, *[0] * 7) for tree in trees]
     return Shape(
         attr_f=np.ascontiguousarray(np.array(numbers, dtype=np.float64).T),
         attr_i=np.ascontiguousarray(np.array(places, dtype=np.int64).T),
@@ -116,7 +116,7 @@ def _domain(role: Numeric) -> tuple[float, ...]:
     return (role.weight, role.low, role.high, role.grid or 0.0, *(units or (1, 0, 0)))
 
 
-def _laid_tree(tree: Leaves, floats: _Laid, ints: _Laid) -> tuple[int, ...]:
+def _tree_places(tree: Leaves, floats: _Concatenated, ints: _Concatenated) -> tuple[int, ...]:
     pairs = tree.pairs() if len(tree) <= SMALL_TREE else np.empty(0)
     return (
         CATEGORICAL, len(tree), floats.add(pairs), floats.add(tree.loss),

@@ -87,7 +87,7 @@ def test_an_empty_batch_without_types_binds_nothing():
     [
         ("id", pa.array([1.5] * 4), "column 'id': cannot name people"),
         ("ts", pa.array([[1]] * 4), "column 'ts': no time"),
-        ("age", pa.array(["1"] * 4), "column 'age': string is no number"),
+        ("age", pa.array(["1"] * 4), "column 'age': string is not a number"),
         ("town", pa.array([1.5] * 4), "column 'town': double has no labels"),
         ("note", pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "column 'note': .* cannot be passed on"),
     ],

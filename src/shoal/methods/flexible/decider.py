@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.carried_columns import KeptColumns
+from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.counts import Counts
 from shoal.methods.flexible.calibration import Calibration, calibrate
 from shoal.methods.flexible.grouping import Grouped, Grouping
@@ -130,7 +130,7 @@ class Decider:
     def set_types(self, schema: pa.Schema, carried: pa.Schema) -> None:
         """Prepare for input of these types."""
         self._types = schema
-        self._carried = KeptColumns(carried)
+        self._carried = CarriedColumns(carried)
 
     @property
     def calibration(self) -> Calibration | None:

@@ -38,7 +38,6 @@ class FormingClusters:
         return reached
 
     def allocate(self, sizes: Sizes, plan: Ints) -> None:
-        """Begin with empty arrays."""
         forming = min(int(plan[t.OPTION]), sizes.pending)  # no forming cluster is empty
         parts = sizes.pending // sizes.k + 1
         self.arrays = c.Forming(
@@ -50,7 +49,6 @@ class FormingClusters:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
         return sum(array.nbytes for array in self.arrays)
 
     def dump(self, stream: t.Stream) -> Arrays:
@@ -62,7 +60,6 @@ class FormingClusters:
         }
 
     def load(self, stream: t.Stream, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what dump() returned, after the stream is loaded."""
         published = arrays["published"]
         self.arrays.published[: len(published)] = published
         self.arrays.tally[c.NEXT_LOSS] = len(published) % self._mu

@@ -34,22 +34,10 @@ _NO_REASONS: Final = np.empty(0, dtype=np.int16)
 
 
 class TupleEngine:
-    """Reads tuples, has them decided, and publishes the decisions.
+    """An :class:`shoal.methods.base.Engine` that reads tuples, has them decided and publishes the decisions.
 
-    Parameters
-    ----------
-    method
-        The method's name.
-    settings, secret
-        Checked parameters, and the secret that keys are derived from.
-    reader, decider
-        The parts that differ by schema and by method.
-    fills_missing
-        Whether a row shows what its cluster shows where its own value is missing, in the papers' mode too.
-    chunk_rows
-        How many rows are read and decided at once; by default 16,384.
-    start
-        How to compute items that are needed later: at once, or in threads (Tasks.start).
+    With `fills_missing`, a row shows what its cluster shows where its own value is missing, in the papers' mode too.
+    `chunk_rows` are read and decided at once. `start` computes what is needed later: at once, or in threads.
     """
 
     def __init__(
@@ -78,12 +66,10 @@ class TupleEngine:
 
     @property
     def pending(self) -> int:
-        """Tuples accepted and not decided yet."""
         return self.decider.pending
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of the tables."""
         return self.decider.nbytes
 
     @property
@@ -111,25 +97,20 @@ class TupleEngine:
         }
 
     def take_changes(self) -> list[Any]:
-        """Nothing: the parameters of tuple methods do not change."""
         return []
 
     def explain(self, reason: str) -> Refusal:
-        """Why a record with this reason is refused, in words."""
         return explain(reason, self._settings.schema)
 
     # ---- types
 
     def assumed_schema(self) -> pa.Schema:
-        """The input types assumed before anything was seen."""
         return self._reader.columns.assumed_schema()
 
     def check_types(self, fields: pa.Schema) -> None:
-        """Raise InputError where a column has a type that cannot be used."""
         self._reader.check_types(fields)
 
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
-        """Prepare for input of these types; return the output schema."""
         self._reader.set_types(schema, is_bound=is_bound)
         self.decider.know_values()
         self._output_schema, carried = self._reader.columns.output_schema(schema)
@@ -197,11 +178,9 @@ class TupleEngine:
     # ---- single records
 
     def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Single, pa.Schema]:
-        """Check and read one record (raise InputError, change nothing); return it and the types to bind to."""
         return self._reader.read_one(record, known)
 
     def push_record(self, record: Single) -> list[dict[str, Any]]:
-        """Decide about one record that read_record() prepared."""
         reason = record.reason
         if reason is None and self._settings.is_timed and not self._clock.move(record.keys, record.time):
             reason = AHEAD
@@ -232,7 +211,6 @@ class TupleEngine:
         return self._after_last(self.decider.pass_time(self._clock.now))
 
     def flush(self) -> Release:
-        """Decide everything pending."""
         self._clock.confirm()
         return self._after_last(self.decider.finish())
 
@@ -254,7 +232,6 @@ class TupleEngine:
         return {}, arrays
 
     def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over a state from dump()."""
         self._clock.state = arrays["clock"].copy()
         for number, column in enumerate(self._reader.codes):
             kind = pa.schema([("value", column.kind)])

@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.publish_order import order_events
-from shoal.methods.carried_columns import KeptColumns
+from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.quasi_readers import Bools, Ints, Reader
 from shoal.methods.text_keys import Words, key_words
 from shoal.methods.tuples.decider.base import Decided
@@ -42,7 +42,7 @@ def in_secret_order(decided: Decided, key: Words) -> Decided:
 class TuplePublisher:
     """Turns decisions into rows; keeps the columns that are published unchanged as long as their rows are pending."""
 
-    carried: KeptColumns
+    carried: CarriedColumns
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class TuplePublisher:
 
     def set_types(self, output_schema: pa.Schema, carried: pa.Schema) -> None:
         """Prepare for output of these types; `carried` are the columns that are published unchanged."""
-        self.carried = KeptColumns(carried)
+        self.carried = CarriedColumns(carried)
         self._output_schema = output_schema
         self._names, self._kinds = output_schema.names, output_schema.types
 

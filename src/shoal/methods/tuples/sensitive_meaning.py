@@ -1,4 +1,4 @@
-"""When two sensitive values count as one: a class whose values only differ in spelling is not diverse."""
+"""When two sensitive values count as one: a class whose values differ only in spelling is not diverse."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def meaning(value: Any) -> Hashable:
-    """What a value counts as for l, entropy_l and t; None for no value.
+    """What a value counts as for l, entropy_l and t; None for a missing value.
 
-    Values of a typed column are equal or they are not. Text is trimmed; a number, a truth value or an ISO 8601 moment
-    is what it says, however it is written. So text never makes a class look more diverse than it is.
+    Values of a typed column count as they are. Text is trimmed, and text that spells a number, a truth value or an ISO
+    8601 time counts as that. So spelling never makes a class look more diverse than it is.
 
     >>> meaning("1") == meaning(" 01.0") != meaning("one")
     True
     """
     if isinstance(value, str):
         return _meaning_of_text(value)
-    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN is no value
+    if isinstance(value, float) and value != value:  # noqa: PLR0124 - NaN counts as missing
         return None
     return None if value is None else (isinstance(value, bool), value)  # True and 1 are two values
 
@@ -50,7 +50,7 @@ def _meaning_of_text(text: str) -> Hashable:
 
 
 def _number(sign: str, whole: str, fraction: str, only_fraction: str, exponent: str) -> tuple[str, int]:
-    """Sign and digits without zeros around them, and the power of ten they are times."""
+    """Sign and significant digits, and the power of ten to multiply them with."""
     fraction = fraction or only_fraction
     digits = (whole + fraction).lstrip("0")
     power = int(exponent or 0) - len(fraction) + len(digits) - len(digits.rstrip("0"))
@@ -59,7 +59,7 @@ def _number(sign: str, whole: str, fraction: str, only_fraction: str, exponent: 
 
 
 def _moment(day: str, minute: str, second: str, fraction: str, zone: str) -> int | None:
-    """Nanoseconds since 1970; UTC where no zone is given. None where there is no such day or time."""
+    """Nanoseconds since 1970; UTC where no zone is given. None for an invalid day or time."""
     try:
         begin = datetime.fromisoformat(f"{day}T{minute or '00:00'}:{second or '00'}+00:00")
         offset = _offset(zone)

@@ -30,18 +30,9 @@ _Progress = tuple[int, int, int]
 
 
 class Lanes:
-    """Decides a stream in lanes; used like one decider.
+    """A :class:`Decider` with one sequential decider for each lane.
 
-    Parameters
-    ----------
-    lanes
-        One decider for each lane, all alike.
-    assignment
-        Which lane a tuple goes to.
-    tasks
-        Work that a thread helps with when its lane is done.
-    round_rows
-        How many arrivals make a round.
+    `assignment` says which lane a tuple goes to, `tasks` is work that a thread helps with when its lane is done.
     """
 
     def __init__(
@@ -65,17 +56,14 @@ class Lanes:
 
     @property
     def pending(self) -> int:
-        """Number of tuples not decided yet."""
         return sum(lane.pending for lane in self.lanes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
         return sum(lane.nbytes for lane in self.lanes)
 
     @property
     def tally(self) -> Ints:
-        """Counts so far, of all lanes."""
         tallies = np.array([lane.tally for lane in self.lanes])
         total: Ints = tallies.sum(axis=0)
         total[t.LONGEST] = tallies[:, t.LONGEST].max()
@@ -83,23 +71,19 @@ class Lanes:
 
     @property
     def sums(self) -> Floats:
-        """Losses so far, of all lanes."""
         total: Floats = np.sum([lane.sums for lane in self.lanes], axis=0)
         return total
 
     def pending_rows(self) -> Ints:
-        """Row numbers of the pending tuples, ascending."""
         return np.sort(np.concatenate([lane.pending_rows() for lane in self.lanes]))
 
     def know_values(self) -> None:
-        """Make room for sensitive values seen for the first time, and pass them to the kernels."""
         for lane in self.lanes:
             lane.know_values()
 
     # ---- deciding
 
     def take(self, arrivals: t.Arrivals) -> Decided:
-        """Accept arrivals, round by round; return what is decided during them."""
         start, count = 0, len(arrivals.rows)
         if count and self._round_began is None:
             self._round_began = int(arrivals.times[0])
@@ -124,7 +108,6 @@ class Lanes:
         return self._decided()
 
     def pass_time(self, now: int) -> Decided:
-        """Decide what is due by now."""
         while (due := self._first_due(now)) <= now:
             self._barrier(due, slack=0)
         for lane in self.lanes:
@@ -132,7 +115,6 @@ class Lanes:
         return self._decided()
 
     def finish(self) -> Decided:
-        """Decide everything pending; the clock does not move."""
         self._barrier(int(self.lanes[0].tally[t.NOW]), slack=0, ending=True)
         return self._decided()
 
@@ -254,7 +236,6 @@ class Lanes:
     # ---- snapshots
 
     def dump(self) -> Arrays:
-        """The state, in an order that does not depend on how it came about."""
         found = {
             f"lane{number}.{name}": array
             for number, lane in enumerate(self.lanes)
@@ -264,7 +245,6 @@ class Lanes:
         return {**found, "cuts": self.assignment.dump(), "began": np.array(began, dtype=np.int64)}
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what dump() returned."""
         for number, lane in enumerate(self.lanes):
             prefix = f"lane{number}."
             lane.load({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})

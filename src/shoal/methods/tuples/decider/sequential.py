@@ -20,20 +20,10 @@ Run = Callable[[t.Stream, t.Arrivals, int, int], int]
 
 
 class SequentialDecider:
-    """Runs a method's kernel over the stream, and makes room whenever the kernel asks for it.
+    """A :class:`Decider` that runs a method's kernel, and makes room whenever the kernel asks for it.
 
-    Parameters
-    ----------
-    shape
-        The quasi-identifiers as arrays.
-    codes
-        The numbers of the sensitive values that diversity is required of.
-    plan, ratios
-        The settings as the kernels read them; see shoal.kernels.tuples.layout.
-    run
-        The method's kernel.
-    extra
-        Memory that only this method needs.
+    `plan` and `ratios` are the settings as the kernels read them (see shoal.kernels.tuples.layout), `run` is the
+    method's kernel, `extra` memory that only this method needs.
     """
 
     def __init__(
@@ -57,28 +47,23 @@ class SequentialDecider:
 
     @property
     def pending(self) -> int:
-        """Number of tuples not decided yet."""
         return int(self.tally[t.LIVE])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
         return self.memory.nbytes
 
     @property
     def tally(self) -> Ints:
-        """Counts so far."""
         tally: Ints = self.memory.stream.tally
         return tally
 
     @property
     def sums(self) -> Floats:
-        """Losses so far."""
         sums: Floats = self.memory.stream.sums
         return sums
 
     def pending_rows(self) -> Ints:
-        """Row numbers of the pending tuples, ascending."""
         held = self.memory.stream.held_i
         rows: Ints = held[t.ROW][held[t.ALIVE].astype(np.bool_)]
         return rows
@@ -97,13 +82,11 @@ class SequentialDecider:
         return int(held[t.ARRIVED, head + int(alive[0])]) if len(alive) else None
 
     def know_values(self) -> None:
-        """Make room for sensitive values seen for the first time, and pass them to the kernels."""
         self.memory.know_values()
 
     # ---- deciding
 
     def take(self, arrivals: t.Arrivals) -> Decided:
-        """Accept arrivals; return what is decided during them."""
         self.work(arrivals, 0, len(arrivals.rows))
         return self.decided()
 
@@ -143,14 +126,12 @@ class SequentialDecider:
         return Decided.joined(parts)
 
     def finish(self) -> Decided:
-        """Decide everything pending; the clock does not move."""
         self.tally[t.ENDING] = 1
         decided = self.take(no_arrivals(self.memory.sizes))
         self.tally[t.ENDING] = 0
         return decided
 
     def pass_time(self, now: int) -> Decided:
-        """Decide what is due by now."""
         self.tally[t.PASSING], self.tally[t.UNTIL] = 1, max(now, int(self.tally[t.NOW]))
         decided = self.take(no_arrivals(self.memory.sizes))
         self.tally[t.PASSING] = 0
@@ -159,9 +140,7 @@ class SequentialDecider:
     # ---- snapshots
 
     def dump(self) -> Arrays:
-        """The state, in an order that does not depend on how it came about."""
         return self.memory.dump()
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over what dump() returned."""
         self.memory.load(arrays)
