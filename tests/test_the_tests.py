@@ -20,7 +20,13 @@ FORBIDDEN_CALLS = {"print", "open", "empty", "zeros", "ones", "full", "array", "
 FORBIDDEN_STATEMENTS = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Assert)
 
 COMPILING = FOLDER / "compiling.py"
-TOOLS = (COMPILING, FOLDER / "source_stamp.py", FOLDER / "siphash_lanes.py", FOLDER / "prefetching.py")
+TOOLS = (
+    COMPILING,
+    FOLDER / "linking.py",
+    FOLDER / "source_stamp.py",
+    FOLDER / "siphash_lanes.py",
+    FOLDER / "prefetching.py",
+)
 """What kernels are built with; not kernels themselves."""
 SOURCES = {path: ast.parse(path.read_text()) for path in KERNELS if path not in TOOLS}
 FUNCTIONS = {

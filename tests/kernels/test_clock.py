@@ -11,7 +11,10 @@ from shoal.kernels import clock as kernel
 from shoal.kernels.z.events import admit_text
 from tests.reference import clock as naive
 from tests.reference.effort import tries
+from tests.reference.plain import plain_kernels
 from tests.reference.siphash import siphash128
+
+PIECES = plain_kernels("clock").clock
 
 GAP, LATENESS = 100, 10
 CODES = {
@@ -75,14 +78,14 @@ def test_times_at_both_ends_do_not_wrap_round():
 @pytest.mark.parametrize("count", [1, 8, 9])
 def test_is_backed_by_the_claims_note_claim_remembers(count):
     clock = np.zeros(kernel.CLOCK, dtype=np.int64)
-    kernel.start_clock(clock, 9, 9, 0)
+    PIECES.start_clock(clock, 9, 9, 0)
     for number in range(count):
-        kernel.note_claim(clock, number, 0, 1000 * number)
-    assert kernel.is_backed(clock, 5, 5, GAP, GAP) == (count <= kernel.CLAIMS)
-    assert not kernel.is_backed(clock, 0, 0, GAP, GAP)
-    assert not kernel.is_backed(clock, 5, 5, -GAP - 1, GAP)
+        PIECES.note_claim(clock, number, 0, 1000 * number)
+    assert PIECES.is_backed(clock, 5, 5, GAP, GAP) == (count <= kernel.CLAIMS)
+    assert not PIECES.is_backed(clock, 0, 0, GAP, GAP)
+    assert not PIECES.is_backed(clock, 5, 5, -GAP - 1, GAP)
     last = 1000 * (count - 1)
-    assert kernel.is_backed(clock, 5, 5, last, GAP)
+    assert PIECES.is_backed(clock, 5, 5, last, GAP)
 
 
 def test_admit_text_hashes_the_person_and_calls_admit_one():
@@ -93,7 +96,7 @@ def test_admit_text_hashes_the_person_and_calls_admit_one():
     for text, time in [(b"ann", 50), (b"bob", 40), (b"bob", 60), (b"cat", 500)]:
         low, high = np.frombuffer(siphash128(key, text), dtype="<i8")
         code = admit_text(words, clock, np.frombuffer(text, dtype=np.uint8), time, LATENESS, GAP, person)
-        assert code == kernel.admit_one(other, low, high, time, LATENESS, GAP)
+        assert code == PIECES.admit_one(other, low, high, time, LATENESS, GAP)
         assert person.tolist() == [[low, high]]
     assert clock.tolist() == other.tolist()
 

@@ -14,7 +14,11 @@ from shoal.kernels import siphash as kernel
 from shoal.kernels import text_hashes as columns
 from shoal.kernels.siphash_lanes import _hash_eight, _one_by_one
 from tests.reference.effort import tries
+from tests.reference.plain import plain_kernels
 from tests.reference.siphash import MASK, rotated, rounds, siphash128
+
+PIECES = plain_kernels("siphash").siphash
+COLUMN_PIECES = plain_kernels("text_hashes").text_hashes
 
 KEY = bytes(range(16))
 DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
@@ -73,12 +77,12 @@ def test_rotate(word, bits):
 def test_sip_round(state):
     expected = list(state)
     rounds(expected, 1)
-    assert [int(word) for word in kernel.sip_round(*map(np.uint64, state))] == expected
+    assert [int(word) for word in PIECES.sip_round(*map(np.uint64, state))] == expected
 
 
 def test_load_word_is_little_endian():
     data = np.arange(250, 266, dtype=np.uint16).astype(np.uint8)
-    assert int(kernel.load_word(data, 3)) == int.from_bytes(data[3:11].tobytes(), "little")
+    assert int(PIECES.load_word(data, 3)) == int.from_bytes(data[3:11].tobytes(), "little")
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.binary(max_size=5), st.sampled_from([np.int32, np.int64]))
@@ -108,7 +112,7 @@ def test_last_word_takes_nothing_from_before_the_text(begin, length):
     data = as_array(b"\xff" * begin + text)
     rest = text[length // 8 * 8 :]
     expected = int.from_bytes(rest + bytes(7 - len(rest)) + bytes([length]), "little")
-    assert int(kernel.last_word(data, begin, begin + length)) == expected
+    assert int(PIECES.last_word(data, begin, begin + length)) == expected
 
 
 def test_begin_state_absorb_and_four_rounds():
@@ -117,9 +121,9 @@ def test_begin_state_absorb_and_four_rounds():
     expected[3] ^= 99
     rounds(expected, 2)
     expected[0] ^= 99
-    assert [int(word) for word in kernel.absorb(*map(np.uint64, words), np.uint64(99))] == expected
+    assert [int(word) for word in PIECES.absorb(*map(np.uint64, words), np.uint64(99))] == expected
     rounds(words, 4)
-    assert [int(word) for word in kernel.four_rounds(*map(np.uint64, [3, 5, 7, 11]))] == words
+    assert [int(word) for word in PIECES.four_rounds(*map(np.uint64, [3, 5, 7, 11]))] == words
     assert [int(word) for word in kernel.begin_state(np.uint64(0), np.uint64(0))] == [
         0x736F6D6570736575,
         0x646F72616E646F6D ^ 0xEE,
@@ -130,7 +134,7 @@ def test_begin_state_absorb_and_four_rounds():
 
 def test_put_hex_writes_the_first_byte_first():
     out = np.zeros(18, dtype=np.uint16)
-    columns.put_hex(np.uint64(0x0123456789ABCDEF), np.uint64(0xFF), DIGITS, out, 1)
+    COLUMN_PIECES.put_hex(np.uint64(0x0123456789ABCDEF), np.uint64(0xFF), DIGITS, out, 1)
     assert out.tobytes() == b"\x00\x00efcdab8967452301ff00000000000000\x00\x00"
 
 
@@ -180,7 +184,7 @@ def test_hash_eight_is_siphash128_of_each(hash_eight):
 )
 def test_words_of_eight_counts_whole_words_and_sees_texts_too_near_the_start(lengths, before, expected):
     ends = np.cumsum([before, *lengths]).tolist()
-    assert columns.words_of_eight(tuple(ends[:-1]), tuple(ends[1:])) == expected
+    assert COLUMN_PIECES.words_of_eight(tuple(ends[:-1]), tuple(ends[1:])) == expected
 
 
 def test_is_worth_it_only_where_texts_are_of_similar_length():

@@ -7,7 +7,7 @@ everything was decided and nothing can be sorted in any more.
 
 from __future__ import annotations
 
-from shoal.kernels.compiling import kernel
+from shoal.kernels.compiling import kernel, piece
 
 STARTED, NEWEST, CONFIRMED, OWNER_LOW, OWNER_HIGH, CLAIMED, CLOSED = 0, 1, 2, 3, 4, 5, 6
 FIRST_CLAIM = 7
@@ -18,7 +18,7 @@ TAKEN, RESTART, LATE, AHEAD, UNUSABLE = 0, 1, 2, 3, 4
 LONG_AGO = -(2**62)
 
 
-@kernel
+@piece
 def is_backed(clock, low, high, time, max_gap):
     """Whether another person recently claimed a time close to this one."""
     for claim in range(min(clock[CLAIMED], CLAIMS)):
@@ -29,7 +29,7 @@ def is_backed(clock, low, high, time, max_gap):
     return False
 
 
-@kernel
+@piece
 def note_claim(clock, low, high, time):
     """Remember an event that nobody backs yet, in place of the person's own or of the oldest one remembered.
 
@@ -47,7 +47,7 @@ def note_claim(clock, low, high, time):
     clock[CLAIMED] += 1
 
 
-@kernel
+@piece
 def start_clock(clock, low, high, time):
     """Begin at this event; until a second person agrees it is only one person's word."""
     clock[STARTED] = 1
@@ -59,7 +59,7 @@ def start_clock(clock, low, high, time):
     clock[CLOSED] = LONG_AGO
 
 
-@kernel
+@piece
 def admit_one(clock, low, high, time, lateness, max_gap):
     """Take or refuse one event, and move time."""
     if clock[STARTED] == 0:

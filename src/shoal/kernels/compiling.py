@@ -13,6 +13,7 @@ from typing import Any
 
 from numba import njit as _njit
 
+from shoal.kernels.linking import PieceCompiler
 from shoal.kernels.source_stamp import source_stamp
 
 njit: Any = _njit  # its published types know nothing of `_nrt`
@@ -29,8 +30,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def piece(function: Callable[..., Any]) -> Any:
-    """Compile a function that only kernels call: there is no way in from Python, which would cost time to compile."""
-    return njit(function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """Compile a function that only kernels call: without an entry from Python, and optimized as part of a kernel."""
+    return njit(
+        function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+        pipeline_class=PieceCompiler,
+    )  # fmt: skip
 
 
 def inlined(function: Callable[..., Any]) -> Any:

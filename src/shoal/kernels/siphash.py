@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, kernel
+from shoal.kernels.compiling import inlined, kernel, piece
 
 _V0 = np.uint64(0x736F6D6570736575)
 _V1 = np.uint64(0x646F72616E646F6D)
@@ -24,7 +24,7 @@ def rotate(x, bits):
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
-@inlined
+@piece
 def sip_round(v0, v1, v2, v3):
     """One SipRound."""
     v0 = v0 + v1
@@ -40,7 +40,7 @@ def sip_round(v0, v1, v2, v3):
     return v0, v1, v2, v3
 
 
-@kernel
+@piece
 def load_word(data, at):
     """Eight bytes, little endian; written so that the compiler makes one load of it.
 
@@ -63,7 +63,7 @@ def begin_state(key0, key1):
     return key0 ^ _V0, key1 ^ _V1 ^ _EE, key0 ^ _V2, key1 ^ _V3
 
 
-@inlined
+@piece
 def absorb(v0, v1, v2, v3, word):
     """Take in eight bytes: two rounds."""
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3 ^ word)
@@ -71,7 +71,7 @@ def absorb(v0, v1, v2, v3, word):
     return v0 ^ word, v1, v2, v3
 
 
-@inlined
+@piece
 def four_rounds(v0, v1, v2, v3):
     """The rounds before each half of the result."""
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
@@ -80,7 +80,7 @@ def four_rounds(v0, v1, v2, v3):
     return sip_round(v0, v1, v2, v3)
 
 
-@kernel
+@piece
 def last_word(data, begin, end):
     """The bytes after the last whole word, and the length."""
     length = end - begin

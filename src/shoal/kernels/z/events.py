@@ -15,7 +15,7 @@ NO_ROOM = -2
 @kernel
 def admit_text(key, clock, text, time, lateness, max_gap, person):
     """Hash a person's text into person, take or refuse their event."""
-    low, high = siphash128(key[0], key[1], text, 0, len(text))
+    low, high = siphash128(key[0], key[1], text, np.int64(0), len(text))
     person[0, 0] = np.int64(low)
     person[0, 1] = np.int64(high)
     return admit_one(clock, person[0, 0], person[0, 1], time, lateness, max_gap)
@@ -24,9 +24,9 @@ def admit_text(key, clock, text, time, lateness, max_gap, person):
 @kernel
 def decide_text(key, pool, pairs, attrs, names, marks, person, text, time, z, window):
     """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does; NO_ROOM to ask for room."""
-    low, high = siphash128(key[0], key[1], text, 0, len(text))
+    low, high = siphash128(key[0], key[1], text, np.int64(0), len(text))
     expire(pool, attrs, names, marks, time - window)
-    if not has_room(pool, marks, 1):
+    if not has_room(pool, marks, np.int64(1)):
         return NO_ROOM
     attribute = attribute_row(attrs, names, marks, np.int64(low), np.int64(high))
     people = see(pool, pairs, attrs, marks, person[0, 0], person[0, 1], time, attribute)

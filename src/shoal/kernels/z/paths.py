@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import kernel
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.siphash import siphash128
 from shoal.kernels.z.crowd import find_name, fold, position_of
 
@@ -54,7 +54,7 @@ def climb(parents, nodes, levels, out):
         out[i] = node if levels[i] >= 0 else -1
 
 
-@kernel
+@piece
 def is_text(data, begin, end, text):
     """Whether data[begin:end] equals text."""
     if end - begin != len(text):
@@ -65,19 +65,19 @@ def is_text(data, begin, end, text):
     return True
 
 
-@kernel
+@piece
 def is_suffix_cut(data, begin, end, at, separator):
     """Whether what follows a separator at `at` starts with a segment that is not empty."""
     return data[at] == separator and at + 1 < end and data[at + 1] != separator
 
 
-@kernel
+@piece
 def is_prefix_cut(data, begin, end, at, separator):
     """Whether what precedes a separator at `at` ends with a segment that is not empty."""
     return data[at] == separator and at > begin and data[at - 1] != separator
 
 
-@kernel
+@piece
 def list_cuts(data, begin, end, separator, from_front, root, cuts):
     """Put the parts of one text, from itself to just below the root, into cuts; return how many.
 

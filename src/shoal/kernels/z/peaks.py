@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import kernel
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.z.threshold_curves import scrambled
 
 
-@kernel
+@piece
 def pair_row(table, person, value):
     """Row of a pair, or the free one where it belongs."""
     mask = np.int64(len(table) - 1)

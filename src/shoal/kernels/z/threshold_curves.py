@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import kernel
+from shoal.kernels.compiling import kernel, piece
 
 _MIX = np.int64(-7046029254386353131)
 _MIX_AGAIN = np.int64(-4658895280553007687)
 
 
-@kernel
+@piece
 def scrambled(word):
     """A word whose bits all depend on all bits of another."""
     word = (word ^ ((word >> 30) & np.int64(0x3FFFFFFFF))) * _MIX_AGAIN
@@ -26,7 +26,7 @@ def scrambled(word):
     return word ^ ((word >> 31) & np.int64(0x1FFFFFFFF))
 
 
-@kernel
+@piece
 def group_slot(groups, low, high):
     """Row of a set, or the free row where it belongs: one where nobody ever was has no people and no sum."""
     mask = np.int64(len(groups) - 1)
@@ -36,7 +36,7 @@ def group_slot(groups, low, high):
     return slot
 
 
-@kernel
+@piece
 def leave_group(groups, low, high, k):
     """Take a person out of a group; return by how much the number of people in groups below k changes."""
     slot = group_slot(groups, low, high)
@@ -47,7 +47,7 @@ def leave_group(groups, low, high, k):
     return -1 if people < k else 0
 
 
-@kernel
+@piece
 def join_group(groups, low, high, k):
     """Put a person into a group; return by how much the number of people in groups below k changes."""
     slot = group_slot(groups, low, high)
