@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit as _njit
+from numba import types
 
 from shoal.kernels.linking import PieceCompiler
 from shoal.kernels.source_stamp import source_stamp
@@ -26,20 +27,31 @@ def _stamp_of(file: str) -> str:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on arrays."""
-    return _stamped(njit(function, cache=True, nogil=True, _nrt=False))
+    return _stamped(_compiled_once(njit(function, cache=True, nogil=True, _nrt=False)))
 
 
 def piece(function: Callable[..., Any]) -> Any:
     """Compile a function that only kernels call: without an entry from Python, and optimized as part of a kernel."""
-    return njit(
+    made = njit(
         function, nogil=True, _nrt=False, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
         pipeline_class=PieceCompiler,
     )  # fmt: skip
+    return _compiled_once(made)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function on numbers into whoever calls it."""
     return _stamped(njit(function, cache=True, inline="always"))
+
+
+def _compiled_once(made: Any) -> Any:
+    """Compile `made` once for constants and variables; Numba would compile a version for each constant handed to it."""
+    resolve = getattr(made, "get_call_template", None)
+    if resolve is not None:  # none where Numba is told not to compile
+        made.get_call_template = lambda args, kws: resolve(
+            tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
+        )
+    return made
 
 
 def _stamped(made: Any) -> Any:

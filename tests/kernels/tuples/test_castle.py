@@ -327,10 +327,10 @@ def test_one_tuple_after_another_is_decided():
     castle.decide(s, f, 0)
     assert s.out_i[: s.tally[t.OUT_ROWS], t.O_VERDICT].tolist() == [t.IS_RELEASED] * 2
     s.tally[t.ENDING] = 1
-    assert castle.decide_all_due(s, f, 7)
+    s.tally[t.NOW] = 7
+    assert castle.run_castle(s, f, arrivals([(0.0,)]), 0, 0) == 0
     assert s.out_i[2, t.O_VERDICT] == t.IS_SUPPRESSED
-    assert s.tally[t.NOW] == 7
-    assert castle.decide_left(s, f)
+    assert s.tally[t.LIVE] == 0
 
 
 def test_the_whole_loop():

@@ -9,14 +9,14 @@ import pytest
 
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.fads import run_fads
 from shoal.schema import Categorical, Numeric
 from tests.kernels.tuples.test_kernels import arrivals, fill, make
 from tests.reference.plain import plain_kernels
 
 plain = plain_kernels(
     "tuples.queue", "tuples.generalize", "tuples.k_varp", "tuples.emit", "tuples.nearest", "tuples.reuse",
-    "tuples.run",
+    "tuples.run", "tuples.fads", "tuples.least_loss",
 )  # fmt: skip
 NAN = math.nan
 TWO = [Numeric("x", low=0, high=10), Numeric("y", low=0, high=10)]
@@ -316,17 +316,22 @@ def test_late_rows_lose_more_up_to_all():
 def test_who_is_due_next():
     run, s = plain.run, make(DEADLINE=3, METHOD=t.VARIED, IS_PARTED=1)
     fill(s, [(1,), (2,), (3,)])
+
+    def due(now):
+        run.decide_by(s, now, 0)
+        return run.next_due(s)
+
     s.held_i[t.ARRIVED, :3] = 0, 1, 2
-    assert [run.next_due(s, now) for now in (2, 3, 9)] == [-1, 0, 0]
+    assert [due(now) for now in (2, 3, 9)] == [-1, 0, 0]
     s.held_i[t.LATE, 0] = s.tally[t.LATES] = 1
-    assert [run.next_due(s, now) for now in (3, 4)] == [-1, 1]
+    assert [due(now) for now in (3, 4)] == [-1, 1]
     assert run.oldest_late(s, s.held_i[t.PART, 0]) == 0
     assert run.oldest_late(s, 5) == -1
     s.tally[t.ENDING] = 1
-    assert run.next_due(s, 0) == 0
+    assert due(0) == 0
     s.tally[t.ENDING] = 0
     s.held_i[t.LATE, :3], s.tally[t.LATES] = 1, 3
-    assert run.next_due(s, 99) == -1
+    assert due(99) == -1
 
 
 def test_a_clock_that_starts_over():
@@ -343,20 +348,41 @@ def test_an_arrival_is_numbered_and_held():
     run, s = plain.run, make(IS_PARTED=1)
     come = arrivals([(1,), (2,)])
     come.lanes[1] = 1
-    run.take_in(s, come, 0)
-    run.take_in(s, come, 1)
+    run.begin_run(s, 0)
+    assert [run.next_event(s, come, 2) for _ in range(2)] == [(run.HAS_ARRIVED, 0), (run.IS_OVER, -1)]
     assert (s.tally[t.NUMBER], s.tally[t.NOW], s.tally[t.LIVE]) == (2, 1, 1)  # the second is another lane's
-    assert s.tally[t.LATE_PART] == s.held_i[t.PART, 0] + 1
-    assert run.decide_due(s, 1)
-    assert run.decide_late(s)
-    assert run.decide_waiting(s)
+    assert s.tally[t.LATE_PART] == 0
+    assert run.take_in(s, come, 0) == 1
+    assert s.tally[t.LATE_PART] == s.held_i[t.PART, 1] + 1
+    assert (run.next_due(s), run.next_late(s)) == (-1, -1)
     assert s.tally[t.LATE_PART] == 0
 
 
-@pytest.mark.parametrize("run", [run_tuples, plain.run.run_tuples], ids=["in use", "plain"])
-def test_a_run(run):
+def test_a_late_tuple_that_still_has_no_crowd_stays_late():
+    run, s = plain.run, make(IS_PARTED=1, METHOD=t.VARIED, TIMED=1)
+    fill(s, [(1,), (2,)])
+    run.decide_by(s, 9, 0)
+    run.be_late(s, 0)
+    assert (s.held_i[t.LATE, 0], s.tally[t.LATES]) == (1, 1)
+    s.tally[t.LATE_PART] = 1
+    run.decide_waiting(s)
+    run.be_late(s, 0)
+    assert (s.tally[t.LATE_PART], s.tally[t.LATES]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("run", "plan"),
+    [
+        (run_fads, {"METHOD": t.FADS}),
+        (plain.fads.run_fads, {"METHOD": t.FADS}),
+        (plain.k_varp.run_partitioned, {"METHOD": t.K_VARP, "IS_PARTED": 1}),
+        (plain.least_loss.run_least_loss, {"METHOD": t.LEAST_LOSS, "NEAR": 2}),
+    ],
+    ids=["FADS, compiled", "FADS", "K-VARP", "LeastLoss"],
+)
+def test_a_run(run, plan):
     """Three within reach of each other: the first takes its nearest along, the third waits and is suppressed."""
-    s = make(DEADLINE=2, MIN_CARRIERS=1, METHOD=t.FADS)
+    s = make(DEADLINE=2, MIN_CARRIERS=1, **plan)
     come = arrivals([(1,), (9,), (2,)])
     assert run(s, come, 0, 3) == 3
     assert noted(s) == [[0, t.IS_RELEASED, 0, 2], [2, t.IS_RELEASED, 0, 0]]
@@ -366,7 +392,26 @@ def test_a_run(run):
     assert s.tally[t.LIVE] == 0
 
 
+def test_without_a_cluster_a_tuple_is_suppressed_or_late():
+    for method, suppressed in ((t.K_VARP, 1), (t.VARIED, 0)):
+        s = make(METHOD=method, IS_PARTED=1)
+        fill(s, [(1,)])
+        plain.run.publish_or_suppress(s, 0, 0)
+        assert (s.tally[t.SUPPRESSED], s.tally[t.LATES]) == (suppressed, 1 - suppressed)
+
+
+def test_an_arrival_lets_time_pass_first():
+    run, s = plain.run, make(TIMED=1, DEADLINE=5)
+    come = arrivals([(1,), (2,)], times=[3, 9])
+    run.begin_run(s, 0)
+    assert [run.next_event(s, come, 2) for _ in range(2)] == [(run.HAS_ARRIVED, 0), (run.MUST_LEAVE, 0)]
+    assert s.tally[t.NOW] == 8  # when it was due
+    s.tally[t.NEXT] = 2
+    run.expect_arrival(s, come, 2)
+    assert run.next_event(s, come, 2) == (run.IS_OVER, -1)
+
+
 def test_a_run_stops_where_there_is_no_room():
     s = make(held=2, DEADLINE=9)
-    assert plain.run.run_tuples(s, arrivals([(1,), (9,), (2,)]), 0, 3) == 2
+    assert plain.fads.run_fads(s, arrivals([(1,), (9,), (2,)]), 0, 3) == 2
     assert s.tally[t.FULL] == 1

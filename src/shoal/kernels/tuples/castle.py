@@ -28,39 +28,30 @@ from shoal.kernels.tuples.castle_generalize import (
 )
 from shoal.kernels.tuples.castle_split import choose_part, is_new_face, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
-from shoal.kernels.tuples.emit import has_outlet, note, reuse_cluster, suppress
+from shoal.kernels.tuples.emit import note, reuse_cluster, suppress
 from shoal.kernels.tuples.generalize import draft
 from shoal.kernels.tuples.interning import how_many
 from shoal.kernels.tuples.layout import (
     ALIVE,
-    ARRIVED,
-    AT,
     CHAIN,
     COST_OF,
-    DEADLINE,
-    ENDING,
-    FULL,
     HEAD,
     IS_RELEASED,
-    LIVE,
     MEMBER,
-    NOW,
+    NEXT,
     OPTION,
-    PASSING,
     PEOPLE,
     SPARE,
     STAMP,
     TAIL,
-    TIMED,
-    UNTIL,
     K,
 )
 from shoal.kernels.tuples.layout import CHAIN_HEAD as LEAVING
 from shoal.kernels.tuples.layout import PART as HOME
 from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions, and other use for their rows
-from shoal.kernels.tuples.queue import begin_again, close_wide_gaps, has_place, is_due, let_go, oldest
+from shoal.kernels.tuples.queue import close_wide_gaps, let_go
 from shoal.kernels.tuples.reuse import best_cover, drop_old_clusters
-from shoal.kernels.tuples.run import take_in
+from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event
 from shoal.kernels.tuples.shares import is_capped, is_fair
 
 _END = -1
@@ -328,56 +319,19 @@ def decide(s, f, t):
         leave_home(s, f, home)
 
 
-@piece
-def decide_all_due(s, f, now):
-    """Decide what is due by now, or everything at the end; False when the caller must make room first."""
-    while s.tally[LIVE] > 0:
-        t = oldest(s)
-        if not s.tally[ENDING] and not is_due(s, t, now):
-            break
-        if not has_outlet(s):
-            return False
-        if s.plan[TIMED] and not s.tally[ENDING]:
-            s.tally[NOW] = s.held_i[ARRIVED, t] + s.plan[DEADLINE]
-        decide(s, f, t)
-        close_wide_gaps(s)
-    s.tally[NOW] = now
-    return True
-
-
-@piece
-def decide_left(s, f):
-    """Decide what a call without arrivals is for, or what an earlier call left for lack of room."""
-    if s.tally[PASSING]:
-        return decide_all_due(s, f, s.tally[UNTIL])
-    return (s.plan[TIMED] and not s.tally[ENDING]) or decide_all_due(s, f, s.tally[NOW])
-
-
 @kernel
 def run_castle(s, f, arrivals, start, stop):
-    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed.
-
-    An arrival that is counted is held before what it makes due is decided; one that has a time lets the time pass
-    first.
-    """
-    s.tally[FULL] = 0
-    if not decide_left(s, f):
-        return start
-    for i in range(start, stop):
-        s.tally[AT] = arrivals.rows[i]
-        if s.plan[TIMED]:
-            if arrivals.times[i] < s.tally[NOW]:
-                begin_again(s, arrivals.times[i])
-            if not decide_all_due(s, f, arrivals.times[i]):
-                return i
-        if not has_place(s) or not has_outlet(s):
-            s.tally[FULL] = 1
-            return i
-        take_in(s, arrivals, i)
-        settle_in(s, f, s.tally[TAIL] - 1)
-        if not s.plan[TIMED] and not decide_all_due(s, f, s.tally[NOW]):
-            return i + 1
-    return stop
+    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed."""
+    begin_run(s, start)
+    while True:
+        event, t = next_event(s, arrivals, stop)
+        if event == IS_OVER:
+            return s.tally[NEXT]
+        if event == HAS_ARRIVED:
+            settle_in(s, f, t)
+        else:
+            decide(s, f, t)
+            close_wide_gaps(s)
 
 
 @kernel

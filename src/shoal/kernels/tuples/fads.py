@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from shoal.kernels.compiling import piece
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.diversity import diversify
 from shoal.kernels.tuples.generalize import settle
 from shoal.kernels.tuples.interning import how_many
-from shoal.kernels.tuples.layout import ALLOWED, ELIGIBLE, HEAD, IS_DIVERSE, PEOPLE, TAIL, K
+from shoal.kernels.tuples.layout import ALLOWED, ELIGIBLE, HEAD, IS_DIVERSE, NEXT, PEOPLE, TAIL, K
 from shoal.kernels.tuples.nearest import choose_nearest, mark_all, measure
+from shoal.kernels.tuples.run import IS_OVER, MUST_LEAVE, begin_run, next_event, publish_or_suppress
 
 
 @piece
@@ -25,3 +26,15 @@ def form_nearest(s, t):
     if members:
         settle(s, members)
     return members
+
+
+@kernel
+def run_fads(s, arrivals, start, stop):
+    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed."""
+    begin_run(s, start)
+    while True:
+        event, t = next_event(s, arrivals, stop)
+        if event == IS_OVER:
+            return s.tally[NEXT]
+        if event == MUST_LEAVE:
+            publish_or_suppress(s, t, form_nearest(s, t))

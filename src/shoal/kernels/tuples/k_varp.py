@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import piece
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.diversity import diversify
 from shoal.kernels.tuples.generalize import settle
 from shoal.kernels.tuples.interning import how_many
@@ -21,6 +21,7 @@ from shoal.kernels.tuples.layout import (
     IS_DIVERSE,
     MASKS,
     METHOD,
+    NEXT,
     PART,
     PART_KEY,
     PART_LIKE,
@@ -36,6 +37,7 @@ from shoal.kernels.tuples.layout import (
 )
 from shoal.kernels.tuples.nearest import choose_nearest, measure
 from shoal.kernels.tuples.queue import mask_words
+from shoal.kernels.tuples.run import IS_OVER, MUST_LEAVE, begin_run, next_event, publish_or_suppress
 
 _END = -1
 _PAIRS = np.uint64(0x5555555555555555)
@@ -178,3 +180,15 @@ def form_partitioned(s, t):
     if members:
         settle(s, members)
     return members
+
+
+@kernel
+def run_partitioned(s, arrivals, start, stop):
+    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed."""
+    begin_run(s, start)
+    while True:
+        event, t = next_event(s, arrivals, stop)
+        if event == IS_OVER:
+            return s.tally[NEXT]
+        if event == MUST_LEAVE:
+            publish_or_suppress(s, t, form_partitioned(s, t))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.compiling import inlined, kernel, piece
 from shoal.kernels.tuples.diversity import diversify
 from shoal.kernels.tuples.generalize import draft, meet, settle, width
 from shoal.kernels.tuples.interning import how_many
@@ -60,6 +60,7 @@ from shoal.kernels.tuples.layout import (
     MEMBER,
     MIN_CARRIERS,
     NEAR,
+    NEXT,
     NOW,
     NULLS,
     NUMERIC,
@@ -82,6 +83,7 @@ from shoal.kernels.tuples.layout import (
 )
 from shoal.kernels.tuples.nearest import leave_out_own, mark_all, measure
 from shoal.kernels.tuples.queue import move_up
+from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
 from shoal.kernels.tuples.top_k import bound_least, least_between, list_up_to
 
 LACK = 3.0
@@ -685,3 +687,17 @@ def form_least(s, t):
     if members:
         settle(s, members)
     return members
+
+
+@kernel
+def run_least_loss(s, arrivals, start, stop):
+    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed."""
+    begin_run(s, start)
+    while True:
+        event, t = next_event(s, arrivals, stop)
+        if event == IS_OVER:
+            return s.tally[NEXT]
+        if event == HAS_ARRIVED:
+            meet_others(s, t)
+        else:
+            publish_or_suppress(s, t, form_least(s, t))

@@ -1,20 +1,22 @@
-"""The loop of the clustering methods: time passes, what is due is decided, one more arrives."""
+"""The loop of the tuple methods: it tells a method's kernel, event by event, what happens next.
+
+An event is a tuple that has arrived, or a pending tuple that must be decided now. Each method has a kernel of its own
+that handles both, so that compiling one method does not compile the others. Between two events the loop keeps its
+place in the tally (STAGE, THEN, UP_TO, NEXT).
+"""
 
 from __future__ import annotations
 
-from shoal.kernels.compiling import kernel, piece
+from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.diversity import note_recent
 from shoal.kernels.tuples.emit import has_outlet, publish_draft, reuse_cluster, suppress
-from shoal.kernels.tuples.fads import form_nearest
 from shoal.kernels.tuples.generalize import draft, own_loss
-from shoal.kernels.tuples.k_varp import form_partitioned
 from shoal.kernels.tuples.layout import (
     ALIVE,
     ARRIVED,
     AT,
     DEADLINE,
     ENDING,
-    FADS,
     FULL,
     HEAD,
     IN_ROUNDS,
@@ -22,85 +24,159 @@ from shoal.kernels.tuples.layout import (
     LATE,
     LATE_PART,
     LATES,
-    LEAST_LOSS,
     LIVE,
     METHOD,
+    NEXT,
     NOW,
     NUMBER,
     PART,
     PASSING,
     PERSON,
+    STAGE,
     STAMP,
     STAMPED,
     TAIL,
+    THEN,
     TIMED,
     UNTIL,
+    UP_TO,
     VARIED,
     K,
 )
-from shoal.kernels.tuples.least_loss import form_least, meet_others
 from shoal.kernels.tuples.queue import begin_again, close_wide_gaps, has_place, hold, is_due, oldest
 from shoal.kernels.tuples.reuse import best_cover
 
-
-@piece
-def form(s, t):
-    """Make a cluster for tuple t as the method does it; return its size, 0 where it cannot be made."""
-    if s.plan[METHOD] == FADS:
-        return form_nearest(s, t)
-    if s.plan[METHOD] == LEAST_LOSS:
-        return form_least(s, t)
-    return form_partitioned(s, t)
+HAS_ARRIVED, MUST_LEAVE, IS_OVER = range(3)
+"""Events: a tuple has arrived, a tuple must be decided now, or the call is over (for now, if FULL asks for room)."""
+_ARRIVE, _TAKE_IN, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
+"""Stages of the loop."""
 
 
 @piece
-def leave(s, t):
-    """Let tuple t leave: by reuse when that is not worse than a new cluster, with the cluster, or not at all.
+def begin_run(s, start):
+    """Begin a call at arrival `start`: decide first what an earlier call left for lack of room."""
+    s.tally[FULL] = 0
+    s.tally[NEXT] = start
+    s.tally[STAGE] = _ARRIVE
+    if not s.plan[IN_ROUNDS]:
+        decide_waiting(s)
 
-    Return whether anything left: a method that may be late keeps the tuple instead of suppressing it.
-    """
-    members = form(s, t)
-    best, loss = best_cover(s, t)
-    if best >= 0 and (members == 0 or loss <= own_loss(s, draft(s), t)):
-        reuse_cluster(s, best, t)
-    elif members > 0:
-        publish_draft(s, members)
-    elif s.plan[METHOD] == VARIED and not s.tally[ENDING]:
-        return False
+
+@piece
+def decide_by(s, now, then):
+    """Go on with all that is due by `now`, and then with another stage."""
+    s.tally[STAGE] = _DECIDE_DUE
+    s.tally[UP_TO] = now
+    s.tally[THEN] = then
+
+
+@piece
+def decide_waiting(s):
+    """Go on with what an arrival that was taken in, or a call without arrivals, makes due."""
+    if s.tally[PASSING]:
+        decide_by(s, s.tally[UNTIL], _ARRIVE)
+    elif s.tally[ENDING] or not s.plan[TIMED]:
+        decide_by(s, s.tally[NOW], _DECIDE_LATE)
     else:
-        suppress(s, t)
-    return True
+        s.tally[STAGE] = _DECIDE_LATE
 
 
 @piece
-def next_due(s, now):
-    """The oldest tuple that is due and not late yet; -1 if there is none. At the end everything is due."""
-    at = oldest(s)
-    if s.tally[LATES] > 0 and not s.tally[ENDING]:
-        while at < s.tally[TAIL] and (not s.held_i[ALIVE, at] or s.held_i[LATE, at]):
-            at += 1
-        if at == s.tally[TAIL]:
-            return -1
-    return at if s.tally[ENDING] or is_due(s, at, now) else -1
+def next_event(s, arrivals, stop):
+    """Go on to the next event: return which it is, and the place of its tuple.
+
+    In rounds everything is taken in first and what is due is decided when the round is over. Otherwise an arrival that
+    is counted is taken in before what it makes due is decided; one that has a time lets the time pass first.
+    """
+    while True:
+        stage, t = s.tally[STAGE], -1
+        if stage == _ARRIVE:
+            expect_arrival(s, arrivals, stop)
+        elif stage == _TAKE_IN:
+            if not has_place(s):
+                s.tally[FULL] = 1
+                return IS_OVER, t
+            t = take_in(s, arrivals, s.tally[NEXT])
+            if t >= 0:
+                return HAS_ARRIVED, t
+        elif stage == _END:
+            return IS_OVER, t
+        else:
+            t = next_due(s) if stage == _DECIDE_DUE else next_late(s)
+            if t < 0:
+                continue
+            if not has_outlet(s):
+                return IS_OVER, t
+            if stage == _DECIDE_DUE and s.plan[TIMED] and not s.tally[ENDING] and not s.plan[IN_ROUNDS]:
+                s.tally[NOW] = s.held_i[ARRIVED, t] + s.plan[DEADLINE]
+            return MUST_LEAVE, t
 
 
 @piece
-def decide_due(s, now):
-    """Decide what is due by now, or everything at the end; False when the caller must make room first."""
-    while s.tally[LIVE] > 0:
-        t = next_due(s, now)
-        if t < 0:
-            break
-        if not has_outlet(s):
-            return False
-        if s.plan[TIMED] and not s.tally[ENDING] and not s.plan[IN_ROUNDS]:
-            s.tally[NOW] = s.held_i[ARRIVED, t] + s.plan[DEADLINE]
-        if not leave(s, t):
-            s.held_i[LATE, t] = 1
-            s.tally[LATES] += 1
-        close_wide_gaps(s)
-    s.tally[NOW] = now
-    return True
+def expect_arrival(s, arrivals, stop):
+    """Let time pass up to the next arrival; after the last one, end the call or the round."""
+    i = s.tally[NEXT]
+    if i >= stop:
+        s.tally[STAGE] = _END
+        if s.plan[IN_ROUNDS] and s.tally[PASSING]:
+            s.tally[NOW] = s.tally[UNTIL]
+            decide_by(s, s.tally[UNTIL], _END)
+        return
+    s.tally[STAGE] = _TAKE_IN
+    s.tally[AT] = arrivals.rows[i]
+    if s.plan[TIMED]:
+        if arrivals.times[i] < s.tally[NOW]:
+            begin_again(s, arrivals.times[i])
+        if s.plan[IN_ROUNDS]:
+            s.tally[NOW] = arrivals.times[i]
+        else:
+            decide_by(s, arrivals.times[i], _TAKE_IN)
+
+
+@piece
+def take_in(s, arrivals, i):
+    """Number arrival i and buffer it; return its place, -1 where it belongs to another lane."""
+    if not s.plan[TIMED]:
+        s.tally[NOW] = s.tally[NUMBER]
+    s.tally[NUMBER] += 1
+    s.tally[NEXT] = i + 1
+    note_recent(s, arrivals, i)
+    at = -1
+    if arrivals.lanes[i] == s.tally[LANE]:
+        at = hold(s, arrivals, i)
+        s.tally[LATE_PART] = s.held_i[PART, at] + 1
+    s.tally[STAGE] = _ARRIVE
+    if not s.plan[IN_ROUNDS]:
+        decide_waiting(s)
+    return at
+
+
+@piece
+def next_due(s):
+    """The oldest tuple that is due and not late yet; at the end everything is due. If there is none, go on: -1."""
+    if s.tally[LIVE] > 0:
+        at = oldest(s)
+        if s.tally[LATES] > 0 and not s.tally[ENDING]:
+            while at < s.tally[TAIL] and (not s.held_i[ALIVE, at] or s.held_i[LATE, at]):
+                at += 1
+        if at < s.tally[TAIL] and (s.tally[ENDING] or is_due(s, at, s.tally[UP_TO])):
+            return at
+    s.tally[NOW] = s.tally[UP_TO]
+    s.tally[STAGE] = s.tally[THEN]
+    return -1
+
+
+@piece
+def next_late(s):
+    """The oldest late tuple of the partition that has just got one more, if it has enough people. Else go on: -1."""
+    part = s.tally[LATE_PART] - 1
+    if part >= 0 and s.tally[LATES] > 0:
+        t = oldest_late(s, part)
+        if t >= 0 and part_people(s, part) >= s.plan[K]:
+            return t
+    s.tally[LATE_PART] = 0
+    s.tally[STAGE] = _ARRIVE
+    return -1
 
 
 @piece
@@ -126,78 +202,29 @@ def part_people(s, part):
 
 
 @piece
-def decide_late(s):
-    """Decide late tuples of the partition that has just got one more, as long as it has enough people.
+def publish_or_suppress(s, t, members):
+    """Publish tuple t by reuse where that is not worse than the cluster just formed, or with it, or suppress it.
 
-    False when the caller must make room first.
+    `members` is the size of the cluster, 0 where none could be formed. A method that may be late keeps the tuple then.
     """
-    part = s.tally[LATE_PART] - 1
-    while part >= 0 and s.tally[LATES] > 0:
-        t = oldest_late(s, part)
-        if t < 0 or part_people(s, part) < s.plan[K]:
-            break
-        if not has_outlet(s):
-            return False
-        if not leave(s, t):
-            break
-    s.tally[LATE_PART] = 0
-    return True
+    best, loss = best_cover(s, t)
+    if best >= 0 and (members == 0 or loss <= own_loss(s, draft(s), t)):
+        reuse_cluster(s, best, t)
+    elif members > 0:
+        publish_draft(s, members)
+    elif s.plan[METHOD] == VARIED and not s.tally[ENDING]:
+        be_late(s, t)
+    else:
+        suppress(s, t)
+    if s.tally[STAGE] == _DECIDE_DUE:
+        close_wide_gaps(s)
 
 
 @piece
-def take_in(s, arrivals, i):
-    """Number one arrival and hold it, unless it is another lane's."""
-    if not s.plan[TIMED]:
-        s.tally[NOW] = s.tally[NUMBER]
-    s.tally[NUMBER] += 1
-    note_recent(s, arrivals, i)
-    if arrivals.lanes[i] != s.tally[LANE]:
-        return
-    at = hold(s, arrivals, i)
-    s.tally[LATE_PART] = s.held_i[PART, at] + 1
-    if s.plan[METHOD] == LEAST_LOSS:
-        meet_others(s, at)
-
-
-@piece
-def decide_waiting(s):
-    """Decide what a call without arrivals is for, or what an earlier call left for lack of room."""
-    if s.plan[IN_ROUNDS]:
-        if not s.tally[PASSING]:
-            return True
-        s.tally[NOW] = s.tally[UNTIL]
-    if s.tally[PASSING]:
-        return decide_due(s, s.tally[UNTIL])
-    if (s.tally[ENDING] or not s.plan[TIMED]) and not decide_due(s, s.tally[NOW]):
-        return False
-    return decide_late(s)
-
-
-@kernel
-def run_tuples(s, arrivals, start, stop):
-    """Take in arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed.
-
-    In rounds everything is held first and what is due is decided when the round is over. Else an arrival that is
-    counted is held before what it makes due is decided; one that has a time lets the time pass first.
-    """
-    s.tally[FULL] = 0
-    if not s.plan[IN_ROUNDS] and not decide_waiting(s):
-        return start
-    for i in range(start, stop):
-        s.tally[AT] = arrivals.rows[i]
-        if s.plan[TIMED]:
-            if arrivals.times[i] < s.tally[NOW]:
-                begin_again(s, arrivals.times[i])
-            if s.plan[IN_ROUNDS]:
-                s.tally[NOW] = arrivals.times[i]
-            elif not decide_due(s, arrivals.times[i]):
-                return i
-        if not has_place(s):
-            s.tally[FULL] = 1
-            return i
-        take_in(s, arrivals, i)
-        if not s.plan[IN_ROUNDS] and not decide_waiting(s):
-            return i + 1
-    if s.plan[IN_ROUNDS]:
-        decide_waiting(s)
-    return stop
+def be_late(s, t):
+    """Keep tuple t until its partition has enough people; a late one that is tried in vain ends the trying."""
+    if s.tally[STAGE] == _DECIDE_LATE:
+        s.tally[LATE_PART] = 0
+    else:
+        s.held_i[LATE, t] = 1
+        s.tally[LATES] += 1

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Unpack
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.fads import run_fads
 from shoal.methods.base import StreamMethod
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
@@ -50,7 +50,7 @@ class Fads(StreamMethod):
     """
 
     method: ClassVar[str] = "fads"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_fads)
     settings_class: ClassVar[type[TupleSettings]] = TupleSettings
 
     def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
@@ -60,5 +60,5 @@ class Fads(StreamMethod):
         plan, ratios = settings.plan(), settings.ratios()
         plan[t.METHOD] = t.FADS
         reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_fads)
         return TupleEngine(self.method, settings, secret, reader, decider)

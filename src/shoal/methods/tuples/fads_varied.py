@@ -8,7 +8,7 @@ from pydantic import Field
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.k_varp import run_partitioned
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Amount
 from shoal.methods.tuples.decider.sequential import SequentialDecider
@@ -63,7 +63,7 @@ class FadsVaried(StreamMethod):
     """
 
     method: ClassVar[str] = "fads-varied"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_partitioned)
     settings_class: ClassVar[type[TupleSettings]] = FadsVariedSettings
 
     def __init__(self, schema: Schema, **given: Unpack[FadsVariedParameters]) -> None:
@@ -75,5 +75,5 @@ class FadsVaried(StreamMethod):
         plan[t.IS_PARTED] = plan[t.SAME_PATTERN] = 1
         ratios[t.PENALTY] = settings.late_penalty
         reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_partitioned)
         return TupleEngine(self.method, settings, secret, reader, decider)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.fads import run_fads
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
 from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
@@ -77,7 +77,7 @@ class Fast(StreamMethod):
     """
 
     method: ClassVar[str] = "fast"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_fads)
     settings_class: ClassVar[type[TupleSettings]] = FastSettings
 
     def __init__(self, schema: Schema, **given: Unpack[FastParameters]) -> None:
@@ -88,7 +88,7 @@ class Fast(StreamMethod):
         plan[t.METHOD], plan[t.IN_ROUNDS] = t.FADS, 1
         threads, tasks = settings.threads, Tasks()
         reader = TupleReader(settings, secret)
-        lanes = [SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples) for _ in range(threads)]
+        lanes = [SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_fads) for _ in range(threads)]
         decider = Lanes(lanes, LaneAssignment(threads, reader.shape), tasks, round_rows=_round_rows(settings))
         return TupleEngine(
             self.method, settings, secret, reader, decider,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Unpack
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.k_varp import run_partitioned
 from shoal.methods.base import StreamMethod
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
@@ -37,7 +37,7 @@ class IotAnonymization(StreamMethod):
     """
 
     method: ClassVar[str] = "iot-anonymization"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_partitioned)
     settings_class: ClassVar[type[TupleSettings]] = TupleSettings
 
     def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
@@ -50,5 +50,5 @@ class IotAnonymization(StreamMethod):
         if settings.nulls == "paper":
             plan[t.NULLS], plan[t.MIN_CARRIERS] = t.SHOW_ALL, 1
         reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_partitioned)
         return TupleEngine(self.method, settings, secret, reader, decider, fills_missing=True)

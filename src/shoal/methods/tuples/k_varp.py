@@ -8,7 +8,7 @@ from pydantic import Field
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.k_varp import run_partitioned
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Share
 from shoal.methods.tuples.decider.sequential import SequentialDecider
@@ -60,7 +60,7 @@ class KVarp(StreamMethod):
     """
 
     method: ClassVar[str] = "k-varp"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_partitioned)
     settings_class: ClassVar[type[TupleSettings]] = KVarpSettings
 
     def __init__(self, schema: Schema, **given: Unpack[KVarpParameters]) -> None:
@@ -71,5 +71,5 @@ class KVarp(StreamMethod):
         plan[t.METHOD], plan[t.IS_PARTED] = t.K_VARP, 1
         ratios[t.RATIO] = settings.likeness
         reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_partitioned)
         return TupleEngine(self.method, settings, secret, reader, decider)

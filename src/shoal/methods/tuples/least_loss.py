@@ -9,7 +9,7 @@ from pydantic import Field
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.run import run_tuples
+from shoal.kernels.tuples.least_loss import run_least_loss
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import MOST
 from shoal.methods.tuples.decider.sequential import SequentialDecider
@@ -88,7 +88,7 @@ class LeastLoss(StreamMethod):
     """
 
     method: ClassVar[str] = "least-loss"
-    kernel: ClassVar[Any] = staticmethod(run_tuples)
+    kernel: ClassVar[Any] = staticmethod(run_least_loss)
     settings_class: ClassVar[type[TupleSettings]] = LeastLossSettings
 
     def __init__(self, schema: Schema, **given: Unpack[LeastLossParameters]) -> None:
@@ -105,7 +105,7 @@ class LeastLoss(StreamMethod):
         price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
         reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_tuples)
+        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_least_loss)
         return TupleEngine(self.method, settings, secret, reader, decider)
 
 
