@@ -74,7 +74,7 @@ ONE_PROBLEM = [
     ("anonymize/z", None, "[anonymize] z: is missing; give the number of people"),
     ("anonymize/combine", "k", "[anonymize] k: is missing; give how many people must share"),
     ("anonymize/k", 5, '[anonymize] combine: is missing; k goes with combine = "k"'),
-    ("anonymize/target", {"k": 2, "p": 0.9}, "[anonymize] z: does not go with a target"),
+    ("anonymize/target", {"k": 2, "p": 0.9}, "[anonymize] z: cannot be combined with a target"),
     ("anonymize/z", 0, "[anonymize] z: must be at least 1"),
     ("anonymize/z", 2**31, "[anonymize] z: must be at most 2147483647"),
     ("anonymize/z", 1.0, "[anonymize] z: must be a whole number"),
@@ -188,7 +188,7 @@ def test_hierarchies_of_columns(tmp_path):
     assert "[anonymize.attribute.site] hierarchy: none.csv: cannot be read" in text
     assert '[anonymize.attribute.app] hierarchy: is used only with on_private = "generalize"' in text
     assert "[anonymize.attribute.city] hierarchy: is missing" in text
-    assert "here or in [anonymize]" in text
+    assert "here or for all attributes" in text
 
 
 def test_a_hierarchy_no_column_uses(tmp_path):

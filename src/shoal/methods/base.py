@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -184,17 +183,16 @@ class StreamMethod:
 
     method: ClassVar[str]
     """The name a policy uses."""
+    settings_class: ClassVar[Any]
+    """The parameters; see :mod:`shoal.methods.settings`."""
     kernel: ClassVar[Any] = None
     """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
-
-    settings_class: ClassVar[Any] = None
-    """Describes the parameters; see shoal.methods.settings."""
 
     _engine: Engine
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.settings_class is not None:  # for help(): the parameters by name
+        if "given" in cls.__init__.__annotations__:  # help() shows the parameters by name
             cls.__signature__ = signature_of(cls.settings_class, "schema")  # type: ignore[attr-defined]
 
     def _start_for(self, schema: Schema, *, key: Any = None, **given: Any) -> None:
@@ -342,7 +340,7 @@ class StreamMethod:
         """All of the state, sealed: a versioned header and named arrays."""
         header, arrays = self._engine.dump()
         envelope = {
-            "method": self.method, "settings": self._described(), "counts": self._engine.counts.dump(),
+            "method": self.method, "settings": self._settings.to_header(), "counts": self._engine.counts.dump(),
             "is_bound": self._input_schema is not None, "engine": header,
         }  # fmt: skip
         schema = np.frombuffer(self.input_schema.serialize(), dtype=np.uint8)
@@ -351,7 +349,7 @@ class StreamMethod:
     def restore(self, state: bytes) -> Self:
         """Take over the state of a snapshot of the same method and parameters; return self."""
         opened = open_state(self._secret, state)
-        if opened.header["method"] != self.method or opened.header["settings"] != self._described():
+        if opened.header["method"] != self.method or not self._has_settings(opened.header["settings"]):
             raise CheckpointError("the snapshot is of another method or of other parameters")
         self._load(opened)
         return self
@@ -360,19 +358,13 @@ class StreamMethod:
     def from_state(cls, state: State, secret: Secret) -> Self:
         """The method whose opened snapshot this is."""
         made = cls.__new__(cls)
-        made._start(cls._settings_from(state.header["settings"]), secret)  # noqa: SLF001 - the same class
+        made._start(cls.settings_class.from_header(state.header["settings"]), secret)  # noqa: SLF001 - the same class
         made._load(state)  # noqa: SLF001
         return made
 
-    @classmethod
-    def _settings_from(cls, described: Mapping[str, Any]) -> Any:
-        """The settings that a snapshot header describes."""
-        return cls.settings_class.from_header(described)
-
-    def _described(self) -> Any:
-        """The settings as they come back from a snapshot header."""
-        settings = self._settings
-        return json.loads(json.dumps(settings.to_header() if self.settings_class else settings.describe()))
+    def _has_settings(self, header: Mapping[str, Any]) -> bool:
+        """Whether a snapshot's settings mean the same, however they are written."""
+        return bool(self.settings_class.from_header(header).describe() == self._settings.describe())
 
     def _load(self, state: State) -> None:
         header = state.header

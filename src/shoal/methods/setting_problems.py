@@ -64,7 +64,7 @@ def find_spot(model: type[BaseModel], loc: tuple[Step, ...]) -> Spot:
     owner, steps, rest = model, [loc[0]] if loc else [], list(loc[1:])
     field = _field(owner, steps)
     while rest and field is not None and (models := _models_in(field.annotation)):
-        if get_origin(field.annotation) is dict:
+        if get_origin(field.annotation) in (dict, Mapping):
             steps.append(rest.pop(0))
         if len(models) > 1 and rest:
             tag = rest.pop(0)

@@ -136,6 +136,10 @@ def _role_from(described: dict[str, Any]) -> Numeric | Categorical:
 def _plain(value: Any) -> Any:
     if isinstance(value, Duration):
         return f"{int(value)}ns"
+    if isinstance(value, Settings):
+        return value.to_header()
+    if isinstance(value, Hierarchy):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {name: _plain(entry) for name, entry in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value

@@ -227,8 +227,11 @@ def test_the_auditor_counts_windows_in_which_the_aim_was_missed():
 @pytest.mark.parametrize(
     ("more", "word"),
     [
-        ({"z": 3}, "leave z out"),
-        ({"on_private": "generalize", "hierarchy": shoal.Hierarchy.by_suffix()}, "generalize"),
+        ({"z": 3}, "z: cannot be combined with a target"),
+        (
+            {"on_private": "generalize", "hierarchy": shoal.Hierarchy.by_suffix()},
+            'on_private: must be "drop" or "blank"',
+        ),
         ({"combine": "k", "k": 3}, "combine"),
         ({"target": {"k": 2, "p": 0.9}}, "must be a shoal.KTarget"),
     ],
@@ -240,7 +243,7 @@ def test_what_does_not_go_together(more, word):
 
 def test_a_column_may_not_have_its_own_z():
     attribute = {"site": {"z": 4}, "app": {}}
-    with pytest.raises(PolicyError, match="leave z out"):
+    with pytest.raises(PolicyError, match=r"attribute\.site\.z: cannot be combined with a target"):
         shoal.ZAnonymity(**{**SHARED, "attribute": attribute, "target": shoal.KTarget(k=2, p=0.9)})
 
 

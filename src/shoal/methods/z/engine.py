@@ -62,7 +62,7 @@ class ZEngine:
 
     def __init__(self, settings: ZSettings, secret: Secret) -> None:
         self._settings = settings
-        self.columns = settings.columns
+        self.columns = settings.read_columns
         self.guarantee = _guarantee(settings)
         reasons = reasons_of(settings)
         self.counts = Counts(reasons)

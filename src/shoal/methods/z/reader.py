@@ -80,7 +80,7 @@ class Reader:
     def assumed_schema(self) -> pa.Schema:
         """The input types assumed before anything was seen."""
         types = {self._settings.time: pa.timestamp("ns", tz="UTC")}
-        return pa.schema([(name, types.get(name, pa.string())) for name in self._settings.columns])
+        return pa.schema([(name, types.get(name, pa.string())) for name in self._settings.read_columns])
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
@@ -174,7 +174,7 @@ class Reader:
     def _record_types(self, record: Record) -> pa.Schema:
         settings = self._settings
         counted = {settings.person, *(column.name for column in settings.attributes)}
-        types = {name: record_type(record.get(name), is_counted=name in counted) for name in settings.columns}
+        types = {name: record_type(record.get(name), is_counted=name in counted) for name in settings.read_columns}
         for name, kind in types.items():
             if kind is None:
                 raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")

@@ -11,7 +11,7 @@ from shoal.kernels import clock as clock_kernel
 from shoal.methods.base import StreamMethod
 from shoal.methods.z.columns import OnPrivate
 from shoal.methods.z.engine import ZEngine
-from shoal.methods.z.settings import ZSettings, check_settings, settings_from
+from shoal.methods.z.settings import ZSettings
 from shoal.models.z.controller import EpochOutcome
 from shoal.models.z.target import KTarget
 
@@ -98,6 +98,7 @@ class ZAnonymity(StreamMethod):
     """
 
     method: ClassVar[str] = "z-anonymity"
+    settings_class: ClassVar[type[ZSettings]] = ZSettings
     kernel: ClassVar[Any] = staticmethod(clock_kernel.admit)
     _settings: ZSettings
     _engine: ZEngine
@@ -121,20 +122,15 @@ class ZAnonymity(StreamMethod):
         k: int | None = None,
         key: Secret | bytes | None = None,
     ) -> None:
-        shared = {"z": z, "window": window, "hierarchy": hierarchy, "on_private": on_private}
-        settings = check_settings(
-            attribute=attribute, shared=shared, person=person, time=time, carry=carry,
-            lateness=lateness, max_gap=max_gap, rotation=rotation,
-            combine=combine, k=k, target=target,
-        )  # fmt: skip
-        self._start(settings, as_secret(key))
+        given = {
+            "attribute": attribute, "z": z, "window": window, "on_private": on_private, "hierarchy": hierarchy,
+            "lateness": lateness, "max_gap": max_gap, "rotation": rotation, "target": target, "combine": combine,
+            "k": k,
+        }  # fmt: skip
+        self._start(ZSettings.for_columns(person, time, carry, given), as_secret(key))
 
     def _make_engine(self, settings: ZSettings, secret: Secret) -> ZEngine:
         return ZEngine(settings, secret)
-
-    @classmethod
-    def _settings_from(cls, described: Mapping[str, Any]) -> ZSettings:
-        return settings_from(described)
 
     @property
     def z(self) -> int | None:
