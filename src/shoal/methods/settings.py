@@ -113,7 +113,7 @@ class SchemaSettings(Settings):
         return require(settings, [*problems, *cls.schema_problems(schema, given)])
 
     def to_header(self) -> dict[str, Any]:
-        return {**super().to_header(), "schema": self.schema.describe()}
+        return {"schema": self.schema.describe(), **super().to_header()}
 
     @classmethod
     def from_header(cls, header: Given) -> Self:

@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field
 
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Names
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
 from shoal.policy.ontologies import OntologySection
@@ -24,10 +26,6 @@ from shoal.policy.quasi import (
 )
 from shoal.policy.stream import StreamSection
 from shoal.schema import Categorical, Schema
-
-Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Crowd = Annotated[int, Field(ge=2, le=1_000_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class OntologyColumn(QuasiSection):
@@ -48,41 +46,21 @@ class OntologyColumn(QuasiSection):
         return {name: value for name, value in super().plain_fields().items() if name != "ontology"}
 
 
-def _sparse(value: object) -> object:
-    listed = value if isinstance(value, list) else [value]
-    are_names = all(isinstance(name, str) and name.strip() for name in listed)
-    if not are_names or len(set(listed)) < len(listed):
-        raise ValueError('must be "auto" or different names of columns')
-    return value if value == "auto" else listed
-
-
 Quasi = Annotated[NumericSection | CategoricalSection | OntologyColumn, Field(discriminator="kind")]
 
 
-class FlexibleSection(MethodSection):
-    """Flexible k-anonymity with an ontology."""
+class FlexibleSection(MethodSection, FlexibleSettings):
+    """What a policy file adds to the settings of flexible k-anonymity: the quasi-identifiers."""
 
     METHOD: ClassVar[str] = "flexible-k"
     ADVICE: ClassVar[str] = "choose a smaller k, fewer quasi-identifiers, or wait for more people"
 
-    method: Literal["flexible-k"]
+    method: str
     quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
         description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
     )
-    sensitive: Names = ()
-    k: Crowd = 6
-    sparse: Annotated[Literal["auto"] | Names, BeforeValidator(_sparse)] = "auto"
-    threshold: Share = 0.1
-    p_sparse: Share | None = None
-    k_s: Crowd | None = None
-    floor: Share = 0.05
-    window: Count = 10_000
-    criteria: Annotated[int, Field(ge=1, le=100)] = 1
-    density: dict[str, dict[str, Crowd]] = Field(default_factory=dict)
-    root: bool = False
-    compare: bool = True
-    remember: Count = 1_000_000
-    unknown: Literal["accept", "refuse"] = "accept"
+    sensitive: Names = Field((), description="Columns published unchanged.")
+    compare: bool = Field(default=True, description=FlexibleSettings.model_fields["compare"].description)
 
     @property
     def runs_on_time(self) -> bool:
@@ -110,8 +88,10 @@ class FlexibleSection(MethodSection):
         return []
 
     @classmethod
-    def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        return [*quasi_problems(table), *_crowd_problems(table), *_column_problems(table)]
+    def cross_check(cls, given: Table) -> Iterator[Problem]:
+        yield from quasi_problems(given)
+        yield from super().cross_check(given)
+        yield from _column_problems(given)
 
     def column_types(self) -> dict[str, ColumnType]:
         kinds = {name: own.column_type() for name, own in self.quasi.items()}
@@ -134,24 +114,8 @@ class FlexibleSection(MethodSection):
         listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
         return {**super().plain_fields(), "quasi": listed}
 
-    def warnings(self) -> list[str]:
-        found = []
-        if self.k_s == 2 or (self.k_s is None and self.p_sparse is not None and self.p_sparse * self.k <= 2):
-            found.append("K_s is 2: whoever knows a person's sparse value finds one of two people; choose a larger k_s")
-        if self.root:
-            found.append("root = true: rows may leave with labels that say nothing")
-        return found
 
-
-def _crowd_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
-    k, k_s = table.get("k", 6), table.get("k_s")
-    if isinstance(k, int) and isinstance(k_s, int) and k_s > k:
-        yield ("k_s",), f"must be at most k, which is {k:,}"
-    if "k_s" in table and "p_sparse" in table:
-        yield ("p_sparse",), "k_s is given, so this is not needed; leave one of them out"
-
-
-def _column_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+def _column_problems(table: Table) -> Iterator[Problem]:
     """Columns that sparse and density name must be quasi-identifiers with labels."""
     labelled = [name for name, own in quasi_tables(table).items() if own.get("kind") in ("categorical", "ontology")]
     sparse = table.get("sparse", "auto")

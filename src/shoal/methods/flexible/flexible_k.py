@@ -15,8 +15,6 @@ from shoal.methods.flexible.settings import (
     Density,
     FlexibleSettings,
     Unknown,
-    check_flexible_settings,
-    settings_of,
 )
 from shoal.schema import Schema
 
@@ -99,6 +97,7 @@ class FlexibleK(StreamMethod):
     """
 
     method: ClassVar[str] = METHOD
+    settings_class: ClassVar[type[FlexibleSettings]] = FlexibleSettings
     kernel: ClassVar[Any] = staticmethod(form_groups)
     _engine: FlexibleEngine
     _settings: FlexibleSettings
@@ -123,19 +122,15 @@ class FlexibleK(StreamMethod):
         unknown: Unknown = "accept",
         key: Secret | bytes | None = None,
     ) -> None:
-        settings = check_flexible_settings(
-            schema, ontology, k=k, sparse=sparse, threshold=threshold, p_sparse=p_sparse, k_s=k_s, floor=floor,
-            window=window, criteria=criteria, density=density, root=root, compare=compare, remember=remember,
-            unknown=unknown,
-        )  # fmt: skip
-        self._start(settings, as_secret(key))
+        given = {
+            "k": k, "sparse": sparse, "threshold": threshold, "p_sparse": p_sparse, "k_s": k_s, "floor": floor,
+            "window": window, "criteria": criteria, "density": density, "root": root, "compare": compare,
+            "remember": remember, "unknown": unknown,
+        }  # fmt: skip
+        self._start(FlexibleSettings.for_ontology(schema, ontology, given), as_secret(key))
 
     def _make_engine(self, settings: FlexibleSettings, secret: Secret) -> FlexibleEngine:
         return FlexibleEngine(settings, secret)
-
-    @classmethod
-    def _settings_from(cls, described: Mapping[str, Any]) -> FlexibleSettings:
-        return settings_of(described)
 
     @property
     def settings(self) -> FlexibleSettings:

@@ -1,59 +1,132 @@
-"""Parameters of the flexible method, checked; all that is wrong is told at once."""
+"""The parameters of the flexible method."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Self
 
-from shoal.errors import PolicyError
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo
+
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts, Ontology
 from shoal.hierarchies.unknown import concepts_with_unknown, tree_with_unknown, unknown_label
 from shoal.methods.schema_arrays import Leaves
-from shoal.schema import Categorical, Numeric, Schema
+from shoal.methods.setting_problems import Problem
+from shoal.methods.settings import Count, Given, Names, SchemaSettings, Share, require, schema_from
+from shoal.schema import Categorical, Schema
 
 LEAST: Final = 2
-_MOST: Final = 2**31 - 1
-_MANY: Final = 100
 _LARGEST_K: Final = 1_000_000
 """There is a table of K_s by k."""
+Crowd = Annotated[int, Field(ge=LEAST, le=_LARGEST_K)]
 Density = Mapping[str, Mapping[str, int]]
 Unknown = Literal["accept", "refuse"]
 """What happens to a record with a value that its tree or ontology does not list."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlexibleSettings:
-    """What was asked for."""
+def _sparse(value: object, info: ValidationInfo) -> object:
+    if value == "auto":
+        return value
+    listed = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(name, str) and name.strip() for name in listed) or len(set(listed)) < len(listed):
+        raise ValueError('must be "auto" or different names of columns')
+    schema = (info.context or {}).get("schema")
+    in_order = [role.name for role in schema.quasi if role.name in listed] if isinstance(schema, Schema) else listed
+    return tuple(in_order)
 
-    schema: Schema
-    concepts: Mapping[str, Concepts]
-    k: int
-    sparse: tuple[str, ...] | Literal["auto"]
-    threshold: float
-    floor: float
-    p_sparse: float | None
-    k_s: int | None
-    window: int
-    criteria: int
-    density: Density
-    root: bool
-    compare: bool
-    remember: int
-    unknown: Unknown = "accept"
+
+class FlexibleSettings(SchemaSettings):
+    """What flexible k-anonymity is asked for."""
+
+    k: Crowd = Field(6, description="People among whom a row hides by its normal quasi-identifiers.")
+    sparse: Annotated[Literal["auto"] | Names, BeforeValidator(_sparse)] = Field(
+        "auto",
+        description='Names of the sparse quasi-identifiers; `"auto"` takes those tagged sparse in the ontology; where '
+        "it does not say, those whose values too few people have in a share of at least `threshold` of the records.",
+    )
+    threshold: Share = Field(0.1, description="See `sparse`.")
+    floor: Share = Field(0.05, description="K_s is `k` where P(s) is below this.")
+    p_sparse: Share | None = Field(
+        None,
+        description="P(s), the share of records whose sparse value fewer than `k` people have; by default measured in "
+        "the first `window` records and then fixed. K_s is P(s) times `k`, rounded up, at least 2.",
+    )
+    k_s: Crowd | None = Field(None, description="K_s itself, instead of `p_sparse`; at most `k`.")
+    window: Count = Field(10_000, description="Groups are formed among waiting records each time this many arrived.")
+    criteria: Annotated[int, Field(ge=1, le=100)] = Field(
+        1, description="Common criteria that a block may show for the sparse values that are left over."
+    )
+    density: dict[str, dict[str, Crowd]] = Field(
+        default_factory=dict, description="Another `k` by place: a table of labels and their k for each column."
+    )
+    root: bool = Field(
+        default=False, description="Whether a root label, or the whole domain of a number, may be published."
+    )
+    compare: bool = Field(default=False, description="Whether `shoal doctor` compares with least-loss.")
+    remember: Count = Field(1_000_000, description="Published groups that are remembered, so that rows may join them.")
+    unknown: Unknown = Field(
+        "accept",
+        description='Values that the hierarchy or ontology does not list: `"accept"` publishes them as the label '
+        '`unknown`, `"refuse"` sends the record to the dead letters.',
+    )
+
+    _concepts: Mapping[str, Concepts] = PrivateAttr(default_factory=dict)
+
+    def model_post_init(self, context: Any) -> None:
+        """Keep the schema and the ontology that the settings were checked with."""
+        super().model_post_init(context)
+        self._concepts = (context or {}).get("concepts", {})
+
+    @classmethod
+    def for_ontology(cls, schema: object, ontology: Any, given: Given) -> Self:
+        """The settings for these columns; raises one PolicyError that lists everything that is wrong."""
+        if not isinstance(schema, Schema):
+            return cls.for_schema(schema, given)
+        concepts, problems = _concepts(schema, ontology)
+        named = {name: value for name, value in given.items() if value is not None}
+        settings, found = cls.read(named, {"schema": schema, "concepts": concepts})
+        problems += [*found, *_sparse_problems(schema, named), *_density_problems(schema, concepts, named)]
+        return require(settings, problems)
+
+    @classmethod
+    def cross_check(cls, given: Given) -> Iterator[Problem]:
+        k, k_s = given.get("k", 6), given.get("k_s")
+        if isinstance(k, int) and isinstance(k_s, int) and k_s > k:
+            yield ("k_s",), f"must be at most k, which is {k:,}"
+        if "k_s" in given and "p_sparse" in given:
+            yield ("p_sparse",), "k_s is given, so this is not needed; leave one of them out"
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.k_s == LEAST or (self.k_s is None and self.p_sparse is not None and self.p_sparse * self.k <= LEAST):
+            found.append(
+                "K_s is 2: anyone who knows a person's sparse value finds one of two people; choose a larger k_s"
+            )
+        if self.root:
+            found.append("root = true: rows may be published with labels that say nothing")
+        return found
+
+    def to_header(self) -> dict[str, Any]:
+        described = {name: concepts.to_dict() for name, concepts in sorted(self.concepts.items())}
+        plain = super().to_header()
+        return {"schema": plain.pop("schema"), "ontology": described, **plain}
+
+    @classmethod
+    def from_header(cls, header: Given) -> Self:
+        given = {name: value for name, value in header.items() if name not in ("schema", "ontology")}
+        concepts = {name: Concepts.from_dict(one) for name, one in header["ontology"].items()}
+        return cls.for_ontology(schema_from(header["schema"]), concepts, given)
 
     def describe(self) -> dict[str, Any]:
-        """The settings as plain values."""
-        return {
-            "schema": self.schema.describe(),
-            "ontology": {name: concepts.to_dict() for name, concepts in sorted(self.concepts.items())},
-            "k": self.k, "sparse": self.sparse if self.sparse == "auto" else list(self.sparse),
-            "threshold": self.threshold, "floor": self.floor, "p_sparse": self.p_sparse, "k_s": self.k_s,
-            "window": self.window, "criteria": self.criteria,
-            "density": {name: dict(table) for name, table in self.density.items()},
-            "root": self.root, "compare": self.compare, "remember": self.remember, "unknown": self.unknown,
-        }  # fmt: skip
+        """What is promised, in plain values, for the guarantee."""
+        return self.to_header()
+
+    # ---- what the parameters mean
+
+    @property
+    def concepts(self) -> Mapping[str, Concepts]:
+        """The attribute of the ontology for each column without a hierarchy of its own."""
+        return self._concepts
 
     @property
     def crowds(self) -> list[int]:
@@ -105,56 +178,24 @@ class FlexibleSettings:
         return tree_with_unknown(listed) if self.accepts_unknown(column) else listed
 
 
-def settings_of(content: Mapping[str, Any]) -> FlexibleSettings:
-    """The settings that :meth:`FlexibleSettings.describe` wrote."""
-    given = dict(content)
-    schema, described = given.pop("schema"), given.pop("ontology")
-    concepts = {name: Concepts.from_dict(one) for name, one in described.items()}
-    return check_flexible_settings(_schema_of(schema), concepts, **given)
-
-
-def _schema_of(content: Mapping[str, Any]) -> Schema:
-    quasi: list[Numeric | Categorical] = []
-    for role in content["quasi"]:
-        own = {name: value for name, value in role.items() if name != "kind"}
-        if role["kind"] == "categorical":
-            own["hierarchy"] = Hierarchy.from_dict(role["hierarchy"]) if role["hierarchy"] else None
-        quasi.append(Numeric(**own) if role["kind"] == "numeric" else Categorical(**own))
-    return Schema(**{**content, "quasi": quasi})
-
-
-def check_flexible_settings(schema: Schema, ontology: Any, **given: Any) -> FlexibleSettings:
-    """Check all parameters; raise PolicyError with everything that is wrong."""
-    problems: list[str] = []
-    if not isinstance(schema, Schema):
-        raise PolicyError("schema: must be a shoal.Schema")
-    concepts = _concepts(schema, ontology, problems)
-    problems += _number_problems(given)
-    sparse = _sparse(schema, given["sparse"], problems)
-    density = _density(schema, concepts, given, problems)
-    if problems:
-        raise PolicyError(problems)
-    return FlexibleSettings(schema, concepts, **{**given, "sparse": sparse, "density": density})
-
-
-def _concepts(schema: Schema, ontology: Any, problems: list[str]) -> dict[str, Concepts]:
-    """The attribute of the ontology for each column that has no hierarchy of its own."""
+def _concepts(schema: Schema, ontology: Any) -> tuple[dict[str, Concepts], list[Problem]]:
+    """The attribute of the ontology for each column that has no hierarchy of its own, and what is wrong."""
     columns = [role.name for role in schema.quasi if isinstance(role, Categorical) and role.hierarchy is None]
-    found: dict[str, Concepts] = {}
-    for column in columns:
-        concepts = _attribute(ontology, column)
-        if concepts is None:
-            problems.append(
-                f"column {column!r}: has neither a hierarchy nor an attribute of the ontology; give it a hierarchy, or "
-                "name the attribute as the column"
-            )
-        else:
-            found[column] = concepts
+    attributes = {column: _attribute(ontology, column) for column in columns}
+    problems: list[Problem] = [
+        (
+            (f"column {column!r}",),
+            "has neither a hierarchy nor an attribute of the ontology; give it a hierarchy, or name the attribute as "
+            "the column",
+        )
+        for column, concepts in attributes.items()
+        if concepts is None
+    ]
     unused = sorted(set(ontology) - set(columns)) if isinstance(ontology, Mapping) else []
-    problems += [f"ontology: there is no categorical column {name!r} without a hierarchy" for name in unused]
+    problems += [(("ontology",), f"there is no categorical column {name!r} without a hierarchy") for name in unused]
     if not columns and isinstance(ontology, Ontology):
-        problems.append("ontology: no column uses it; name one as shoal.Categorical without a hierarchy")
-    return found
+        problems.append((("ontology",), "no column uses it; name one as shoal.Categorical without a hierarchy"))
+    return {column: concepts for column, concepts in attributes.items() if concepts is not None}, problems
 
 
 def _attribute(ontology: Any, column: str) -> Concepts | None:
@@ -168,77 +209,31 @@ def _attribute(ontology: Any, column: str) -> Concepts | None:
     return next(iter(given.attributes.values())) if len(given.attributes) == 1 else None
 
 
-def _number_problems(given: Mapping[str, Any]) -> list[str]:
-    found = [
-        f"{name}: must be a whole number from {least:,} to {most:,}"
-        for name, least, most in (
-            ("k", LEAST, _LARGEST_K),
-            ("window", 1, _MOST),
-            ("remember", 1, _MOST),
-            ("criteria", 1, _MANY),
-        )
-        if not _is_whole(given[name], least, most)
-    ]
-    most = given["k"] if _is_whole(given["k"], LEAST, _LARGEST_K) else _MOST
-    if given["k_s"] is not None and not _is_whole(given["k_s"], LEAST, most):
-        found.append("k_s: must be a whole number from 2 to k")
-    for name in ("threshold", "floor", "p_sparse"):
-        if given[name] is not None and not _is_share(given[name]):
-            found.append(f"{name}: must be a number from 0 to 1")
-    if given["p_sparse"] is not None and given["k_s"] is not None:
-        found.append("p_sparse: k_s is given, so this is not needed; leave one of them out")
-    if given["unknown"] not in ("accept", "refuse"):
-        found.append('unknown: must be "accept" or "refuse"')
-    found += [f"{name}: must be true or false" for name in ("root", "compare") if not isinstance(given[name], bool)]
-    return found
-
-
-def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def _sparse(schema: Schema, given: Any, problems: list[str]) -> tuple[str, ...] | Literal["auto"]:
-    if given == "auto":
-        return "auto"
-    listed = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Sequence) else (given,)
+def _sparse_problems(schema: Schema, given: Given) -> Iterator[Problem]:
+    sparse = given.get("sparse", "auto")
+    if sparse == "auto":
+        return
+    listed = sparse if isinstance(sparse, list | tuple) else [sparse]
     known = {role.name for role in schema.quasi if isinstance(role, Categorical)}
-    for name in listed:
-        if name not in known:
-            problems.append('sparse: must be "auto" or names of categorical quasi-identifiers')
-            break
-    in_order = tuple(role.name for role in schema.quasi if role.name in listed)
-    if len(in_order) == len(schema.quasi) and not problems:
-        problems.append("sparse: leaves no normal quasi-identifier; at least one must be left")
-    return in_order
+    if not all(isinstance(name, str) and name in known for name in listed):
+        yield ("sparse",), 'must be "auto" or names of categorical quasi-identifiers'
+    elif {role.name for role in schema.quasi} <= set(listed):
+        yield ("sparse",), "leaves no normal quasi-identifier; at least one must be left"
 
 
-def _density(
-    schema: Schema, concepts: Mapping[str, Concepts], settings: Mapping[str, Any], problems: list[str]
-) -> Density:
-    given = settings["density"]
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        problems.append("density: must be a table of columns, each with a table from a label of its tree to its k")
-        return {}
-    trees = {name: one.tree() for name, one in concepts.items() if name in given}
+def _density_problems(schema: Schema, concepts: Mapping[str, Concepts], given: Given) -> Iterator[Problem]:
+    density = given.get("density")
+    trees: dict[str, Hierarchy] = {name: one.tree() for name, one in concepts.items()}
     trees |= {
         role.name: role.hierarchy for role in schema.quasi
         if isinstance(role, Categorical) and isinstance(role.hierarchy, Hierarchy)
     }  # fmt: skip
-    if settings["unknown"] == "accept":
-        trees = {name: tree_with_unknown(tree) for name, tree in trees.items()}
-    for column, table in given.items():
-        if column not in trees or not isinstance(table, Mapping):
-            problems.append(f"density: {column!r} must be a categorical quasi-identifier with a table of labels")
-            continue
-        problems += [f"density: column {column!r} has no label {label!r} in its tree" for label in table
-                     if label not in trees[column]]  # fmt: skip
-        if not all(_is_whole(k, LEAST, _LARGEST_K) for k in table.values()):
-            words = f"every k must be a whole number from {LEAST} to {_LARGEST_K:,}"
-            problems.append(f"density: column {column!r}: {words}")
-    return {column: dict(table) for column, table in given.items() if isinstance(table, Mapping)}
+    for column, table in density.items() if isinstance(density, Mapping) else ():
+        if column not in trees:
+            yield ("density",), f"{column!r} must be a categorical quasi-identifier"
+        elif isinstance(table, Mapping):
+            accepts = given.get("unknown", "accept") == "accept"
+            tree = tree_with_unknown(trees[column]) if accepts else trees[column]
+            for label in table:
+                if label not in tree:
+                    yield ("density",), f"column {column!r} has no label {label!r} in its tree"

@@ -247,13 +247,16 @@ class ZSettings(Settings):
     # ---- for snapshots and reports
 
     def to_header(self) -> dict[str, Any]:
-        own = {} if self.target is None else {"target": self.target.describe()}
-        return {**super().to_header(), **own, "is_table": self.is_table, "roles": list(self.roles)}
+        return {
+            **super().to_header(), "is_table": self.is_table, "roles": list(self.roles),
+            "attribute": [[name, own.to_header()] for name, own in self.attribute.items()],  # their order counts
+            "target": None if self.target is None else self.target.describe(),
+        }  # fmt: skip
 
     @classmethod
     def from_header(cls, header: Given) -> Self:
         given = {name: value for name, value in header.items() if name not in ("is_table", "roles")}
-        given["attribute"] = {name: _with_tree(own) for name, own in given["attribute"].items()}
+        given["attribute"] = {name: _with_tree(own) for name, own in given["attribute"]}
         if not header["is_table"]:
             (given["attribute"],) = given["attribute"]
         person, time, carry = header["roles"]
