@@ -1,4 +1,4 @@
-"""What callers hand in, as Arrow batches of the columns a method reads, in types that stay the same."""
+"""The input of a method: anything that speaks Arrow becomes batches of the columns read, in fixed types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING_INSIDE = frozenset(
         pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.timestamp("ns"), pa.date32(),
     )
 )  # fmt: skip
-"""Types that are plain as they are: most columns, and asking every question of each of them takes time."""
+"""Types without anything nested or encoded. Most columns have one; this check is faster than all others."""
 
 
 def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
@@ -52,7 +52,7 @@ def with_gaps(batch: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type a column leaves in: no dictionaries, no views, and whatever is inside may be null."""
+    """The type of a published column: no dictionaries, no views, and nested fields are nullable."""
     if kind.id in _NOTHING_INSIDE:
         return kind
     return plain_type(kind.value_type) if pa.types.is_dictionary(kind) else _viewless_type(kind)
@@ -77,7 +77,7 @@ def _viewless_field(kind: pa.DataType) -> pa.Field:
 
 
 def without_views(column: pa.Array) -> pa.Array:
-    """The same column in types that rows can be picked from: Arrow cannot do it with views, which polars sends."""
+    """The same column without views, which polars sends and from which Arrow cannot take rows."""
     if column.type.id in _NOTHING_INSIDE:
         return column
     if pa.types.is_dictionary(column.type):
@@ -88,16 +88,16 @@ def without_views(column: pa.Array) -> pa.Array:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """A column in the type it leaves in."""
+    """A column in the type in which it is published."""
     column = without_views(column)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def is_carriable(kind: pa.DataType) -> bool:
-    """Whether rows can be picked from a column of this type without taking anything of the others along.
+    """Whether taking rows from a column of this type takes nothing of other rows along.
 
-    Picking rows keeps a dictionary whole, with the values of rows that do not leave; at the top it is resolved, deeper
-    down it would go out with the rows. Views and extensions hide the same.
+    Taking rows keeps a dictionary whole, with the values of rows that are not published. A top-level dictionary is
+    decoded; a nested one would be published with the rows. Views and extension types have the same problem.
     """
     kind = plain_type(kind)
     if pa.types.is_struct(kind):
@@ -123,7 +123,7 @@ def select(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 
 def require_same(expected: pa.Schema, given: pa.Schema) -> None:
-    """Raise InputError where a column changed its type in the middle of the stream."""
+    """Raise InputError where a column changes its type in the middle of the stream."""
     for field in expected:
         was, now = plain_type(field.type), plain_type(given.field(field.name).type)
         if was != now and not _is_fittable(now, was):
@@ -133,12 +133,12 @@ def require_same(expected: pa.Schema, given: pa.Schema) -> None:
 
 
 def _is_fittable(now: pa.DataType, was: pa.DataType) -> bool:
-    """Whether the type that leaves holds another one too: texts are one type, a float holds whole numbers."""
+    """Whether values of the new type fit the published one: all text types do, and whole numbers fit a float."""
     return (now in _TEXTS and was in _TEXTS) or (pa.types.is_integer(now) and pa.types.is_float64(was))
 
 
 def fitted(batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
-    """The same batch in the types of the stream, where require_same let others pass."""
+    """The batch cast to the types of the stream, where require_same() allows others."""
     if expected is None:
         return batch
     for at, field in enumerate(batch.schema):
@@ -151,12 +151,12 @@ def fitted(batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
 def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     try:
         return plain(column).cast(wanted)
-    except pa.ArrowInvalid:  # Arrow's own message would show the value
+    except pa.ArrowInvalid:  # Arrow's own message may contain the value
         raise InputError(f"column {name!r}: a value does not fit {wanted}; give the whole stream in one type") from None
 
 
 def require_record(record: object) -> None:
-    """Raise InputError where push is given something else than one record."""
+    """Raise InputError where push gets anything but one record."""
     if type(record) is not dict and not isinstance(record, Mapping):
         raise InputError(
             f"push takes one record, a mapping of columns to values, not {type(record).__name__}; "
@@ -165,15 +165,15 @@ def require_record(record: object) -> None:
 
 
 def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:
-    """The type of a column of values like this one: text where there is none yet, None where there is no type.
+    """The column type for values like this one: text for a missing value, None where Arrow has no type for it.
 
-    Numbers that are measured, not counted, may have a fraction later on.
+    Whole numbers become float unless they are counted, because later ones may have a fraction.
     """
     if value is None:
         return pa.string()
     try:
         kind = pa.array([value]).type
-    except (ValueError, TypeError, OverflowError):  # Arrow's own message would show the value
+    except (ValueError, TypeError, OverflowError):  # Arrow's own message may contain the value
         return None
     if pa.types.is_integer(kind):
         return pa.int64() if is_counted else pa.float64()
@@ -183,7 +183,7 @@ def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:
 
 
 def fits(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value comes back unchanged out of a column of this type."""
+    """Whether a column of this type stores the value unchanged."""
     if value is None:
         return True
     if isinstance(value, bool) != pa.types.is_boolean(kind):

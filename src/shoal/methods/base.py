@@ -1,4 +1,4 @@
-"""The contracts every method keeps; the laws of streams are functions in shoal.testing.laws."""
+"""The two contracts of methods, StreamMethod and BatchMethod; shoal.testing.laws checks them."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
 
 Record = Mapping[str, Any]
 _Made: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
-"""A batch, or how to make it when somebody asks."""
+"""A batch, or a function that makes it when it is asked for."""
 
 
 class Release:
     """What one call decided.
 
-    ``rows`` may be published; they stand in release order and have the full output schema even when there are
-    none. ``trace`` is private: one row for every record decided (``row`` is the record's number in the order
-    pushed, from 0), its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and
-    ``delay``. It goes sideways to the auditor, never to a sink, and is only made when somebody asks for it.
+    ``rows`` may be published; they are in release order and have the full output schema even when there are none.
+    ``trace`` is private: one row for every record decided (``row`` is the record's number in the order pushed, from 0),
+    its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and ``delay``. It is for the
+    auditor, never for a sink, and is only made when it is asked for.
     """
 
     __slots__ = ("_rows", "_trace")
@@ -71,7 +71,7 @@ class Release:
         return self._trace
 
     def made(self) -> Self:
-        """The same, its rows made by now."""
+        """The same release, after its rows are made."""
         self.rows  # noqa: B018 - asking makes them
         return self
 
@@ -93,12 +93,12 @@ class Guarantee:
     max_delay_arrivals: int | None = None
     """Most arrivals a record may be pending for; None where arrivals do not bound it."""
     keeps_pending: bool = False
-    """Whether a flush may leave records pending, because they may neither leave nor be suppressed."""
+    """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a record was put among the dead letters: the column to look at and what to do."""
+    """Why a record is refused: the column to look at and what to do."""
 
     column: str | None
     sentence: str
@@ -176,9 +176,9 @@ class Engine(Protocol):
 class StreamMethod:
     """A stream method: records in arrival order go in, publishable rows come out.
 
-    Nothing depends on where a batch ends. There is no clock, file, environment or logger inside: time is the
-    records' own, moved on by :meth:`advance` where no record comes. A method is a subclass that names its settings
-    and builds its engine; everything else is shared.
+    The output does not depend on batch boundaries. A method uses no clock, file, environment or logger: time is the
+    records' own, and :meth:`advance` moves it while no record comes. A subclass names its settings and builds its
+    engine; everything else is shared.
     """
 
     method: ClassVar[str]

@@ -1,4 +1,4 @@
-"""What stands under a null: Arrow keeps it, and would write it out."""
+"""Values under nulls: Arrow keeps them in its buffers and would publish them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pyarrow as pa
 
 
 def picked(column: pa.Array, rows: pa.Array) -> pa.Array:
-    """Rows of a column and nothing else: also no values that its nulls hide.
+    """Some rows of a column, without values under nulls.
 
-    Arrow clears what is under a null when it picks rows, but not in the children of a null struct.
+    Arrow clears values under nulls when it takes rows, but not in the children of a null struct.
     """
     return with_null_children(column).take(rows)
 
@@ -21,7 +21,7 @@ def with_null_children(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(column.type):
         children = [with_null_children(child) for child in column.flatten()]  # the struct's nulls become theirs
         return pa.StructArray.from_arrays(children, fields=list(column.type), mask=column.is_null())
-    whole = column.take(pa.array(np.arange(len(column))))  # a slice has its values in the middle of others'
+    whole = column.take(pa.array(np.arange(len(column))))  # a slice shares its buffers with other rows
     values, nulls = with_null_children(whole.values), whole.is_null()
     if pa.types.is_fixed_size_list(column.type):
         return pa.FixedSizeListArray.from_arrays(values, type=column.type, mask=nulls)

@@ -21,7 +21,7 @@ _NOTHING = np.zeros(1, dtype=np.uint8)
 
 
 def is_text_like(kind: pa.DataType) -> bool:
-    """Whether a column of this type can name people or attributes."""
+    """Whether a column of this type can identify people or hold attribute values."""
     if pa.types.is_dictionary(kind):
         return is_text_like(kind.value_type)
     tests = (
@@ -32,7 +32,7 @@ def is_text_like(kind: pa.DataType) -> bool:
 
 
 def as_text(value: Any) -> str | None:
-    """One Python value as the text its column would have; None for no value or one that cannot be used."""
+    """One Python value as the text that its column would have; None where it is missing or cannot be used."""
     if isinstance(value, str):
         return value if value.isascii() or _is_encodable(value) else None
     if isinstance(value, bool | np.bool_):
@@ -43,14 +43,14 @@ def as_text(value: Any) -> str | None:
 def _is_encodable(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, which no UTF-8 column can hold
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
         return False
     return True
 
 
 def is_present(column: pa.Array) -> Bools:
-    """Which values of a column are there."""
-    is_dictionary = pa.types.is_dictionary(column.type)  # it may have a null among its values
+    """Which values of a column are not null."""
+    is_dictionary = pa.types.is_dictionary(column.type)  # its values may contain a null
     if not column.null_count and not is_dictionary:
         return np.ones(len(column), dtype=np.bool_)
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -84,18 +84,18 @@ class Texts:
 
     @property
     def filled(self) -> Bools:
-        """Which texts are there and not empty."""
+        """Which texts are neither null nor empty."""
         return self.present & (self.offsets[1:] > self.offsets[:-1])
 
     def keys(self, key: Words) -> Ints:
-        """128-bit keyed hashes of all texts, two words a row."""
+        """128-bit keyed hashes of all texts, two words per row."""
         out = np.empty((len(self), 2), dtype=np.int64)
         hash_texts(key[0], key[1], self.offsets, self.data, out)
         return out
 
 
 def keys_of(column: pa.Array, key: Words) -> tuple[Ints, Bools]:
-    """Keys of a column's values and which are there; a dictionary's values are hashed once each."""
+    """Keys of a column's values and which are not null; each value of a dictionary is hashed once."""
     if not pa.types.is_dictionary(column.type):
         texts = Texts.of(column)
         return texts.keys(key), texts.present

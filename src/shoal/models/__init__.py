@@ -1,4 +1,4 @@
-"""What can be known before anything is released."""
+"""Models of what a release would look like, before anything is released."""
 
 from __future__ import annotations
 

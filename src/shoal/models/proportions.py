@@ -1,4 +1,4 @@
-"""What a share found in samples says of the share in everything."""
+"""Confidence intervals for proportions and means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TINY: Final = 1e-300
 
 
 def clopper_pearson(found: int, samples: int, confidence: float = 0.99) -> tuple[float, float]:
-    """The exact interval of a share of which so many were found among so many samples.
+    """The exact confidence interval of a share, given `found` successes among `samples`.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def clopper_pearson(found: int, samples: int, confidence: float = 0.99) -> tuple
 
 
 def at_least(found: int, samples: int, share: float) -> float:
-    """The probability that at least so many of the samples are found, when that is the share."""
+    """The probability of at least `found` successes among `samples`, for this share."""
     if found <= 0:
         return 1.0
     return _beta_share(found, samples - found + 1, share)
@@ -35,7 +35,7 @@ def at_least(found: int, samples: int, share: float) -> float:
 
 @cache
 def students_t(freedom: int, confidence: float) -> float:
-    """How many standard errors around a mean hold the true one with this confidence, with n - 1 degrees of freedom.
+    """The two-sided quantile of Student's t distribution, for this confidence.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def students_t(freedom: int, confidence: float) -> float:
 
 
 def _solve(rising: object) -> float:
-    """Where a function that rises from below 0 to above crosses it."""
+    """The root of an increasing function on [0, 1], by bisection."""
     assert callable(rising)
     low, high = 0.0, 1.0
     for _ in range(_STEPS):

@@ -21,7 +21,7 @@ _ROUNDING: Final = 1 - 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What is promised of one size, and what it takes."""
+    """The promise for itemsets of one size, and the samples it takes."""
 
     sigma: float
     bound: Bound
@@ -30,17 +30,17 @@ class Promise:
 
     @property
     def samples(self) -> int:
-        """Samples that must all pass when there is but one attempt."""
+        """Samples that must all pass, with a single attempt."""
         return self.samples_of(1)
 
     def samples_of(self, share: int) -> int:
-        """Samples that must all pass when there is but one attempt and so many sizes have δ in common."""
+        """Samples that must all pass, with a single attempt, where `share` sizes split δ."""
         return samples_needed(self.epsilon, self.delta / share, self.bound)
 
     def delta_of(self, attempt: int, *, share: int = 1) -> float:
-        """What an attempt, counted from 1, may use of δ: all attempts together never use more.
+        """The part of δ that an attempt, counted from 1, may use: all attempts together never use more than δ.
 
-        ``share`` is how many sizes have δ in common.
+        ``share`` is the number of sizes that split δ.
         """
         return self.delta / (attempt * (attempt + 1) * share)
 
@@ -50,7 +50,7 @@ class Promise:
 
 
 def samples_needed(epsilon: float, delta: float, bound: Bound) -> int:
-    """The fewest samples of which none may fail: more than ε of failures would go unseen with probability at most δ.
+    """The fewest samples that must all pass: more than ε of failures stay undetected with probability at most δ.
 
     Examples
     --------

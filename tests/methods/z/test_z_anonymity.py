@@ -312,7 +312,7 @@ def test_a_missing_column_is_named(missing):
 @pytest.mark.parametrize(
     ("column", "kind", "saying"),
     [
-        ("ts", pa.list_(pa.int64()), "is no time"),
+        ("ts", pa.list_(pa.int64()), "is not a time type"),
         ("user", pa.float64(), "cannot be counted"),
         ("site", pa.binary(), "cannot be counted"),
     ],

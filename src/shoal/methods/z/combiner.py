@@ -68,7 +68,7 @@ class EpochRows:
         return sum(map(len, self._chunks)) + len(self._singles)
 
     def add(self, rows: Passed) -> None:
-        """Let rows wait; none is before those that wait already."""
+        """Let rows wait; they come after all waiting rows."""
         self._gather()
         if len(rows):
             self._chunks.append(rows)
@@ -96,7 +96,7 @@ class EpochRows:
         return self._singles[0][1] if self._singles else None
 
     def take_ended(self, limit: int, *, everything: bool = False) -> list[Passed]:
-        """Hand out the epochs that are over at a time, or all there are, one after another; they are closed then."""
+        """Hand out and close the epochs that are over at a time, or all epochs, one after another."""
         oldest = self._oldest()
         if oldest is None or not (everything or self.end_of(oldest) <= limit):
             return []
@@ -114,13 +114,13 @@ class EpochRows:
         return ended
 
     def forget(self) -> Passed:
-        """Hand out all that waits and start anew: no epoch is closed any more."""
+        """Hand out all waiting rows and start over: no epoch is closed any more."""
         rows = self.dump()
         self._reset()
         return rows
 
     def dump(self) -> Passed:
-        """All that waits."""
+        """All waiting rows."""
         self._gather()
         parts, nothing = self._chunks, np.empty(0, dtype=np.int64)
         batch = pa.concat_batches([pa.RecordBatch.from_pylist([], schema=self.schema), *(part.batch for part in parts)])
@@ -220,7 +220,7 @@ class Combiner:
 
 
 def _cells_to_keep(batch: pa.RecordBatch, person: str, attributes: list[str], k: int) -> list[Bools]:
-    """Which values of each column may leave, so that every set a person shows is that of at least k people."""
+    """Which values of each column may be published, so that at least k people share every set a person shows."""
     people = _numbers(batch.column(person))
     found = [_numbers(batch.column(name)) for name in attributes]
     firsts = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for codes in found)])
@@ -236,7 +236,7 @@ def _cells_to_keep(batch: pa.RecordBatch, person: str, attributes: list[str], k:
 
 
 def _numbers(column: pa.Array) -> Ints:
-    """The values of a column numbered as they first come; -1 for none."""
+    """Codes of a column's values, in order of first appearance; -1 for null."""
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64)
     codes = pc.fill_null(column.dictionary_encode().indices, -1)
@@ -244,7 +244,7 @@ def _numbers(column: pa.Array) -> Ints:
 
 
 def _without_cells(batch: pa.RecordBatch, attributes: list[str], keep: list[Bools], rows: Ints) -> pa.RecordBatch:
-    """Some rows, with the values that may not leave blanked: not even hidden under a null are they there."""
+    """Some rows, with the values to remove set to null and their bytes cleared."""
     kept = batch.take(pa.array(rows))
     for name, cells in zip(attributes, keep, strict=True):
         at = batch.schema.get_field_index(name)

@@ -1,4 +1,4 @@
-"""The arrays behind the crowd kernels: allocated, grown and shrunk here, never inside a kernel."""
+"""The table of people behind each value: its arrays are allocated, grown and shrunk here, never inside a kernel."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Ints = npt.NDArray[np.int64]
 
 _SMALLEST: Final = 64
 _SPARE: Final = 1.4
-"""Room given when a table is made anew, times what it holds."""
+"""Capacity of a rebuilt table, as a multiple of its entries."""
 _EMPTIEST: Final = 0.6
-"""A table holding less than this share of its room is made anew."""
+"""A table with fewer entries than this share of its capacity is rebuilt."""
 _FULLEST: Final = 0.75
-"""Share of the slots of an index that may be taken, stale ones included."""
+"""Largest share of used slots of an index, stale ones included."""
 _FRESHEST: Final = 0.75
-"""An index is made anew in place only if that gives back at least a quarter of what it may hold."""
+"""An index is rebuilt in place only if that frees at least a quarter of its slots."""
 
 
 class CrowdTable:
-    """People per attribute inside a window; bounded by what the window holds, and shrinking with it."""
+    """The people behind each attribute value inside a window; grows and shrinks with what the window holds."""
 
     def __init__(self) -> None:
         self.clear()
@@ -43,7 +43,7 @@ class CrowdTable:
         return sum(array.nbytes for array in self.arrays)
 
     def make_room(self, sightings: int) -> None:
-        """Make sure that this many more sightings, each of a new attribute at worst, find room."""
+        """Reserve room for this many more sightings, each of a new value at worst."""
         if kernel.has_room(self.pool, self.marks, sightings):
             return
         if self._is_only_stale(sightings):
@@ -53,7 +53,7 @@ class CrowdTable:
             self._repack(sightings)
 
     def _is_only_stale(self, sightings: int) -> bool:
-        """Whether nothing is short but slots of the index that point at what has expired."""
+        """Whether the only shortage is of index slots, and most of them point at expired rows."""
         marks = self.marks
         return bool(
             len(self.pool) - marks[kernel.USED] >= sightings
@@ -62,7 +62,7 @@ class CrowdTable:
         )
 
     def trim(self) -> None:
-        """Give memory back where the window holds much less than it did."""
+        """Free memory where the window holds much less than it did."""
         live, known = int(self.marks[kernel.LIVE]), int(self.marks[kernel.ATTRS])
         if self._is_sparse(self.pool, live) or self._is_sparse(self.attrs, known):
             self._repack(0)
@@ -76,7 +76,7 @@ class CrowdTable:
         kernel.expire(self.pool, self.attrs, self.names, self.marks, oldest)
 
     def dump(self) -> tuple[Ints, Ints]:
-        """What is live as two compact arrays; they depend on what was seen alone."""
+        """All live rows as two compact arrays, which depend only on the events seen."""
         pool = np.empty((self.live_pairs, 4), dtype=np.int64)
         attrs = np.zeros((int(self.marks[kernel.ATTRS]), 4), dtype=np.int64)
         self._pack_into(pool, attrs)
@@ -87,7 +87,7 @@ class CrowdTable:
         self._adopt(pool, attrs)
 
     def _repack(self, sightings: int) -> None:
-        # The indexes are rebuilt from the rows, so the old ones can go first: growing needs little extra memory.
+        # indexes are rebuilt from the rows: free the old ones first, so that growing needs little extra memory
         self.pairs = self.names = np.empty(0, dtype=np.int64)
         self.arrays = (self.pool, self.pairs, self.attrs, self.names, self.marks)
         live, known = int(self.marks[kernel.LIVE]), int(self.marks[kernel.ATTRS])

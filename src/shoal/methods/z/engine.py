@@ -299,7 +299,7 @@ def _tracer(settings: ZSettings, reasons: tuple[str, ...]) -> Tracer:
 
 def _guarantee(settings: ZSettings) -> Guarantee:
     promises = [
-        f"every {column.name!r} that leaves was exposed by at least {column.z} different people "
+        f"every published {column.name!r} was exposed by at least {column.z} different people "
         f"within the {format_duration(column.window_ns)} up to it"
         for column in settings.attributes
     ]
@@ -312,8 +312,8 @@ def _guarantee(settings: ZSettings) -> Guarantee:
     if settings.k is not None:
         max_delay_ns += settings.rotation_ns
         promises.append(
-            f"all that leaves of a person in an epoch of {format_duration(settings.rotation_ns)}, taken as a set of "
-            f"values, leaves of at least {settings.k} different people; rows wait for that to the end of their epoch"
+            f"the set of all values published of a person in an epoch of {format_duration(settings.rotation_ns)} is "
+            f"shared by at least {settings.k} different people; rows wait for that to the end of their epoch"
         )
     return Guarantee(
         method="z-anonymity", statement="; ".join(promises), parameters=settings.describe(),

@@ -26,7 +26,7 @@ from shoal.models.z.windows import SetCurve, set_curve
 
 _SMALLEST: Final = 1024
 _OUTCOMES: Final = 1000
-"""How many epochs' outcomes are kept to be asked for."""
+"""Epochs whose outcomes are kept."""
 _UNKNOWN: Final = np.iinfo(np.int64).min
 
 
@@ -40,7 +40,7 @@ class ZChange:
 
 
 class EpochPeaks:
-    """The most people ever behind each (person, value) pair of an epoch; as large as the epoch needs."""
+    """The largest crowd behind each (person, value) pair of an epoch."""
 
     def __init__(self) -> None:
         self.clear()
@@ -54,7 +54,7 @@ class EpochPeaks:
         self._taken = np.zeros(1, dtype=np.int64)
 
     def note(self, persons: Ints, values: Ints, sizes: Ints) -> None:
-        """Note the people behind events, by the keys of who and what; 0 does not count."""
+        """Record the crowds behind events, by the keys of person and value; 0 is ignored."""
         at = 0
         while (at := note_peaks(self._table, self._taken, persons, values, sizes, at)) < len(sizes):
             roomier = np.zeros((2 * len(self._table), 3), dtype=np.int64)
@@ -62,7 +62,7 @@ class EpochPeaks:
             self._table = roomier
 
     def pairs(self) -> Ints:
-        """Rows [person, value, peak], in an order that depends on them alone."""
+        """Rows [person, value, peak], in an order that depends only on them."""
         rows = self._table[self._table[:, 2] > 0]
         return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
@@ -102,25 +102,25 @@ class Follower:
         return self._controller.z
 
     def take_changes(self) -> list[ZChange]:
-        """Every z set since this was last asked, the last thousand at most."""
+        """Every z set since the last call, at most the last thousand."""
         changes = list(self._changes)
         self._changes.clear()
         return changes
 
     def metrics(self) -> dict[str, Any]:
-        """How it went in the epochs that are over: how many, how many show anybody, in how many of these it was met."""
+        """Counts of past epochs: all, those that show anybody, and those of them in which the target was met."""
         counted = {"epochs": self._closed, "epochs_shown": self._shown, "epochs_met": self._met}
         return {"z": self.z, **counted, "outcomes": [asdict(outcome) for outcome in self.outcomes]}
 
     def enter(self, time_ns: int) -> int:
-        """The z for an event at a time; where a new epoch begins, the one before is over."""
+        """The z for an event at a time; the first event of an epoch closes the epoch before."""
         epoch = time_ns // self._rotation_ns
         if epoch != self._epoch:
             if self._epoch == _UNKNOWN:
                 self._first_ns = time_ns
             else:
                 self._close()
-                if epoch - self._epoch > self._controller.patience:  # so long a silence is a beginning
+                if epoch - self._epoch > self._controller.patience:  # after so long a silence, start over
                     self._controller.forget()
                     self._first_ns = time_ns
             self._epoch = epoch
@@ -175,8 +175,8 @@ class Follower:
         person, value, peak = self._peaks.pairs().T
         people = len(np.unique(person))
         curve = set_curve(person, value, peak, self.target.k)
-        if self._keeps_blank:  # who shows nothing has rows all the same, and shares the empty set
-            # above all crowds too: there nobody shows anything
+        if self._keeps_blank:  # people who show nothing have rows too, and share the empty set
+            # NOTHING: above all crowds nobody shows anything
             empty = people - np.append(curve.shown, 0)
             is_shared = empty >= self.target.k
             curve = SetCurve(

@@ -1,7 +1,7 @@
-"""One more thread: it reads the next piece of a batch and writes out the last while the present one is decided.
+"""One helper thread: it reads the next piece of a batch and publishes the last one while the current one is decided.
 
-Deciding is one step after another by nature; hashing, pseudonyms and building rows are not. The kernels let go of the
-interpreter lock, so the two really run side by side. What is decided does not depend on it.
+Decisions depend on each other; hashing, pseudonyms and building rows do not. The kernels release the interpreter lock,
+so both threads run in parallel. The decisions do not depend on it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ os.register_at_fork(after_in_child=_thread.cache_clear)  # threads do not surviv
 
 
 def piece_rows(rows: int) -> int:
-    """Rows of a piece: small enough that both threads soon have work, large enough to be worth a handover."""
+    """Rows of a piece: small enough that both threads soon have work, large enough to be worth the handover."""
     return min(max(SMALLEST_PIECE, -(-rows // 4)), LARGEST_PIECE)
 
 
 def soon(function: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> Callable[[], _Made]:
-    """Call a function in the other thread; calling what is returned waits for the result."""
+    """Call a function in the helper thread; calling the returned function waits for the result."""
     return _thread().submit(function, *args, **kwargs).result
 
 
 def one_ahead(function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:
-    """The function of each item, always made one item ahead in the other thread."""
+    """Map a function over items, always one item ahead in the helper thread."""
     waiting: Callable[[], _Made] | None = None
     for item in items:
         following = soon(function, item)

@@ -44,7 +44,7 @@ def explain(reason: str, settings: ZSettings) -> Refusal:
     """The column to look at and what to do."""
     if reason in _SENTENCES:
         return Refusal(settings.person if reason == "null-person" else settings.time, _SENTENCES[reason])
-    return Refusal(reason.removeprefix(_UNKNOWN), "the hierarchy does not know this value; add it to the hierarchy")
+    return Refusal(reason.removeprefix(_UNKNOWN), "the hierarchy does not contain this value; add it")
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Reader:
         settings = self._settings
         if not is_time_type(fields.field(settings.time).type):
             raise InputError(
-                f"column {settings.time!r}: {fields.field(settings.time).type} is no time; "
+                f"column {settings.time!r}: {fields.field(settings.time).type} is not a time type; "
                 "give timestamps, numbers of seconds, or ISO 8601 text"
             )
         for name in (settings.person, *(column.name for column in settings.attributes)):
@@ -177,5 +177,7 @@ class Reader:
         types = {name: record_type(record.get(name), is_counted=name in counted) for name in settings.read_columns}
         for name, kind in types.items():
             if kind is None:
-                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
+                raise InputError(
+                    f"column {name!r}: {type(record[name]).__name__} cannot be buffered; give simple values"
+                )
         return pa.schema(types)

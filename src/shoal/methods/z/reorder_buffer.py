@@ -1,4 +1,4 @@
-"""Rows that wait for late ones: kept as they came, handed out by (time, arrival)."""
+"""The reorder buffer: rows wait for late ones and come out ordered by (time, arrival)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 from shoal.methods.text_keys import Bools, Ints
 
 _KEEP_WHOLE: Final = 4
-"""A batch is cut down to its waiting rows when fewer than one in this many still waits."""
+"""A batch is reduced to its waiting rows when fewer than one in this many still waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Rows in some order: their numbers, times, people's keys and columns."""
+    """Rows in some order: number, time, person key and columns of each."""
 
     seqs: Ints
     times: Ints
@@ -44,13 +44,13 @@ class OneWaiting:
 
 
 class ReorderBuffer:
-    """Batches and single records that wait; both leave in one order."""
+    """Waiting batches and single records, handed out in one order."""
 
     def __init__(self) -> None:
         self.schema = pa.schema([])
         """Types of the rows; set before the first one."""
         self._chunks: list[Waiting] = []
-        self._times = np.empty(0, dtype=np.int64)  # of all rows in chunks, by (time, seq)
+        self._times = np.empty(0, dtype=np.int64)  # of all rows in chunks, ordered by (time, seq)
         self._seqs = np.empty(0, dtype=np.int64)
         self._heap: list[OneWaiting] = []
 
@@ -74,7 +74,7 @@ class ReorderBuffer:
         heappush(self._heap, one)
 
     def _gather_singles(self) -> None:
-        """Turn single records into a batch, so that all that waits is in columns."""
+        """Turn single records into a batch, so that all waiting rows are in columns."""
         if not self._heap:
             return
         singles = sorted(self._heap, key=lambda one: one.seq)
@@ -106,9 +106,9 @@ class ReorderBuffer:
     def _hand_out(self, seqs: Ints) -> Waiting:
         parts, kept = [], []
         for chunk in self._chunks:
-            leaving = np.isin(chunk.seqs, seqs, assume_unique=True) if len(seqs) else np.zeros(len(chunk), np.bool_)
-            if leaving.any():
-                parts.append(chunk.pick(leaving))
+            ready = np.isin(chunk.seqs, seqs, assume_unique=True) if len(seqs) else np.zeros(len(chunk), np.bool_)
+            if ready.any():
+                parts.append(chunk.pick(ready))
                 kept += self._cut_down(chunk)
             else:
                 kept.append(chunk)
@@ -117,7 +117,7 @@ class ReorderBuffer:
         return rows.pick(np.lexsort((rows.seqs, rows.times)))
 
     def _cut_down(self, chunk: Waiting) -> list[Waiting]:
-        """What to keep of a chunk: nothing, the waiting rows alone, or the whole if enough still waits."""
+        """The part of a chunk to keep: nothing, only its waiting rows, or all of it if enough rows still wait."""
         waiting = np.isin(chunk.seqs, self._seqs, assume_unique=True)
         if waiting.sum() * _KEEP_WHOLE >= len(chunk):
             return [chunk]
@@ -140,7 +140,7 @@ class ReorderBuffer:
         return OneWaiting(int(row.times[0]), int(row.seqs[0]), (int(row.persons[0, 0]), int(row.persons[0, 1])), record)
 
     def dump(self) -> Waiting:
-        """All that waits, by number, without handing it out."""
+        """All waiting rows by number; they stay in the buffer."""
         self._gather_singles()
         rows = self._join([chunk.pick(np.isin(chunk.seqs, self._seqs, assume_unique=True)) for chunk in self._chunks])
         return rows.pick(np.argsort(rows.seqs))

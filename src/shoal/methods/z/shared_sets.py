@@ -1,10 +1,10 @@
-"""Taking items out of people's sets until every set that is left is shared by k people, losing as little as can be.
+"""Remove items from people's sets until at least k people share every remaining set, at a small loss.
 
-To lose the least, all ways to put people into groups would have to be tried; this looks for little, in time that grows
-about in line with the data. People are put in a row in which alike sets stand together, and the row is cut into groups
-by dynamic programming: of all ways to cut that row, the best. Then groups that lose something are put in other rows and
-formed anew, cut or grown one by one, piece by piece, where that loses less; and people move to a group that shows more
-of what they have. Nothing here is random or depends on a key: equal sets in equal order give equal results.
+The smallest loss would take all ways to group people; this heuristic takes time roughly proportional to the data.
+People are sorted so that similar sets are adjacent, and dynamic programming finds the best way to cut that sequence
+into groups. Then groups that lose something are sorted in other orders and formed anew, cut or grown person by person,
+wherever that loses less; and people move to groups that show more of their items. Nothing is random or depends on a
+key: equal sets in equal order give equal results.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from shoal.kernels.z import combining as kernel
 from shoal.methods.text_keys import Bools, Ints
 
 FEWEST, MOST, EFFORT = 8, 48, 200_000
-"""How often groups that lose something are put in another row: often where people are few, for it takes no time."""
+"""Turns of regrouping: at least, at most, and divided by the number of people; few people take little time."""
 _BLOCK: Final = 256
-"""How many neighbours a growing group looks at."""
+"""Neighbours considered by a growing group."""
 _PATIENCE: Final = 16
-"""After so many turns that gave nothing it is enough."""
+"""Stop after this many turns without a gain."""
 _SETTLING: Final = 4
-"""After so many of these rounds people may move."""
+"""People may move between groups after every this many turns."""
 _LOOKS: Final = 2_000
-"""Other groups looked at for one person, at most."""
+"""Most other groups considered for one person."""
 _DEPTH: Final = 8
-"""Items of a set that say where in the row a person stands."""
+"""Items of a set used for sorting people."""
 _NOWHERE: Final = kernel.NOWHERE
 
 
 Form: TypeAlias = "Callable[[Sets, int, Ints, Ints], Ints]"
-"""A way to form groups of at least k people in a row, none of them across a wall."""
+"""A way to form groups of at least k neighbours in a sequence; no group spans two buckets."""
 
 
 @dataclass(frozen=True)
 class Sets:
-    """Sets of people, one after another, items ascending in each; an item's number is its rank, 0 for the heaviest."""
+    """The people's sets, concatenated, items ascending in each; an item's number is its rank, 0 for the heaviest."""
 
     starts: Ints
     items: Ints
@@ -54,20 +54,19 @@ class Sets:
 
     @cached_property
     def owners(self) -> Ints:
-        """Whose each entry is."""
+        """The person of each entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
     @cached_property
     def totals(self) -> Ints:
-        """Weight of each whole set."""
+        """Total weight of each set."""
         return _summed(self.weights, self.starts)
 
 
 def shared_by(k: int, owners: Ints, items: Ints, weights: Ints) -> Bools:
-    """Which entries (person, item, weight) may stay so that each person's set is empty or that of k people.
+    """Which entries (person, item, weight) may stay, so that each person's set is empty or shared by k people.
 
-    Entries are sorted by person, each pair there once; persons and items are numbered from 0. Ties are decided by
-    these numbers.
+    Entries are sorted by person, without duplicates; persons and items are numbered from 0. These numbers break ties.
     """
     keep = np.zeros(len(owners), np.bool_)
     common = np.flatnonzero(np.bincount(items)[items] >= k) if len(items) else np.empty(0, np.int64)
@@ -82,14 +81,14 @@ def shared_by(k: int, owners: Ints, items: Ints, weights: Ints) -> Bools:
 
 
 def _only_shared(sets: Sets, k: int, kept: Bools) -> Bools:
-    """The promise itself, whatever the search did: a set that fewer than k people have goes altogether."""
+    """Enforce the promise whatever the search did: remove every set that fewer than k people share."""
     names = _names(sets, kept)
     only: Bools = kept & (np.bincount(names)[names] >= k)[sets.owners]
     return only
 
 
 def _ranks(items: Ints, weights: Ints) -> Ints:
-    """Items numbered from the heaviest on."""
+    """Rank items by weight, 0 for the heaviest."""
     known, places = np.unique(items, return_inverse=True)
     total = np.bincount(places, weights=weights).astype(np.int64)
     ranks = np.empty(len(known), np.int64)
@@ -102,19 +101,19 @@ def _starts(owners: Ints, count: int) -> Ints:
 
 
 def _summed(values: Ints, starts: Ints) -> Ints:
-    """Sums of stretches of values."""
+    """Sums of consecutive runs of values."""
     running = np.concatenate(([0], np.cumsum(values)))
     summed: Ints = running[starts[1:]] - running[starts[:-1]]
     return summed
 
 
 def _lost(sets: Sets, kept: Bools) -> Ints:
-    """What each person loses."""
+    """The weight that each person loses."""
     return _summed(np.where(kept, 0, sets.weights), sets.starts)
 
 
 def _group(sets: Sets, k: int) -> Ints:
-    """The group of everyone, _NOWHERE for people of whom nothing stays."""
+    """The group of each person; _NOWHERE for people of whom nothing stays."""
     groups = _alike(sets, k)
     open_ = np.flatnonzero(groups == _NOWHERE)
     count = int(groups.max(initial=-1)) + 1
@@ -134,7 +133,7 @@ def _group(sets: Sets, k: int) -> Ints:
 
 
 def _alike(sets: Sets, k: int) -> Ints:
-    """Groups of at least k people whose sets are the same as they are."""
+    """Groups of at least k people with identical sets."""
     _, numbers, sizes = np.unique(_names(sets), return_inverse=True, return_counts=True)
     groups = np.full(len(sets), _NOWHERE, np.int64)
     enough = sizes[numbers] >= k
@@ -143,7 +142,7 @@ def _alike(sets: Sets, k: int) -> Ints:
 
 
 def _names(sets: Sets, kept: Bools | None = None) -> npt.NDArray[Any]:
-    """One number for each different set (or what is kept of it)."""
+    """One number for each distinct set, or for what is kept of it."""
     chosen = np.ones(len(sets.items), np.bool_) if kept is None else kept
     starts = np.concatenate(([0], np.cumsum(chosen)))[sets.starts]
     data = sets.items[chosen].astype(">u4").tobytes()
@@ -164,7 +163,7 @@ def _columns(sets: Sets, people: Ints, ranks: Ints) -> list[Ints]:
 
 
 def _mixed(kinds: int, turn: int) -> Ints:
-    """Items in another order, the same every time."""
+    """A permutation of the items, the same every time."""
     with np.errstate(over="ignore"):
         words = (np.arange(kinds, dtype=np.uint64) + np.uint64(1 + turn * 0x1_0000_0000)) * np.uint64(
             0x9E3779B97F4A7C15
@@ -176,7 +175,7 @@ def _mixed(kinds: int, turn: int) -> Ints:
 
 
 def _cut(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
-    """Groups of neighbours in a row."""
+    """Groups of neighbours, cut by dynamic programming."""
     loss, taken = np.zeros(len(row) + 1, np.int64), np.zeros(len(row) + 1, np.int64)
     room = int(np.diff(sets.starts).max(initial=0))
     shared, sums = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -189,7 +188,7 @@ def _cut(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
 
 
 def _grow(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
-    """Groups that grew among neighbours in a row."""
+    """Groups grown person by person among neighbours."""
     ends = np.searchsorted(buckets, buckets, side="right")
     ends = np.minimum(ends, np.arange(len(row)) + _BLOCK)
     room = int(np.diff(sets.starts).max(initial=0))
@@ -202,7 +201,7 @@ def _grow(sets: Sets, k: int, row: Ints, buckets: Ints) -> Ints:
 
 
 def _kept(sets: Sets, groups: Ints) -> Bools:
-    """Which entries all members of their person's group have."""
+    """Which entries all members of the person's group share."""
     kept = np.zeros(len(sets.items), np.bool_)
     members = np.flatnonzero(groups >= 0)
     members = members[np.argsort(groups[members], kind="stable")]
@@ -212,16 +211,16 @@ def _kept(sets: Sets, groups: Ints) -> Bools:
 
 
 def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, form: Form) -> bool:
-    """Put groups that lose something in another row, with a wall between those whose first items differ.
+    """Sort the people of groups that lose something in another order, bucket them by first items, and regroup them.
 
-    Between two walls stand whole groups, old and new: where the new ones lose less, they are taken. Tell whether any
-    were.
+    A bucket contains whole groups, old and new: the new ones replace the old where they lose less. Return whether any
+    did.
     """
     kept = _kept(sets, groups)
     lost = _lost(sets, kept)
     count = int(groups.max(initial=-1)) + 1
     loses = np.append(np.bincount(groups[groups >= 0], weights=lost[groups >= 0], minlength=count) > 0, True)
-    people = np.flatnonzero(loses[groups])  # the last place is for people who are nowhere
+    people = np.flatnonzero(loses[groups])  # the last place is for ungrouped people
     if not len(people):
         return False
     bucket = _first_items(sets, kept | (groups == _NOWHERE)[sets.owners], ranks, depth)[people]
@@ -238,7 +237,7 @@ def _again(sets: Sets, k: int, groups: Ints, ranks: Ints, depth: int, form: Form
 
 
 def _first_items(sets: Sets, among: Bools, ranks: Ints, depth: int) -> Ints:
-    """A number for the first one or two items of each person by other ranks; one for all where none is asked for."""
+    """A number for the first `depth` items of each person by other ranks; the same for all where depth is 0."""
     mixed = np.where(among, ranks[sets.items], sets.kinds)
     numbers = np.zeros(len(sets), np.int64)
     for _ in range(depth):
@@ -249,12 +248,12 @@ def _first_items(sets: Sets, among: Bools, ranks: Ints, depth: int) -> Ints:
 
 
 def _settle(sets: Sets, k: int, groups: Ints) -> Ints:
-    """Let people move to groups that show more of what they have, and join groups that show the same."""
+    """Move people to groups that show more of their items, and merge groups that show the same."""
     return _joined(sets, _moved(sets, k, _joined(sets, groups)))
 
 
 def _joined(sets: Sets, groups: Ints) -> Ints:
-    """Groups that show the same are one, those that show nothing are none."""
+    """Merge groups that show the same; dissolve groups that show nothing."""
     kept = _kept(sets, groups)
     shows = _summed(kept.astype(np.int64), sets.starts) > 0
     joined = np.full(len(groups), _NOWHERE, np.int64)
@@ -263,7 +262,7 @@ def _joined(sets: Sets, groups: Ints) -> Ints:
 
 
 def _moved(sets: Sets, k: int, groups: Ints) -> Ints:
-    """Let people go to a better group where their own is left with k people; who gains most goes first."""
+    """Move people to a better group where at least k stay in their own; the largest gain goes first."""
     count = int(groups.max(initial=-1)) + 1
     if not count:
         return groups
@@ -284,7 +283,7 @@ def _moved(sets: Sets, k: int, groups: Ints) -> Ints:
 
 
 def _homes(sets: Sets, groups: Ints, kept: Bools, people: Ints, worth: Ints) -> tuple[Ints, Ints]:
-    """A better group of some people, and what they would show there."""
+    """A better group for each of some people, and the weight they would show there."""
     count = int(groups.max()) + 1
     inside = np.flatnonzero(groups >= 0)
     first = np.full(count, -1, np.int64)
@@ -308,4 +307,4 @@ def _homes(sets: Sets, groups: Ints, kept: Bools, people: Ints, worth: Ints) -> 
 _TURNS: Final[tuple[tuple[int, Form], ...]] = (
     (2, _cut), (0, _grow), (1, _cut), (2, _grow), (2, _cut), (0, _grow), (1, _grow), (0, _cut),
 )  # fmt: skip
-"""Turn by turn: how many first items must be the same between two walls of a row, and how groups are formed in it."""
+"""For each turn: the number of first items that a bucket shares, and how groups are formed in it."""

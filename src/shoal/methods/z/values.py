@@ -30,7 +30,7 @@ def hash_text(key: Words, text: str) -> tuple[int, int]:
 
 
 class Reading(Protocol):
-    """A column as one of the readers below prepared it: which rows have a value, and which can be decided."""
+    """A column as one of the kinds below has read it: which rows have a value, and which can be decided."""
 
     present: Bools
     known: Bools
@@ -65,7 +65,7 @@ class Names:
 
 
 class PlainValues:
-    """Values as they are: released or private, nothing in between."""
+    """Values as they are: either published or private."""
 
     def __init__(self, key: Words) -> None:
         self._key = key
@@ -96,13 +96,13 @@ class PlainValues:
             at = crowd_kernel.count_values(*crowd.arrays, persons, keys, times, usable, rule.window_ns, at, out)
 
     def publish(self, reading: Values, rows: Ints, levels: Levels) -> pa.Array:
-        """What leaves for some rows; null where private."""
+        """The published values of some rows; null where private."""
         private = levels < 0
         return plain(reading.column.take(pa.array(rows, mask=private if private.any() else None)))
 
 
 class _PathValues:
-    """What the readers of hierarchies share: deciding along paths."""
+    """Values in a hierarchy, decided along the path to its root."""
 
     def decide(self, crowd: CrowdTable, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
         """Decide some rows of a column along their paths."""
@@ -154,7 +154,7 @@ class ListedLabels(_PathValues):
 
 
 class OpenTexts(_PathValues):
-    """Values whose text says what they lie under."""
+    """Values whose text contains their ancestors, such as a.b.example."""
 
     def __init__(self, hierarchy: Hierarchy, key: Words) -> None:
         assert hierarchy.separator is not None
@@ -165,7 +165,7 @@ class OpenTexts(_PathValues):
         self._root_key = hash_text(key, hierarchy.root)
 
     def _how(self) -> tuple[Any, ...]:
-        """How to cut, with scratch of its own: rows are written out in one thread while others are decided."""
+        """How to cut, with scratch of its own: one thread publishes rows while another decides about others."""
         cuts = np.empty((paths.MOST_ANCESTORS + 1, 2), dtype=np.int64)
         return self._separator, self._from_front, self._root, cuts
 
@@ -200,7 +200,7 @@ class OpenTexts(_PathValues):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What every attribute column of a batch shares, and the column's own threshold."""
+    """What all attribute columns of a batch share, and the column's own threshold."""
 
     persons: Ints
     times: Ints

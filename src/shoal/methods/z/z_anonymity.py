@@ -1,4 +1,4 @@
-"""z-anonymity: an event leaves at once if at least z people did the same within the window."""
+"""z-anonymity: publish an event at once if at least z people did the same within the window."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from shoal.models.z.target import KTarget
 
 
 class ZAnonymity(StreamMethod):
-    """Release an event at once if at least z different people exposed the same value within the window.
+    """Publish an event at once if at least z different people exposed the same value within the window.
 
-    **Promise.** Every value that leaves at time t was exposed by at least ``z`` different people, the row's own
-    person among them, at times t' with ``t - window <= t' <= t``. People are counted, never events; the count is
-    exact. With several attribute columns this holds for each column, not for the combination in one row.
+    **Promise.** Every value published at time t was exposed by at least ``z`` different people, the row's own person
+    among them, at times t' with ``t - window <= t' <= t``. People are counted, never events; the count is exact. With
+    several attribute columns this holds for each column, not for the combination in one row.
 
-    **It does not protect** someone by the combination of what is released of them (unless ``combine="k"`` asks for it,
-    see docs/guarantees), nor by the times and the order of rows, nor across epochs if their behaviour or a carried
-    column gives them away.
+    **Not protected** are people who can be singled out by the combination of all their published values (unless
+    ``combine="k"``, see docs/guarantees), by the times and the order of rows, or across epochs by their behaviour or
+    a carried column.
 
     Parameters
     ----------
     z
-        How many people must have exposed a value, at least 1.
+        The number of people who must have exposed a value, at least 1.
     window
         How far back they are counted: a duration such as ``"1h"``, or seconds. The window is closed.
     person, time, attribute
-        Column names. ``attribute`` may be a table of columns, ``{"site": {"z": 20, "window": "1h"}, …}``; then a
-        private value is blanked and a row leaves unless all its values are private.
+        Column names. ``attribute`` may be a table of columns, ``{"site": {"z": 20, "window": "1h"}, …}``; then private
+        values are blanked, and a row is published unless all its values are private.
     hierarchy, on_private
         What to do with a private value: ``"drop"`` the row, ``"blank"`` the value, or ``"generalize"`` it up the
         hierarchy to the most specific label that passes.
     lateness
-        How long events are held so that late ones can be sorted in. With 0 nothing is held and an event older than
-        the newest is refused.
+        How long events are buffered so that late ones can be sorted in. With 0 nothing is buffered, and an event older
+        than the newest is refused.
     max_gap
-        An event further ahead than this does not move time before a second person's event confirms it.
+        An event further ahead than this does not move time until a second person's event confirms it.
     rotation
         How long a pseudonym lasts; by default the (shortest) window.
     carry
-        Columns that leave unchanged. They are not measured here: a value that few people have singles them out.
+        Columns that are published unchanged. They are not protected: a value that few people have singles them out.
         :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
     target
         Instead of ``z``: a :class:`KTarget`. z then follows the stream, set anew at every epoch's start, so that a
         share of the people shown in an epoch is k-anonymous by all that was released of them. That is aimed at and
-        measured, not promised; see docs/methods/z-following.md. ``take_changes()`` tells every z set, ``outcomes``
-        what came of it.
+        measured, not promised; see docs/methods/z-following.md. ``take_changes()`` returns every z set, ``outcomes``
+        its results.
     combine, k
-        With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are taken out of what people
-        show in it until every set of values a person shows is that of at least 5 people.
+        With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are removed until at least 5
+        people share every set of values that a person shows in the epoch.
     key
         At least 16 secret bytes for pseudonyms and snapshots. By default those in the file that the environment
         variable ``SHOAL_KEY_FILE`` names, else random ones that end with the process.
 
     Examples
     --------
-    A value is held back until a second person shows it:
+    A value is private until a second person shows it:
 
     >>> z = ZAnonymity(z=2, window="1h", person="user", time="ts", attribute="site", key=bytes(16))
     >>> z.push({"ts": 0, "user": "ann", "site": "a.example"})
@@ -75,7 +75,7 @@ class ZAnonymity(StreamMethod):
     >>> z.counts["suppressed"], z.counts["released"]
     (2, 1)
 
-    With combinations rows wait for the end of their epoch, and what only one person shows beside the rest goes:
+    With ``combine`` rows wait for the end of their epoch, and what only one person shows in addition is removed:
 
     >>> z = ZAnonymity(
     ...     z=1, window="1h", person="user", time="ts", attribute="site", combine="k", k=2, key=bytes(16)
@@ -92,9 +92,10 @@ class ZAnonymity(StreamMethod):
 
     Notes
     -----
-    One order of expiry for all attributes replaces the paper's list for each, which would keep idle attributes for
-    ever. Generalizing counts for a label only exposures not released strictly below it: a plain count per level can
-    be undone by subtraction. Table keys are 128 bits and keyed; see the guarantee page for what a collision would do.
+    One order of expiry for all attributes replaces the paper's list for each, which would keep idle attributes
+    forever. Generalizing counts for a label only exposures not released strictly below it: a simple count for each
+    level can be undone by subtraction. Table keys are keyed 128-bit hashes; the guarantee page says what a collision
+    would do.
     """
 
     method: ClassVar[str] = "z-anonymity"

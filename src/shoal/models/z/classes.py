@@ -36,7 +36,7 @@ _SHOWN_ROUNDING: Final = 1e-12
 def passes(users: Ints, exposed: Floats, z: int) -> Floats:
     """For each class and attribute the probability that at least z - 1 others, of any class, exposed it.
 
-    The paper prints the person's own class in the chances of the others; each class has its own.
+    The paper prints the person's own class in the probabilities of the others; here each class has its own.
     """
     classes, attributes = exposed.shape
     found = np.empty((classes, attributes))
@@ -47,10 +47,10 @@ def passes(users: Ints, exposed: Floats, z: int) -> Floats:
 
 
 def _reach(trials: Ints, exposed: Floats, goal: int) -> Floats:
-    """For each attribute (a column) the probability that the classes' counts add up to at least so many."""
+    """For each attribute (a column) the probability that the classes' counts add up to at least `goal`."""
     mean = trials @ exposed
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Chernoff's bound, of both tails: what is beyond it no sum of floating point numbers could tell from 0 or 1.
+        # Chernoff's bound for both tails: beyond it a floating point sum cannot be told from 0 or 1
         away = mean - goal + np.where(goal > 0, goal * np.log(goal / mean), 0.0)
     is_open = (away < _SURE) | (mean <= 0)
     found = np.where(mean > goal, 1.0, 0.0)
@@ -63,7 +63,7 @@ def _reach(trials: Ints, exposed: Floats, goal: int) -> Floats:
 
 
 def _more_than_few(trials: Ints, exposed: Floats, goal: int) -> Floats:
-    """The same where so few are needed that all smaller counts can be listed for all attributes at once."""
+    """The same for a small goal: all smaller counts are enumerated for all attributes at once."""
     if goal <= 0:
         return np.ones(exposed.shape[1])
     with np.errstate(divide="ignore"):
@@ -71,7 +71,7 @@ def _more_than_few(trials: Ints, exposed: Floats, goal: int) -> Floats:
 
 
 def _at_least(trials: Ints, shares: Floats, found: int) -> float:
-    """The probability that independent binomial counts add up to at least so many."""
+    """The probability that independent binomial counts add up to at least `found`."""
     if found <= 0:
         return 1.0
     first, mass = 0, np.ones(1)
@@ -84,7 +84,7 @@ def _at_least(trials: Ints, shares: Floats, found: int) -> float:
 
 
 def _likely(trials: int, share: float) -> tuple[int, Floats]:
-    """Counts that are likely at all, from the first on, with their chances."""
+    """The first count with a non-negligible probability, and the probabilities from there on."""
     spread = 40.0 + 12.0 * math.sqrt(trials * share * (1 - share))
     low = max(0, math.floor(trials * share - spread))
     high = min(trials, math.ceil(trials * share + spread))
@@ -102,7 +102,7 @@ def _convolved(one: Floats, other: Floats) -> Floats:
 
 
 def alike(logs: Floats, others: Ints, k: int) -> Floats:
-    """For combinations (a row a class of logarithms) the probability that at least k - 1 others show the same."""
+    """For each combination (logarithms, one row per class) the probability that at least k - 1 others show it."""
     count = logs.shape[1]
     few = np.zeros((k - 1, count))
     few[0] = 1.0
@@ -138,7 +138,7 @@ def enumerated(published: Floats, users: Ints, k: int) -> Probability:
 
 
 def sampled(published: Floats, users: Ints, k: int, *, samples: int, seed: int, confidence: float) -> Probability:
-    """Combinations drawn as people of each class show them; the interval is Hoeffding's."""
+    """Draw combinations as people of each class show them; the interval is Hoeffding's."""
     random = np.random.default_rng(seed)
     with np.errstate(divide="ignore"):
         shown, hidden = np.log(published), np.log1p(-published)
@@ -174,25 +174,25 @@ def _averaged(by_class: list[Probability], weights: Floats | Ints) -> Probabilit
 
 
 def log_empty(published: Floats) -> Floats:
-    """The logarithm of the probability to show nothing, for each class."""
+    """The logarithm of the probability of showing nothing, for each class."""
     with np.errstate(divide="ignore"):
         found: Floats = np.log1p(-published).sum(axis=-1)
     return found
 
 
 def shown_chance(published: Floats) -> Floats:
-    """The probability to show something, for each class."""
+    """The probability of showing something, for each class."""
     found: Floats = -np.expm1(log_empty(published))
     return found
 
 
 def nobody(method: str, confidence: float = 1.0) -> Probability:
-    """Where nobody is shown nothing is known of those who are."""
+    """The result where nobody is shown: nothing is known."""
     return Probability(0.0, 0.0, 1.0, method, confidence)
 
 
 def without_empty(found: Probability, published: Floats, users: int, k: int) -> Probability:
-    """From the probability over all people, of one class, to the one over those who are shown."""
+    """Turn the probability over all people of one class into the one over those who are shown."""
     empty = float(log_empty(published))
     shown = -math.expm1(empty)
     if shown < _NOBODY:
@@ -212,7 +212,7 @@ def _conditional(found: Probability, hidden: float, shown: float) -> Probability
 
 
 def without_empty_classes(found: Probability, published: Floats, users: Ints, k: int) -> Probability:
-    """The same for several classes: an average over the people shown, so a class counts by how many of it are."""
+    """The same for several classes: the average over the people shown, so a class counts by its people shown."""
     empty, shown = log_empty(published), shown_chance(published)
     weights = users * shown
     if weights.sum() < _NOBODY:
@@ -228,9 +228,9 @@ def without_empty_classes(found: Probability, published: Floats, users: Ints, k:
 
 
 def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed: int, confidence: float) -> Probability:
-    """Sets drawn as people who are shown show them; the interval is Bernstein's, with the variance that was found.
+    """Draw sets as people who are shown show them; the interval is the empirical Bernstein interval.
 
-    Where the first value shown is drawn first, nobody drawn shows nothing, however few are shown.
+    The first value of a set is drawn first, so that no set is empty, however few people are shown.
     """
     random = np.random.default_rng(seed)
     shown = shown_chance(published)
@@ -239,7 +239,7 @@ def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed:
         return nobody("sample", confidence)
     parts = weights / weights.sum()
     drawn, by_class, missed = [], [], 0.0
-    # Whose set it is is drawn as well: all draws are alike then, and one interval holds for them.
+    # the class is drawn too: then all draws are identically distributed, and one interval holds for them
     for c, count in enumerate(random.multinomial(samples, parts).tolist()):
         own, left_out = _draw(random, published, users, k, c, count) if count else (np.empty(0), 0.0)
         drawn.append(own)
@@ -252,7 +252,7 @@ def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed:
 def _draw(
     random: np.random.Generator, published: Floats, users: Ints, k: int, c: int, count: int
 ) -> tuple[Floats, float]:
-    """Whether people of a class who are shown are alike enough; and the chance of the sets that were left out."""
+    """The probability of being k-anonymous for drawn sets of a class; and the probability of sets left out."""
     own = published[c]
     order = np.argsort(-own, kind="stable")
     rest = np.cumsum(own[order][::-1])[::-1]

@@ -1,10 +1,10 @@
-"""A z that follows the stream: chosen anew at every epoch's start from how earlier epochs would have gone at any z.
+"""The controller of a z that follows the stream: chosen at every epoch's start from what earlier epochs needed.
 
-What an epoch would have shown of people at every z is known exactly once it is over (see z_windows). The z it `needed`
-is the smallest from which on the target holds for a stretch. Several simple forecasters guess what the next epoch will
-need; each is corrected upwards by the worst it was off lately. The one that would have let most leave with that
-correction is followed. Last, a z is avoided near which an epoch of late went wrong, because shares do not rise
-steadily with z: where a value's crowd hovers about z, the few people who show it stand out.
+Once an epoch is over, what it would have shown of people is known exactly for every z (see windows.py). The z it
+`needed` is the smallest from which the target holds over a stretch. Several simple forecasters predict what the next
+epoch will need; each is corrected upwards by its worst recent error. The controller follows the one that would have
+released most with that correction. Last, it avoids a z near which a recent epoch missed the target, because the share
+does not rise steadily with z: where the crowd of a value is close to z, the few people who show it stand out.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ FORECASTERS: Final = ("last", "rising", "most of 3", "most of 8", "a day ago", "
 _TRIED: Final = 100
 """Epochs whose forecasts are compared."""
 _REMEMBERED: Final = 25
-"""Epochs that a z must have gone well in."""
+"""Recent epochs in which a z must have met the target."""
 _STRETCH: Final = 1.25
-"""A z is enough for an epoch if every z up to so many times of it was."""
+"""A z is enough for an epoch if every z up to this multiple of it is."""
 _NEAR: Final = 1.05
-"""How near to a bad z is too near."""
+"""A z within this factor of a bad z is too near."""
 _FEW: Final = 30
-"""With fewer people shown than this, one of them decides whether the target is met; rather nothing leaves."""
-_THIN_OF_LATE: Final = 3
-"""Epochs in which a z must not have shown so few."""
+"""With fewer people shown than this, one of them decides whether the target is met: release nothing instead."""
+_THIN_EPOCHS: Final = 3
+"""Recent epochs in which a z must not have shown fewer people than that."""
 _SLACK: Final = 0.8
-"""Crowds vary by about their square root: so many of them are added to a forecast."""
+"""Crowds vary by about their square root: this many square roots are added to a forecast."""
 _LEAST_SLACK: Final = 0.05
 _SHOCK: Final = 1.5
-"""One error that is so many times the next worst, within many epochs, is a shock nothing can be learnt from."""
+"""An error this many times the next worst, among many epochs, is a shock: nothing can be learnt from it."""
 _SHOCKED_AMONG: Final = 50
 _STEEPEST: Final = 2.0
 _LONGEST_DAY: Final = 288
@@ -67,16 +67,16 @@ class EpochProfile:
     people: int
     curve: SetCurve
     peaks: Ints
-    """The most people ever behind each (person, value) pair, rising."""
+    """The largest crowd behind each (person, value) pair, ascending."""
 
-    def left(self, z: int) -> int:
-        """How many pairs would have left at a z."""
+    def released(self, z: int) -> int:
+        """The number of pairs that a z would have released."""
         return len(self.peaks) - int(np.searchsorted(self.peaks, z))
 
 
 @dataclass(frozen=True, slots=True)
 class EpochOutcome:
-    """What came of the z in force in an epoch."""
+    """The result of the z in force in an epoch."""
 
     epoch: int
     z: int
@@ -87,12 +87,12 @@ class EpochOutcome:
 
 
 def missed_bins(curve: SetCurve, target: KTarget) -> Bools:
-    """Which bins hold a z at which the target is missed."""
+    """Which bins contain a z that misses the target."""
     return _bins_with(curve, curve.anonymous < target.p * curve.shown)
 
 
 def thin_bins(curve: SetCurve) -> Bools:
-    """Which bins hold a z at which few people are shown, or nobody: next time it may be one."""
+    """Which bins contain a z that shows few people or nobody: next time it may show one."""
     found = _bins_with(curve, curve.shown < _FEW)
     found[int(_bins(curve.thresholds.max(initial=0))) :] = True
     return found
@@ -108,10 +108,10 @@ def _bins_with(curve: SetCurve, marks: Bools) -> Bools:
 
 
 def needed(missed: Bools, least: int) -> int:
-    """The smallest z from which on the target is met for a stretch of bins."""
+    """The smallest z from which the target is met over a stretch of bins."""
     good = ~_any_between(missed, np.arange(len(EDGES)), _bins(EDGES * _STRETCH))
     good[: int(np.searchsorted(EDGES, least))] = False
-    # Above all crowds nothing is shown and every bin is good, so there is one unless crowds fill the whole range.
+    # above all crowds nothing is shown and every bin is good, so there is one unless crowds fill the whole range
     return int(EDGES[np.argmax(good)]) if good.any() else NOTHING
 
 
@@ -128,39 +128,39 @@ def _any_between(marks: Bools, first: Ints, last: Ints) -> Bools:
 
 @dataclass(slots=True)
 class _History:
-    """What is remembered of epochs, oldest first; rows of errors and gains belong to the last needs."""
+    """Recent epochs, oldest first; rows of errors and gains belong to the last needs."""
 
     needs: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     bad: Bools = field(default_factory=lambda: np.empty((0, len(EDGES)), dtype=np.bool_))
-    """Bins in which the target was missed though many were shown: that comes of the crowds, and comes again."""
+    """Bins in which the target was missed although many people were shown: the crowds cause it, so it recurs."""
     thin: Bools = field(default_factory=lambda: np.empty((0, len(EDGES)), dtype=np.bool_))
     people: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     errors: Floats = field(default_factory=lambda: np.empty((0, len(FORECASTERS))))
-    """How many times the forecast the need was; NaN where there was no forecast."""
+    """Need divided by forecast; NaN where there was no forecast."""
     gains: Ints = field(default_factory=lambda: np.empty((0, len(FORECASTERS) + 1), dtype=np.int64))
-    """Pairs that would have left by each forecaster (-1: it had no say), and all pairs."""
+    """Pairs that each forecaster would have released (-1: it made no proposal), and all pairs."""
 
 
 class ZController:
-    """Chooses z epoch by epoch; what it does depends on the epochs it was told of alone."""
+    """Chooses z epoch by epoch; it depends only on the epochs passed to close()."""
 
     def __init__(self, target: KTarget, *, rotation_ns: int) -> None:
         self.target = target
         whole, rest = divmod(_DAY_NS, rotation_ns)
         self._day = whole if rest == 0 and 1 < whole <= _LONGEST_DAY else None
         self.patience = max(self._day or 0, _REMEMBERED)
-        """After a silence of more epochs than this, what was learnt is too old."""
+        """After more epochs of silence than this, the history is too old."""
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as if nothing had ever been seen."""
+        """Start over with an empty history."""
         self.z = self.target.first
         self._history = _History()
         self._last_epoch: int | None = None
         self._was_met = True
 
     def close(self, profile: EpochProfile, *, counts: bool) -> EpochOutcome:
-        """Take in an epoch that is over; `counts` unless its crowds were still filling up."""
+        """Record an epoch that is over; `counts` unless its crowds were still filling up."""
         shown, anonymous = profile.curve.at(self.z)
         is_met = self.target.is_met(shown, anonymous)
         outcome = EpochOutcome(profile.epoch, self.z, profile.people, shown, anonymous, is_met)
@@ -172,7 +172,7 @@ class ZController:
     def open(self, epoch: int) -> int:
         """Choose the z of an epoch that begins."""
         if self._last_epoch is not None and epoch - self._last_epoch > self.patience:
-            self.forget()  # what was learnt is too old
+            self.forget()  # the history is too old
         self.z = self._choose() if len(self._history.needs) else self.target.first
         return self.z
 
@@ -186,15 +186,15 @@ class ZController:
         if len(history.needs):
             forecasts = self._forecasts()
             history.errors = np.vstack((history.errors, need / forecasts))[-_TRIED:]
-            left = [profile.left(int(z)) if z else -1 for z in self._proposals(forecasts)]
-            history.gains = np.vstack((history.gains, [*left, len(profile.peaks)]))[-_TRIED:]
+            released = [profile.released(int(z)) if z else -1 for z in self._proposals(forecasts)]
+            history.gains = np.vstack((history.gains, [*released, len(profile.peaks)]))[-_TRIED:]
         history.needs = np.append(history.needs, need)[-(self.patience + 2) :]
         history.bad = np.vstack((history.bad, missed & ~thin))[-_REMEMBERED:]
-        history.thin = np.vstack((history.thin, thin))[-_THIN_OF_LATE:]
+        history.thin = np.vstack((history.thin, thin))[-_THIN_EPOCHS:]
         history.people = np.append(history.people, profile.people)[-_REMEMBERED:]
 
     def _fill_gap(self, epoch: int) -> None:
-        """Epochs without an event needed what the one before them did, so that a day ago stays a day ago."""
+        """Give epochs without an event the need of the epoch before, so that a day ago stays a day ago."""
         if self._last_epoch is not None:
             missing = min(epoch - self._last_epoch - 1, self.patience)
             needs = self._history.needs
@@ -207,13 +207,13 @@ class ZController:
         z = int(proposals[self._favourite(proposals)])
         needs = self._history.needs
         if not self._was_met and len(needs) > 1:
-            # Crowds that outgrow what was expected fill up over a whole window: the first epoch tells half of it.
+            # crowds that outgrow the forecast fill up over a whole window: the first epoch shows half of it
             steepness = min(max(needs[-1] / needs[-2], _STRETCH), _STEEPEST)
             z = max(z, min(ceil(needs[-1] * steepness), NOTHING))
         return z
 
     def _forecasts(self) -> Floats:
-        """What the next epoch will need, by each forecaster; NaN where one knows too little."""
+        """The need of the next epoch by each forecaster; NaN where its history is too short."""
         needs, day = self._history.needs.astype(np.float64), self._day
         found = np.full(len(FORECASTERS), np.nan)
         found[0] = needs[-1]
@@ -229,8 +229,8 @@ class ZController:
         return found
 
     def _proposals(self, forecasts: Floats) -> Ints:
-        """The z each forecaster stands for, with its corrections; 0 where it has no say."""
-        wrong = self._wrong_of_late()
+        """The corrected z of each forecaster; 0 where it makes no proposal."""
+        wrong = self._recently_wrong()
         found = np.zeros(len(FORECASTERS), dtype=np.int64)
         for number, forecast in enumerate(forecasts.tolist()):
             errors = self._history.errors[:, number]
@@ -247,15 +247,15 @@ class ZController:
         slack = 1 + max(_SLACK / sqrt(forecast), _LEAST_SLACK)
         return max(self.target.least, min(ceil(forecast * worst * unknown * slack), NOTHING))
 
-    def _wrong_of_late(self) -> Bools:
-        """Bins near which the target was missed, or few were shown; shifted as the number of people has changed."""
+    def _recently_wrong(self) -> Bools:
+        """Bins near a recent miss or near few people shown, shifted by the change in the number of people."""
         history = self._history
-        people = np.maximum(history.people, 1).astype(np.float64)  # an epoch of nulls alone has nobody
-        # Where people leave, as in the evening, as many may leave again: then z is higher among those who stay.
-        leaving = min(max(people[-2] / people[-1], 1.0), _STEEPEST) if len(people) > 1 else 1.0
+        people = np.maximum(history.people, 1).astype(np.float64)  # an epoch with only nulls has nobody
+        # where people go, as in the evening, as many may go again: then z is higher among those who stay
+        decline = min(max(people[-2] / people[-1], 1.0), _STEEPEST) if len(people) > 1 else 1.0
         marks = [(bad, many, _NEAR) for bad, many in zip(history.bad, people, strict=True)]
         recent = people[-len(history.thin) :]
-        marks += [(thin, many, _NEAR * leaving) for thin, many in zip(history.thin, recent, strict=True)]
+        marks += [(thin, many, _NEAR * decline) for thin, many in zip(history.thin, recent, strict=True)]
         wrong = np.zeros(len(EDGES), dtype=np.bool_)
         for is_wrong, many, above in marks:
             shifted = EDGES * (many / people[-1])
@@ -263,13 +263,13 @@ class ZController:
         return wrong
 
     def _favourite(self, proposals: Ints) -> int:
-        """The forecaster by which most would have left."""
+        """The forecaster that would have released most."""
         gains = self._history.gains
         best, favourite = 0.0, 0
         for number in np.flatnonzero(proposals).tolist():
-            had_say = gains[:, number] >= 0
-            if had_say.sum() >= 3:
-                share = float(gains[had_say, number].sum()) / max(int(gains[had_say, -1].sum()), 1)
+            has_proposal = gains[:, number] >= 0
+            if has_proposal.sum() >= 3:
+                share = float(gains[has_proposal, number].sum()) / max(int(gains[has_proposal, -1].sum()), 1)
                 best, favourite = max((best, -favourite), (share, -number))
                 favourite = -favourite
         return favourite
@@ -307,7 +307,7 @@ def _unpacked(packed: npt.NDArray[Any]) -> Bools:
 
 
 def _settled(z: int, wrong: Bools) -> int:
-    """The smallest z from this one on that is not near one that went wrong."""
+    """The smallest z from this one on that is not near a z that missed the target."""
     here = int(_bins(z))
     good = np.flatnonzero(~wrong[here:])
     if not len(good):

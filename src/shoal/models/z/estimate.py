@@ -1,8 +1,8 @@
-"""What a stream tells of the people and rates of the model, and what it is too short to tell.
+"""Estimate the people and rates of the model from a stream, and report what the stream is too short for.
 
 The model asks how likely a person exposes a value within a window. So a person who does the same thing ten times within
-a window counts once, and a window counts as often as people are active in it: what matters is the window a person finds
-themselves in, not an hour of the night when nobody is there.
+a window counts once, and a window counts as often as people are active in it: what matters is the window in which a
+person is active, not an hour of the night when nobody is.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _LEAST_MEAN: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What was found in a stream."""
+    """The estimate, and what it is based on."""
 
     people: int
-    """The model's people: as many as would, all Poisson, make as many active people and exposures as were seen."""
+    """The model's people: the number that, as Poisson processes, gives the active people and exposures observed."""
     seen: int
-    """Different people in the whole stream. Who comes and goes is counted here, and only now and then in a crowd."""
+    """Distinct people in the whole stream, including those who are rarely active."""
     active: float
-    """People with an event, in the window a person finds themselves in."""
+    """People with an event, in the window of a typical active person."""
     exposures: int
-    """Different (person, value, window)."""
+    """Distinct (person, value, window)."""
     values: int
-    """Different values seen; ones not seen are ignored."""
+    """Distinct values observed; unobserved ones are ignored."""
     once: int
     """Values seen in one exposure only."""
     windows: int
@@ -55,13 +55,13 @@ class Estimate:
     sizes: tuple[int, ...]
     """People of each class."""
     rates: Floats
-    """How often a person of each class (a row) exposes each value (a column), by the second."""
+    """How often a person of each class (a row) exposes each value (a column), per second."""
     codes: Ints
     """The code of each value in the events."""
 
     @property
     def is_enough(self) -> bool:
-        """Whether there is enough data to tell."""
+        """Whether there is enough data."""
         return self.windows >= FEWEST_WINDOWS and self.exposures >= FEWEST_EXPOSURES
 
 
@@ -119,7 +119,7 @@ def _people(crowds: Floats, active: float, showed: Ints, classes: int, seen: int
     is_there[np.argmax(shares)] = True
     shares, means = shares[is_there], means[is_there]
     sizes = wanted = active * shares / -np.expm1(-means)
-    # Who exposes a popular value twice shows it once: people do more than they show, and fewer are idle than it seems.
+    # a value exposed twice is shown once: people are more active than they show, and fewer are idle than it seems
     for _ in range(_ROUNDS):
         share = interests(crowds, sizes, means)
         wanted, sizes = sizes, active * shares / -np.expm1(-means * share.sum())
@@ -131,10 +131,10 @@ def _people(crowds: Floats, active: float, showed: Ints, classes: int, seen: int
 
 
 def _alike(crowds: Floats, active: float, seen: int) -> int:
-    """How many people, all alike, make these crowds and so many active people.
+    """The number of identical people that gives these crowds and this number of active people.
 
-    Everybody ever seen would be too many where people come and go: the few who are there would seem to show less each
-    than they do. The active ones alone would be too few: some who are there expose nothing.
+    Everybody ever seen would be too many where people come and go: each would seem to expose less than they do. The
+    active people alone would be too few: some people present expose nothing.
     """
     low = max(active, float(crowds.max()), 1.0)
     high = max(low, float(seen), 1.0)
@@ -171,15 +171,15 @@ def _remarks(found: Estimate, unusable: int) -> list[str]:
 
 
 def activity_classes(counts: Ints, classes: int) -> tuple[Floats, Floats]:
-    """Shares of the active people, and means, of up to so many classes; quieter classes first.
+    """Shares of the active people, and means, of at most this many classes; quieter classes first.
 
-    A person who is there shows a Poisson number of values with the mean of their class, and is seen only if it is not
-    0. The most likely classes are found by expectation and maximization, from the same start every time.
+    A person shows a Poisson number of values with the mean of their class, and is observed only if it is not 0. The
+    most likely classes are found by expectation maximization, from the same start every time.
 
     Parameters
     ----------
     counts
-        How many different values each active person showed, at least 1.
+        The number of distinct values that each active person showed, at least 1.
     """
     size, weight = np.unique(counts, return_counts=True)
     sizes, weights = size.astype(np.float64), weight / weight.sum()
@@ -201,7 +201,7 @@ def activity_classes(counts: Ints, classes: int) -> tuple[Floats, Floats]:
 
 
 def _first_means(sizes: Floats, weights: Floats, classes: int) -> Floats:
-    """Means spread over what is seen, no two alike."""
+    """Distinct means spread over the observed sizes."""
     reached = np.cumsum(weights)
     places = (np.arange(classes) + 0.5) / classes
     spread = sizes[np.searchsorted(reached, np.minimum(places, reached[-1]))]
@@ -210,13 +210,13 @@ def _first_means(sizes: Floats, weights: Floats, classes: int) -> Floats:
 
 
 def _log_grown(means: Floats) -> Floats:
-    """log(exp(mean) - 1), without leaving the range of numbers."""
+    """log(exp(mean) - 1), without overflow."""
     found: Floats = means + np.log(-np.expm1(-means))
     return found
 
 
 def _untruncated(seen: Floats) -> Floats:
-    """The mean of a Poisson count of which the ones above 0 have this mean."""
+    """The mean of a Poisson count whose values above 0 have this mean."""
     low, high = np.full_like(seen, _LEAST_MEAN), np.maximum(seen, 2 * _LEAST_MEAN)
     for _ in range(60):
         middle = (low + high) / 2
@@ -226,16 +226,16 @@ def _untruncated(seen: Floats) -> Floats:
 
 
 def interests(crowds: Floats, sizes: Floats, means: Floats) -> Floats:
-    """For each value the share of interest with which the classes together make so large a crowd.
+    """For each value the share of interest with which all classes together give this crowd.
 
-    A person of a class exposes a value with the chance 1 - exp(-mean * share).
+    A person of a class exposes a value with probability 1 - exp(-mean * share).
     """
     goal = np.minimum(crowds, 0.999 * sizes.sum())
     found: Floats = np.zeros(len(goal))
     for _ in range(100):
         stays = np.exp(-means[:, None] * found)
         step = (goal - sizes @ (1 - stays)) / ((sizes * means) @ stays)
-        found += step  # the curve bends down: from below Newton's steps never go too far
+        found += step  # the curve is concave: from below, Newton's steps never overshoot
         if np.abs(step).max(initial=0.0) <= 1e-13 * max(1.0, float(found.max(initial=0.0))):
             break
     return found

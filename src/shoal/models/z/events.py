@@ -1,4 +1,4 @@
-"""Events (who, when, what) as arrays of codes, from Arrow data or plain records."""
+"""Events (person, time, value) as arrays of codes, from Arrow data or plain records."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ USUAL_NAMES: Final = {
     "time": ("ts", "time", "timestamp", "datetime", "date", "t"),
     "attribute": ("site", "attribute", "value", "item", "page", "url", "host", "domain", "venue", "place", "product"),
 }
-"""Looked for where nothing else says which column to take."""
+"""Column names tried where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events in the order of their times. Codes tell people and values apart; they say nothing about them."""
+    """Events in time order. Codes distinguish people and values and mean nothing else."""
 
     times: Ints
-    """In nanoseconds, rising."""
+    """In nanoseconds, ascending."""
     persons: Ints
     values: Ints
     unusable: int = 0
     """Rows that lack a person, a time or a value."""
     late_ns: int = 0
-    """How far an event came behind the newest before it, at most."""
+    """The largest delay of an event behind the newest one before it."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -48,7 +48,7 @@ class Events:
         return len(np.unique(self.persons))
 
     def between(self, start: int, end: int) -> Events:
-        """Those from a time on and before another."""
+        """Events from one time up to, not including, another."""
         first, last = np.searchsorted(self.times, [start, end]).tolist()
         return Events(self.times[first:last], self.persons[first:last], self.values[first:last])
 
@@ -155,13 +155,13 @@ def _events(table: pa.Table, columns: tuple[str, ...]) -> Events:
 
 
 def _codes(name: str, column: pa.ChunkedArray) -> Ints:
-    """A number for every different value, -1 where there is none."""
+    """A number for every distinct value, -1 for null."""
     if not len(column):
         return np.zeros(0, np.int64)
     try:
         array = column.combine_chunks()
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        # A dictionary that came so may hold a value twice or not at all.
+        # a dictionary in the input may contain a value twice or unused values
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
         dictionary = encoded.dictionary
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):

@@ -39,10 +39,10 @@ _THETA_STEP: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Probability:
-    """A probability and numbers it lies between.
+    """A probability with bounds.
 
-    With `confidence` 1 the bounds are proven of the model's formula; below it they are a confidence interval over what
-    was drawn.
+    With `confidence` 1 the bounds are proven for the model's formula; below 1 they are a confidence interval of a
+    sample.
     """
 
     value: float
@@ -51,7 +51,7 @@ class Probability:
     method: str
     confidence: float = 1.0
     coverage: float = 1.0
-    """How much of all combinations was looked at, by probability."""
+    """The total probability of the combinations that were summed."""
     by_class: tuple[Probability, ...] = ()
     """The same for a person of each class, where there are several."""
 
@@ -75,7 +75,7 @@ def enumerated(p: Floats, users: int, k: int) -> Probability:
 
 
 def on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
-    """Refine the grid until the bounds are near enough."""
+    """Refine the grid until the bounds are close enough."""
     if not 0 < width <= 1:
         raise PolicyError("width: must be a number above 0, up to 1")
     inside = p[(p > 0) & (p < 1)]
@@ -97,13 +97,13 @@ def on_lattice(p: Floats, users: int, k: int, width: float) -> Probability:
         low, high = max(lower * (1 - slack) - _ROUNDING, 0.0), min(upper + slack + _ROUNDING, 1.0)
         if high - low <= width or cells >= _MOST_CELLS:
             return Probability((low + high) / 2, low, high, "lattice")
-        # The bounds near one another as cells become finer: go straight to where they should be near enough.
+        # the width shrinks in proportion to the cells: go straight to where it should be small enough
         finer = math.ceil(cells * min(1.1 * (high - low) / width, _MOST_REFINED))
         cells = min(max(finer, 2 * cells), _MOST_CELLS)
 
 
 def _span(start: float, users: int, k: int, least: float) -> float:
-    """How far below the likeliest combination ones are of any weight: below, hardly anybody else has the same."""
+    """How far below the likeliest combination others still matter: further down hardly anybody shares them."""
     low, high = 0.0, 60.0 + math.log(users)
     alike = np.empty(1)
     for _ in range(60):
@@ -116,7 +116,7 @@ def _span(start: float, users: int, k: int, least: float) -> float:
 def _sums(
     chances: Floats, away: Floats, start: float, step: float, cells: int, users: int, k: int
 ) -> tuple[float, float]:
-    """From below: all rounded up, without what lies beyond the last cell; from above: rounded down, with it."""
+    """The lower bound: all rounded up, without what is beyond the last cell; the upper: rounded down, with it."""
     masses, used = [], 1
     for rounded in (np.ceil(away / step), np.floor(away / step)):
         mass = np.zeros(cells + 1)
@@ -137,14 +137,14 @@ def _sums(
 def on_tree(p: Floats, users: int, k: int, theta1: float, theta2: float | None) -> Probability:
     """Sum over the combinations that are likely enough.
 
-    Attributes that fewer than `theta1` people are expected to publish are taken as published by nobody. The root is the
-    likeliest combination of the others; a child differs from its parent in one attribute, those first that differ most
-    easily, so that children and right siblings are never likelier. What is below `theta2` / 2^attributes is cut off.
+    Attributes that fewer than `theta1` people are expected to publish count as published by nobody. The root is the
+    likeliest combination of the others; a child differs from its parent in one attribute, the likeliest change first,
+    so that children and right siblings are never likelier. Branches below `theta2` / 2^attributes are cut off.
     """
     if not (theta1 >= 0 and math.isfinite(theta1)):
         raise PolicyError("theta1: must be a number of people, at least 0")
     if theta2 is not None and not (theta2 >= 0 and math.isfinite(theta2)):
-        raise PolicyError("theta2: must be a number of at least 0; leave it out to have it found")
+        raise PolicyError("theta2: must be a number of at least 0; leave it out to have it chosen")
     return _Tree(p, users, k, theta1).looked_at(theta2)
 
 
@@ -170,7 +170,7 @@ class _Tree:
             found = self._sum(math.log(theta2) - self._attributes * math.log(2) if theta2 else -math.inf)
             if found is None:
                 raise PolicyError(
-                    f'theta2: more than {_MOST:,} combinations are as likely; take a larger one, or method "lattice"'
+                    f'theta2: more than {_MOST:,} combinations are as likely; use a larger one, or method "lattice"'
                 )
             return found
         least = self._root
@@ -185,7 +185,7 @@ class _Tree:
         return best
 
     def _sum(self, least: float) -> Probability | None:
-        """Over all combinations of at least this logarithm; nothing where they are too many."""
+        """The sum over all combinations of at least this logarithm; None where they are too many."""
         total = covered = 0.0
         left_over = _MOST
         for logs in self._walk(least):
@@ -196,7 +196,7 @@ class _Tree:
             total += float(chances @ self._alike(chances))
             covered += float(chances.sum())
         covered = min(covered, 1.0)
-        # Nothing left out is likelier than this, and who shows something unlikely hardly ever finds others.
+        # no combination left out is likelier than this, and unlikely combinations are hardly ever shared
         most = np.exp(np.array([max(least + self._without, self._with_rare)]))
         left = (1.0 - covered) * float(self._alike(np.minimum(most, 1.0))[0])
         lower, upper = max(total - _ROUNDING, 0.0), min(total + left + _ROUNDING, 1.0)
@@ -222,7 +222,7 @@ class _Tree:
                 waiting.append((children[has_more], following[has_more]))
 
     def _children(self, logs: Floats, first: Ints, count: Ints) -> tuple[Floats, Ints]:
-        """What differs in one attribute more, so many from `first` on; and where their own children begin."""
+        """The children that change one more attribute, `count` of them from `first` on; and where theirs begin."""
         parent = np.repeat(np.arange(len(logs)), count)
         nth = np.arange(len(parent)) - np.repeat(np.cumsum(count) - count, count)
         flipped = first[parent] + nth
@@ -230,7 +230,7 @@ class _Tree:
 
 
 def _parts(count: Ints) -> Iterator[slice]:
-    """Cut parents apart so that they do not have too many children at once; the last ones may have none."""
+    """Split parents so that not too many children are made at once; the last ones may have none."""
     ends = np.cumsum(count)
     start = 0
     while start < len(count) and ends[-1] > (done := int(ends[start - 1]) if start else 0):

@@ -27,20 +27,20 @@ Tell = Callable[[str], None]
 FEWEST_EPOCHS: Final = 3
 FEWEST_SHOWN: Final = 100
 _MARGIN: Final = 0.05
-"""Between two z of the coarse pass that both miss the target by more nothing is looked at."""
+"""Nothing is tried between two z of the coarse pass that both miss the target by more than this."""
 _WIDTHS: Final = (0.02, 1e-3, 1e-4)
 _SAMPLES: Final = (1_000, 8_000, 40_000)
 _FINE_BELOW: Final = 64
 
 
 def reach_of(z: int) -> int:
-    """The last z' for which a target must hold as well: 1.1 times z. Estimates are never exact."""
+    """The last z' for which a target must hold too: 1.1 times z, because estimates are never exact."""
     return z * 11 // 10
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was counted at one z, over all epochs together; a person counts once in every epoch."""
+    """Counts at one z, over all epochs together; a person counts once in every epoch."""
 
     z: int
     epochs: int
@@ -49,13 +49,13 @@ class Measured:
     anonymous: int
     """Those of them whose released set at least k people share."""
     over_all: float
-    """The share of k-anonymous people over everybody seen: (a). Who shows nothing is alike to all who show nothing."""
+    """The share of k-anonymous people over everybody seen: (a). People who show nothing are alike."""
     over_active: float
     """Over people with an event in the epoch: (b)."""
     over_shown: float | None
-    """Over people with a released row: (c), what a target means. None where nobody was shown."""
+    """Over people with a released row: (c), the share of a target. None where nobody was shown."""
     released: float
-    """The share of rows that left."""
+    """The share of rows released."""
     with_shown: int
     """Epochs in which anybody was shown."""
     held: int
@@ -65,7 +65,7 @@ class Measured:
 
 
 class Replay:
-    """A stream, or a part of it, with every z tried."""
+    """A stream, or a part of it, replayed with every z."""
 
     def __init__(self, events: Events, window_ns: int, k: int, *, first_epoch: int | None = None) -> None:
         """Epochs are as long as the window; those before `first_epoch` only fill the window of the first one."""
@@ -79,7 +79,7 @@ class Replay:
         self.events = sum(one.events for one in self.curves)
         self.active = sum(one.active for one in self.curves)
         self.highest = max((int(one.thresholds[-1]) for one in self.curves if len(one.thresholds)), default=0)
-        """The largest z at which anything left."""
+        """The largest z at which anything is released."""
         self._shown, self._anonymous = self._pooled()
 
     def _pooled(self) -> tuple[Ints, Ints]:
@@ -96,14 +96,14 @@ class Replay:
         return np.divide(self._anonymous, self._shown, out=np.zeros(len(self._shown)), where=self._shown > 0)
 
     def released(self, z: int) -> float:
-        """The share of rows that leave."""
+        """The share of rows released."""
         return sum(one.rows_at(z) for one in self.curves) / max(self.events, 1)
 
     def at(self, z: int, p: float) -> Measured:
-        """What was counted at a z, for a target p."""
+        """The counts at a z, for a target p."""
         counts = [one.at(z) for one in self.curves]
         shown, anonymous = (sum(count[i] for count in counts) for i in (0, 1))
-        # Whoever shows nothing is k-anonymous where k people show nothing.
+        # a person who shows nothing is k-anonymous where k people show nothing
         are_many = [self.people - seen >= self.k for seen, _ in counts]
         hidden = sum(self.people - seen for (seen, _), is_many in zip(counts, are_many, strict=True) if is_many)
         idle = sum(
@@ -129,17 +129,17 @@ class Replay:
         return z + lowest, float(every[lowest])
 
     def is_enough(self, z: int) -> bool:
-        """Whether so much is shown at a z that its share says something."""
+        """Whether enough is shown at a z for its share to mean something."""
         shown = [one.at(z)[0] for one in self.curves]
-        # An epoch that shows nobody says nothing: one crowded epoch among empty ones is one.
+        # an epoch that shows nobody is no evidence: one crowded epoch among empty ones counts as one
         return int(np.count_nonzero(shown)) >= FEWEST_EPOCHS and sum(shown) >= FEWEST_SHOWN
 
     def holds(self, z: int, p: float) -> bool:
-        """Whether the share (c) reaches p for every z' from z to 1.1 z, and there is enough to tell."""
+        """Whether the share (c) reaches p for every z' from z to 1.1 z, with enough data."""
         return self.weakest(z)[1] >= p and self.is_enough(z)
 
     def smallest(self, p: float, *, first: int, least_released: float) -> int | None:
-        """The smallest z for which that holds and enough leaves."""
+        """The smallest z for which that holds and enough is released."""
         reaches = self.shares() >= p
         start = None
         for z in range(first, len(reaches)):
@@ -150,7 +150,7 @@ class Replay:
 
 
 class Outlook:
-    """The model's probabilities over people who are shown, each only as exactly as it is needed."""
+    """The model's probabilities over people who are shown, each computed only as precisely as needed."""
 
     def __init__(self, model: ZModel, k: int) -> None:
         self.model, self.k = model, k
@@ -167,11 +167,11 @@ class Outlook:
         return found
 
     def best(self, z: int) -> Probability:
-        """The most exact there is already, and no rough one."""
+        """The most precise value known so far, never a rough one."""
         return self._known.get((z, 2)) or self.at(z)
 
     def reaches(self, z: int, p: float) -> bool:
-        """Whether the lower bound reaches p; bounds that leave it open are drawn nearer."""
+        """Whether the lower bound reaches p; bounds that do not decide it are narrowed."""
         for effort in range(len(_WIDTHS)):
             found = self.at(z, effort)
             if found.lower >= p:
@@ -181,14 +181,14 @@ class Outlook:
         return False
 
     def holds(self, z: int, p: float) -> bool:
-        """Whether it does for every z' from z to 1.1 z."""
+        """Whether it reaches p for every z' from z to 1.1 z."""
         return all(self.reaches(other, p) for other in range(z, reach_of(z) + 1))
 
     def _is_near(self, z: int, p: float) -> bool:
         return self.at(z, 0).upper >= p - _MARGIN
 
     def last_z(self, first: int, least_released: float) -> int:
-        """The largest z at which so large a share of exposures leaves; that share only ever falls."""
+        """The largest z that releases at least this share of exposures; the share falls as z rises."""
         low, high = first, max(first, self.model.users)
         while low < high:
             middle = (low + high + 1) // 2
@@ -211,7 +211,7 @@ class Outlook:
 
 
 def coarse(first: int, last: int) -> Iterator[int]:
-    """Every z up to 64, then steps of an eighth of the spread of a crowd of that size."""
+    """Every z up to 64, then steps of an eighth of the standard deviation of a crowd of that size."""
     z = first
     while z <= last:
         yield z

@@ -1,4 +1,4 @@
-"""The model's people, played: exposures drawn, Algorithm 1 run over them, and everybody's release compared."""
+"""Simulation of the model: draw exposures, run Algorithm 1 over them, and compare what is released of people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.models.z.probability import Probability
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 ALIKE, SHOWN, SHOWN_ALIKE = 0, 1, 2
-"""People who are k-anonymous; who show anything; who are both."""
+"""Indices of counts: k-anonymous people; people with a released row; people with both."""
 _MOST_EXPOSURES: Final = 10**8
 _WORDS: Final = 1
 
@@ -33,9 +33,9 @@ def simulated(
     confidence: float,
     among_shown: bool = False,
 ) -> Probability:
-    """The share of k-anonymous people among all, averaged over runs; the interval is Student's, over the runs.
+    """The share of k-anonymous people, averaged over runs; the interval is Student's, over the runs.
 
-    Or among those who show anything; runs in which nobody does are left out.
+    With `among_shown` the share among people who show anything; runs in which nobody does are left out.
     """
     _check_size(users, rates, window)
     counted = play(users, rates, window, [z], [k], runs=runs, seed=seed)[:, 0, 0]
@@ -51,7 +51,7 @@ def simulated(
 def _share(alike: Ints, of: Ints, confidence: float) -> Probability:
     is_any = of > 0
     if is_any.sum() < 2:
-        return Probability(0.0, 0.0, 1.0, "simulate", confidence)  # nothing is known of them
+        return Probability(0.0, 0.0, 1.0, "simulate", confidence)  # nothing is known
     return averaged(alike[is_any] / of[is_any], confidence)
 
 
@@ -73,10 +73,10 @@ def play(
     seed: int,
     tell: Callable[[int], None] | None = None,
 ) -> Ints:
-    """Count k-anonymous people by run, z, k and class: of all, who shows anything, and of those.
+    """Count people by run, z, k and class: k-anonymous ones, those who show anything, and those who are both.
 
-    All z and k look at the same exposures. After one window of warming up, one pseudonym epoch as long as the window is
-    looked at.
+    All z and k use the same exposures. After one window of warm-up, one pseudonym epoch as long as the window is
+    counted.
     """
     found = np.zeros((runs, len(zs), len(ks), len(users), 3), dtype=np.int64)
     starts = np.concatenate(([0], np.cumsum(users)))[:-1]
@@ -103,16 +103,16 @@ def publishing(users: Ints, rates: Floats, window: float, zs: Sequence[int], *, 
 
 
 def exposures_of(users: Ints, rates: Floats, window: float) -> float:
-    """How many are expected in a run."""
+    """Expected exposures in a run."""
     return float((users[:, None] * rates).sum()) * 2 * window
 
 
 def _check_size(users: Ints, rates: Floats, window: float) -> None:
-    """Refuse what memory or patience would not bear."""
+    """Refuse simulations that would take too much memory or time."""
     if (most := exposures_of(users, rates, window)) > _MOST_EXPOSURES or users.sum() > _MOST_EXPOSURES:
         raise PolicyError(
-            f'method: "simulate" would draw {most:,.0f} exposures of {users.sum():,} people a run, and takes at most '
-            f'{_MOST_EXPOSURES:,} of either; take "lattice" or "sample"'
+            f'method: "simulate" would draw {most:,.0f} exposures of {users.sum():,} people per run; the limit is '
+            f'{_MOST_EXPOSURES:,} of either; use "lattice" or "sample"'
         )
 
 
@@ -133,7 +133,7 @@ def _released_sets(users: Ints, rates: Floats, window: float, zs: Ints, seed: in
 def _crowds_seen(
     users: Ints, rates: Floats, window: float, least: int, seed: int, run: int
 ) -> Iterator[tuple[int, Ints]]:
-    """For every attribute that anybody may publish: the largest crowd everybody was in when exposing it."""
+    """For every attribute that anybody may publish: the largest crowd each person was in when exposing it."""
     for attribute, times, people in exposures(users, rates, window, seed, run):
         if len(times) < least:
             continue
@@ -145,7 +145,7 @@ def _crowds_seen(
 
 
 def exposures(users: Ints, rates: Floats, window: float, seed: int, run: int) -> Iterator[tuple[int, Floats, Ints]]:
-    """For every attribute when it is exposed within two windows, in order, and by whom: Poisson processes."""
+    """For every attribute its exposures within two windows, in order, with times and people: Poisson processes."""
     random = np.random.default_rng([seed, run])
     starts = np.cumsum(users) - users
     for attribute in range(rates.shape[1]):

@@ -1,4 +1,4 @@
-"""Does a stream stay as it is? Its earlier half against its later one, in words."""
+"""Is a stream stationary? Compare its earlier half with its later one, in words."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ERRORS: Final = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Stationarity:
-    """How far the later half of the windows is from the earlier one."""
+    """How much the later half of the windows differs from the earlier one."""
 
     is_steady: bool | None
-    """None where the data is too short to tell."""
+    """None where there is too little data."""
     people: float | None
-    """Active people a window: how many more (0.1: a tenth more) there are in the later half."""
+    """Relative change of the active people per window (0.1: a tenth more in the later half)."""
     interests: float | None
-    """The share of exposures that moved to other values, beyond what chance moves."""
+    """The share of exposures that moved to other values, beyond what is due to chance."""
     words: str
 
 
@@ -40,7 +40,7 @@ def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarit
     places, values
         For each exposure the number of its window and of its value.
     known
-        How many values there are.
+        The number of values.
     """
     if len(active) < FEWEST_WINDOWS:
         return Stationarity(None, None, None, "too short to tell whether the stream is steady")
@@ -49,17 +49,17 @@ def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarit
     moved, is_moved = _interest_drift(
         *(np.bincount(values[side], minlength=known).astype(np.float64) for side in (places < half, places >= half))
     )
-    said = []
+    changes = []
     if is_many:
-        said.append(f"has {abs(people):.0%} {'more' if people > 0 else 'fewer'} people active a window")
+        changes.append(f"has {abs(people):.0%} {'more' if people > 0 else 'fewer'} people active a window")
     if is_moved:
-        said.append(f"{'' if said else 'has '}{moved:.0%} of its exposures at other values")
-    if not said:
+        changes.append(f"{'' if changes else 'has '}{moved:.0%} of its exposures at other values")
+    if not changes:
         return Stationarity(
             is_steady=True, people=people, interests=moved, words="steady: the later half looks like the earlier one"
         )
     return Stationarity(
-        is_steady=False, people=people, interests=moved, words=f"it drifts: the later half {', and '.join(said)}"
+        is_steady=False, people=people, interests=moved, words=f"it drifts: the later half {', and '.join(changes)}"
     )
 
 
@@ -71,7 +71,7 @@ def _people_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
 
 
 def _interest_drift(earlier: Floats, later: Floats) -> tuple[float, bool]:
-    """How far the shares of values are apart, less what two samples of the same shares would be."""
+    """The distance between the shares of values, minus that expected of two samples with the same shares."""
     before, after = float(earlier.sum()), float(later.sum())
     shares = (earlier + later) / (before + after)
     apart = float(np.abs(earlier / before - later / after).sum()) / 2

@@ -1,4 +1,4 @@
-"""What a z that follows the stream aims at."""
+"""The target of a z that follows the stream."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any, Final
 from shoal.errors import PolicyError
 
 NOTHING: Final = 2**31 - 1
-"""A z that no crowd reaches: nothing leaves."""
+"""A z that no crowd reaches: nothing is released."""
 
 
 @dataclass(frozen=True, slots=True)
 class KTarget:
-    """At least a share `p` of the people something is released of in an epoch shall be k-anonymous by all of it.
+    """Of the people with a released row in an epoch, at least a share `p` is to be k-anonymous by all their rows.
 
     Parameters
     ----------
     k
-        How many people, the person among them, must share the whole set of values released of a person in an epoch.
+        The number of people, the person included, who must share the set of all values released of a person in an
+        epoch.
     p
-        The share of people with a released row that this must hold for, above 0 and up to 1.
+        The share of people with a released row for whom this must hold, above 0 and up to 1.
     floor
         z never falls below this (nor below k).
     start
-        The z until the stream has been seen for a window and an epoch. By default nothing leaves so long.
+        The z until a window and an epoch have been observed. By default nothing is released until then.
 
     Examples
     --------
@@ -52,20 +53,20 @@ class KTarget:
 
     @property
     def least(self) -> int:
-        """The smallest z there may be."""
+        """The smallest z allowed."""
         return max(self.k, self.floor or 1)
 
     @property
     def first(self) -> int:
-        """The z before anything is known."""
+        """The z at the start of a stream."""
         return NOTHING if self.start is None else self.start
 
     def describe(self) -> dict[str, Any]:
-        """Plain values that make the same target again."""
+        """The parameters as plain values."""
         return {"k": self.k, "p": self.p, "floor": self.floor, "start": self.start}
 
     def is_met(self, shown: int, anonymous: int) -> bool:
-        """Whether this many k-anonymous people of those shown are enough; nobody shown is fine."""
+        """Whether enough of the people shown are k-anonymous; showing nobody meets the target."""
         return anonymous >= self.p * shown
 
 

@@ -1,4 +1,4 @@
-"""Choosing z: what the model promises from the earlier part of a stream, checked on the later part."""
+"""Choose z from the earlier part of a stream, by model and by replay, and check it on the later part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.models.z.probability import Probability
 from shoal.models.z.search import FEWEST_EPOCHS, Measured, Outlook, Replay, reach_of
 
 Origin = Literal["model", "replay", "cautious"]
-"""Whence a z comes: the model; the earlier part, replayed; the same with half the room for failures."""
+"""Where a z comes from: the model; a replay of the earlier part; the same with half the allowed failures."""
 Tell = Callable[[str], None]
 
 _POINTS: Final = 48
@@ -30,17 +30,17 @@ _FEWEST_ACTIVE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked for."""
+    """What tuning is asked for."""
 
     k: int
     p: float
     """The share of k-anonymous people among those with a released row."""
     holdout: float = 0.3
-    """The share of rows, the latest, that is not used for estimating."""
+    """The share of rows, the latest ones, that is kept for checking."""
     classes: int = 3
-    """Classes of people in the model, by how much they do."""
+    """Classes of people in the model, by activity."""
     least_released: float = 0.01
-    """A z that releases a smaller share of rows is of no use."""
+    """A z that releases a smaller share of rows is useless."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -58,7 +58,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the model says of one z, from the earlier part."""
+    """The model's prediction for one z, from the earlier part."""
 
     z: int
     shown: Probability
@@ -69,12 +69,12 @@ class Prediction:
     """Over people who are active: (b)."""
     released: float
     entropy: float
-    """What one person publishes within a window, in nats."""
+    """Entropy of what one person publishes within a window, in nats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A z, and how it did on the later part."""
+    """A z, and its result on the later part."""
 
     z: int
     origin: Origin
@@ -85,23 +85,23 @@ class Candidate:
     weakest: float
     """The lowest share (c) of the later part for any z' up to 1.1 z, and that z'."""
     is_enough: bool
-    """Whether the later part is long enough to tell."""
+    """Whether the later part has enough data."""
     held: bool
     """Whether the target was reached there, for every such z'."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowTuning:
-    """Everything about one window."""
+    """The results for one window."""
 
     window: str
     window_ns: int
     estimate: Estimate
     candidates: tuple[Candidate, ...]
     curve: tuple[tuple[Prediction, Measured, Measured], ...]
-    """Over z: what is predicted, counted in the earlier part, counted in the later part."""
+    """For each z: the prediction, the counts in the earlier part, the counts in the later part."""
     hindsight: int | None
-    """The smallest z that held on the later part itself. It is not proposed: nothing is left to check it on."""
+    """The smallest z that held on the later part. It is not proposed: no data is left to check it."""
 
     @property
     def best(self) -> Candidate | None:
@@ -111,12 +111,12 @@ class WindowTuning:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What tuning found; windows with most released first."""
+    """The result of tuning; windows that release most come first."""
 
     target: Target
     windows: tuple[WindowTuning, ...]
     too_short: tuple[str, ...]
-    """Windows the stream is too short for."""
+    """Windows for which the stream is too short."""
 
     @property
     def best(self) -> tuple[WindowTuning, Candidate] | None:
@@ -152,7 +152,7 @@ def _rank(tuning: WindowTuning) -> tuple[bool, float]:
 
 
 def likely_windows(events: Events, holdout: float) -> list[tuple[str, int]]:
-    """Windows worth trying: neither so short that hardly anybody is there, nor so long that there are few of them."""
+    """Windows worth trying: long enough that many people are active, short enough that there are many of them."""
     found = []
     for name, seconds in zip(_NAMES, _LADDER, strict=True):
         length = seconds * 10**9
@@ -175,7 +175,7 @@ def _split(events: Events, window_ns: int, holdout: float) -> tuple[Events, Even
     start = epoch * window_ns
     if not events.times[0] < start <= events.times[-1]:
         return None
-    # What was just before the later part is in the window of its first events, as it would be in a run.
+    # the window before the later part is included: its first events see it, as they would in a run
     return events.between(-_FOREVER, start), events.between(start - window_ns, _FOREVER), epoch
 
 
@@ -202,7 +202,7 @@ def _tune_window(
 
 
 def _second_epoch(events: Events, window_ns: int) -> int | None:
-    """At the start of a stream nobody is in the window yet: its first epoch is left out where there are others."""
+    """The second epoch: the window is empty at the start of a stream, so the first epoch is skipped if possible."""
     epochs = np.unique(events.times // window_ns)
     return int(epochs[1]) if len(epochs) > FEWEST_EPOCHS else None
 
@@ -215,7 +215,7 @@ class _Judge:
     target: Target
 
     def candidates(self, by_model: int | None) -> tuple[Candidate, ...]:
-        """At most three z are tried on the later part; with every further one a lucky pass would be likelier."""
+        """Check at most three z on the later part: every further one makes a pass by chance likelier."""
         p, first, least = self.target.p, self.target.k, self.target.least_released
         found = {by_model: self.candidate(by_model, "model")} if by_model is not None else {}
         by_replay = self.before.smallest(p, first=first, least_released=least)
@@ -249,6 +249,6 @@ class _Judge:
 
 
 def _points(first: int, last: int, candidates: Sequence[Candidate]) -> list[int]:
-    """Some z to draw: evenly by their logarithm, and the ones that were found."""
+    """The z of the curve: evenly spaced by logarithm, and the candidates."""
     spread = np.geomspace(first, max(last, first), _POINTS)
     return sorted({*np.rint(spread).astype(int).tolist(), *(one.z for one in candidates)})

@@ -1,4 +1,4 @@
-"""What z-anonymity would have released of people, epoch by epoch and for every z at once: exactly, from a stream."""
+"""Exactly what z-anonymity would have released of people in each epoch of a stream, for every z at once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shoal.kernels.z.threshold_curves import count_crowds, curve_of_sets
 Ints = npt.NDArray[np.int64]
 
 _SLOTS: Final = 2
-"""Rows of the table of sets, times the sets there may be at most."""
+"""Rows of the table of sets, as a multiple of the largest number of sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurve:
-    """People by what would be released of them, for every z: a step at each of `thresholds`, which rise."""
+    """Numbers of people as step functions of z, with a step at each of the ascending `thresholds`."""
 
     thresholds: Ints
     shown: Ints
-    """People of whom something leaves, for a z up to each threshold (and above the one before)."""
+    """People with a released row, for a z up to each threshold (and above the one before)."""
     anonymous: Ints
     """Those of them whose whole released set at least k people share."""
 
@@ -35,13 +35,13 @@ class SetCurve:
 
 @dataclass(frozen=True, slots=True)
 class WindowCurve(SetCurve):
-    """The same for one epoch, with the rows that leave."""
+    """The same for one epoch, with the number of released rows."""
 
     epoch: int
     active: int
     """People with an event in the epoch."""
     sizes: Ints
-    """People behind each event, rising."""
+    """People behind each event, ascending."""
 
     @property
     def events(self) -> int:
@@ -49,7 +49,7 @@ class WindowCurve(SetCurve):
         return len(self.sizes)
 
     def rows_at(self, z: int) -> int:
-        """How many rows leave at a z."""
+        """The number of rows released at a z."""
         return len(self.sizes) - int(np.searchsorted(self.sizes, z))
 
 
@@ -91,9 +91,9 @@ def window_curves(
     Parameters
     ----------
     times
-        In nanoseconds, rising.
+        In nanoseconds, ascending.
     persons, values
-        Any whole numbers that tell people, and values, from each other.
+        Any whole numbers that distinguish people, and values.
     """
     sizes = crowd_sizes(times, persons, values, window_ns=window_ns)
     epochs = times // rotation_ns
