@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup hooks demo test test-all check fix cover docs wheel bench bench-all figures clean
+.PHONY: help setup hooks demo test test-all check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,7 +48,8 @@ cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods
 	rm -f .coverage .coverage.*
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q \
 		-m "not compiled and not slow and not exhaustive" \
-		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks
+		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks \
+		--ignore=tests/docs --ignore=tests/packaging
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
@@ -67,6 +68,9 @@ bench-all: $(READY)  ## also run the long benchmarks: about an hour and 4.3 GB o
 
 figures: $(READY)  ## fill README and docs from benchmarks/results; list figures older than the code
 	$(BIN)/python -m benchmarks.fill
+
+tables: $(READY)  ## fill the tables of policy keys from the settings classes
+	$(BIN)/python -m tests.docs.settings_tables
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) demo-out dist site .cache .coverage .coverage.* .hypothesis

@@ -1,0 +1,32 @@
+"""Every key of every method is in docs/reference/policy.md, with the words of its settings class."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.methods.registry import METHODS
+from tests.docs.settings_tables import PAGE, described, filled, table
+
+TEXT = PAGE.read_text(encoding="utf-8")
+TUPLES = [name for name, entry in METHODS.items() if entry.family == "tuples"]
+
+
+def test_tables_are_those_of_the_settings_classes():
+    assert filled(TEXT) == TEXT, "run `make tables`; nobody edits between the marks"
+
+
+def test_all_tuple_methods_have_a_table():
+    assert set(TUPLES) <= described(TEXT)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_key_is_on_the_page(name):
+    settings = getattr(METHODS[name].load(), "settings_class", None)
+    keys = settings.model_fields if settings is not None else {}
+    assert [key for key in keys if f"`{key}`" not in TEXT] == []
+
+
+def test_a_key_of_some_methods_names_them():
+    made = table(["fads", "castle"])
+    assert "| `beta` | `castle`: " in made
+    assert made.index("`k`") < made.index("`beta`")
