@@ -61,16 +61,18 @@ def test_the_steps_are_found():
 
 def test_the_method_keeps_every_law_and_its_example_runs(tree):
     ended = run(
-        tree, "-m", "pytest", "-q", "tests/laws/test_laws.py", "src/shoal/methods/tuples/exact_k.py", "-k", "exact"
+        tree,
+        "-m",
+        "pytest",
+        "-q",
+        "tests/laws/test_laws.py",
+        "src/shoal/methods/tuples/exact_k.py",
+        "-k",
+        "exact or every_method_has_cases",
     )
     assert ended.returncode == 0, ended.stdout[-3000:]
     assert "failed" not in ended.stdout
     assert int(ended.stdout.split(" passed")[0].split()[-1]) > 10
-
-
-def test_every_method_still_has_cases(tree):
-    ended = run(tree, "-m", "pytest", "-q", "tests/laws/test_laws.py", "-k", "every_method_has_cases")
-    assert ended.returncode == 0, ended.stdout[-3000:]
 
 
 def test_a_policy_runs_and_is_audited(tree, tmp_path):
