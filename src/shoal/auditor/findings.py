@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -50,12 +50,9 @@ class Finding:
 
     def text(self) -> str:
         """Return one line for people."""
-        where = f" [released rows {_listed(self.rows, self.count)}]" if self.rows else ""
+        rows = ", ".join(map(str, self.rows)) + (", …" if self.count > len(self.rows) else "")
+        where = f" [released rows {rows}]" if self.rows else ""
         return f"{self.severity} {self.code} ({self.count}): {self.sentence}{where}"
-
-
-def _listed(rows: tuple[int, ...], count: int) -> str:
-    return ", ".join(map(str, rows)) + (", …" if count > len(rows) else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +214,5 @@ class Notes:
     ) -> None:
         total = int(rows.sum()) if count is None and rows is not None else (count or 0)
         if total:
-            named = _first(np.flatnonzero(rows)) if rows is not None else ()
+            named = () if rows is None else tuple(np.flatnonzero(rows)[:_ROWS_NAMED].tolist())
             self.findings.append(Finding(code, severity, total, sentence, named))
-
-
-def _first(numbers: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(int(number) for number, _ in zip(numbers, range(_ROWS_NAMED), strict=False))

@@ -198,10 +198,11 @@ class _JsonStyle:
         if not any(mark in number for mark in ".eE"):
             return number == "-0"
         value = float(number)
+        arrow = pa.scalar(value).cast(pa.string()).as_py()
         spellings = {
             "orjson": orjson.dumps(value).decode(),
             "python": repr(value),
-            "arrow": _with_point(pa.scalar(value).cast(pa.string()).as_py()),
+            "arrow": f"{arrow}.0" if arrow.lstrip("-").isdigit() else arrow,
         }
         fitting = {writer for writer in self.writers if spellings[writer] == number}
         self.writers = fitting or self.writers
@@ -219,10 +220,6 @@ def _numbers(value: Any) -> Iterator[_Number]:
         yield value
     for own in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _numbers(own)
-
-
-def _with_point(text: str) -> str:
-    return f"{text}.0" if text.lstrip("-").isdigit() else text
 
 
 def odd_json_rows(data: bytes) -> int:

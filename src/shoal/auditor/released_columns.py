@@ -38,7 +38,7 @@ def check_hidden(release: Rows, notes: Notes) -> None:
     """Check that the files of a release contain nothing besides their rows."""
     notes.violation(
         "hidden-value",
-        "The release contains values that no row shows: unused or repeated dictionary entries, or values under a null.",
+        "The release contains values that no row shows: in a dictionary, under a null, or after the last row.",
         count=len(release.hidden.values),
     )
     notes.warning(

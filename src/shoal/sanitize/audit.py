@@ -18,7 +18,9 @@ from shoal.sanitize.workspace import ID, PERSON, TRACES, Workspace
 
 def audit_stores(workspace: Workspace, consumed: int) -> str:
     """Return one line: passed, the broken promises, or why the stores could not be audited."""
-    if workspace.schema_of(workspace.external) is None or workspace.policy.file is None or not _has_traces(workspace):
+    store = workspace.external
+    has_traces = store.execute(f"SELECT number FROM {TRACES.name} LIMIT 1")  # something was decided
+    if workspace.schema_of(store) is None or workspace.policy.file is None or not has_traces:
         return "not audited: nothing is published yet"
     from shoal.auditor import audit
 
@@ -34,11 +36,6 @@ def audit_stores(workspace: Workspace, consumed: int) -> str:
     if report.ok:
         return "passed"
     return "BROKEN: " + ", ".join(sorted({found.code for found in report.violations}))
-
-
-def _has_traces(workspace: Workspace) -> bool:
-    """Return whether anything was decided yet."""
-    return bool(workspace.external.execute(f"SELECT number FROM {TRACES.name} LIMIT 1"))
 
 
 def _policy(workspace: Workspace) -> dict[str, Any]:

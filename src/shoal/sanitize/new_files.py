@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from shoal.errors import InputError
@@ -58,7 +59,7 @@ class Sources:
             elif own.size < 0 or (file.size or 0) != own.size:
                 _check_same(file, own, kind)
                 yield file, own
-            elif own.changed != _changed(file):
+            elif own.changed != _path(file).stat().st_mtime_ns:
                 _check_same(file, own, kind)
 
     def _moved(self, file: InputFile) -> Seen | None:
@@ -69,7 +70,8 @@ class Sources:
                 continue
             if own.head_size not in heads:
                 heads[own.head_size] = _head(file, own.head_size)
-            if heads[own.head_size] == own.head and _is_gone_or(file, name):
+            is_gone = not os.path.exists(name) or os.path.samefile(_path(file), name)
+            if heads[own.head_size] == own.head and is_gone:
                 self.seen[file.name] = self.seen.pop(name)
                 return own
         return None
@@ -78,10 +80,10 @@ class Sources:
 def mark_read(file: InputFile, own: Seen, size: int) -> None:
     """Record that a file was read to the end, at this size."""
     own.size = size
-    own.changed = _changed(file)
+    own.changed = _path(file).stat().st_mtime_ns
     own.head_size = min(size, _EDGE)
     own.head = _head(file, own.head_size)
-    own.ended_in_line = not _ends_with_line(file, size)
+    own.ended_in_line = size > 0 and _byte_at(file, size - 1) != b"\n"
 
 
 class WholeLines:
@@ -134,37 +136,24 @@ def _check_same(file: InputFile, own: Seen, kind: str) -> None:
         raise InputError(f"{file.name}: its last line has grown since it was read; write complete lines only")
 
 
-def _head(file: InputFile, size: int) -> str:
+def _path(file: InputFile) -> Path:
     assert file.path is not None, "standard input is refused by the policy"
-    with file.path.open("rb") as raw:
+    return file.path
+
+
+def _head(file: InputFile, size: int) -> str:
+    with _path(file).open("rb") as raw:
         return hashlib.blake2b(raw.read(size), digest_size=16).hexdigest()
 
 
-def _changed(file: InputFile) -> int:
-    assert file.path is not None, "standard input is refused by the policy"
-    return file.path.stat().st_mtime_ns
-
-
-def _is_gone_or(file: InputFile, name: str) -> bool:
-    """Return whether no file has that name, or it is this file."""
-    assert file.path is not None, "standard input is refused by the policy"
-    return not os.path.exists(name) or os.path.samefile(file.path, name)
-
-
 def _byte_at(file: InputFile, at: int) -> bytes:
-    assert file.path is not None, "standard input is refused by the policy"
-    with file.path.open("rb") as raw:
+    with _path(file).open("rb") as raw:
         raw.seek(at)
         return raw.read(1)
 
 
-def _ends_with_line(file: InputFile, size: int) -> bool:
-    return size == 0 or _byte_at(file, size - 1) == b"\n"
-
-
 def _last_line_end(file: InputFile) -> int:
-    assert file.path is not None, "standard input is refused by the policy"
-    with file.path.open("rb") as raw:
+    with _path(file).open("rb") as raw:
         end = raw.seek(0, io.SEEK_END)
         while end > 0:  # backwards, in pieces
             start = max(0, end - _EDGE)

@@ -102,7 +102,8 @@ class Publisher:
         """Restore the anonymizer to the state of the last transaction."""
         schema = self._workspace.schema_of(self._workspace.internal)
         if schema is not None:
-            self._anonymizer.bind(_with_person(schema, self._workspace.policy.stream.person))
+            person = pa.field(str(self._workspace.policy.stream.person), pa.string())
+            self._anonymizer.bind(pa.schema([person, *schema]))
         snapshot = self._workspace.external.get("snapshot")
         if snapshot is not None:
             self._anonymizer.restore(snapshot)
@@ -166,7 +167,8 @@ class Publisher:
         arrivals = rows.column(ARRIVAL).to_numpy()
         first = self._anonymizer.counts["pushed"]
         data = rows.select(list(self._anonymizer.columns)).combine_chunks()
-        release = self._anonymizer.push_batch(data.to_batches()[0] if len(data) else _empty(data))
+        empty = pa.RecordBatch.from_pylist([], schema=data.schema)
+        release = self._anonymizer.push_batch(data.to_batches()[0] if len(data) else empty)
         self._workspace.reach("pushed")
         self.state.consumed = batch
         self.state.moved += len(rows)
@@ -256,16 +258,8 @@ def _marks(rows: pa.Table) -> tuple[Blocks, Blocks, Blocks]:
     return ids, tags, pii
 
 
-def _with_person(schema: pa.Schema, person: str | None) -> pa.Schema:
-    return pa.schema([pa.field(str(person), pa.string()), *schema])
-
-
 def _as_bytes(rows: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, rows.schema) as writer:
         writer.write_table(rows)
     return bytes(out.getvalue())
-
-
-def _empty(table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], type=field.type) for field in table.schema], schema=table.schema)

@@ -235,3 +235,15 @@ def test_the_header_of_a_gzip_file(case, tmp_path):
         report = look(case, path)
         assert {found.code for found in report.violations} == violations, "in a second member"
         assert {found.code for found in report.warnings} == warnings
+
+
+@pytest.mark.parametrize(
+    ("more", "codes"), [(b"0.1 seconds", {"hidden-value"}), (PERSON.encode(), {"hidden-value", "raw-identifier"})]
+)
+def test_bytes_after_the_end_of_an_arrow_stream(case, tmp_path, more, codes):
+    path, shown = tmp_path / "a.arrow", shown_of(case)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, shown.schema) as stream:
+        stream.write_table(shown)
+    assert look(case, path).findings == ()
+    path.write_bytes(path.read_bytes() + more)
+    assert {found.code for found in look(case, path).violations} == codes

@@ -119,20 +119,6 @@ def check_in_force(trace: Trace, k: Ints, calibration: Calibration, notes: Notes
         )
 
 
-def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes) -> None:
-    """Check that rows of one group of the trace have equal published values."""
-    rows = np.flatnonzero(group >= 0)
-    if not len(rows):
-        return
-    number = np.unique(group[rows], return_inverse=True)[1]
-    first = np.full(int(number.max()) + 1, -1, np.int64)
-    first[number[::-1]] = rows[::-1]  # the first one is written last
-    differs = np.zeros(len(group), np.bool_)
-    for attribute in attributes:
-        differs[rows] |= attribute.code[rows] != attribute.code[first[number]]
-    notes.violation("group-differs", "Rows of one group were published in different ways.", rows=differs)
-
-
 def check_pending(
     promise: FlexiblePromise, attributes: Sequence[Attribute], trace: Trace, records: Records, notes: Notes
 ) -> None:
@@ -160,19 +146,6 @@ def check_pending(
         "A record is pending although K people with pending records have the same values.",
         count=int((people >= needed)[alike].sum()),
     )
-
-
-def check_cover(attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes) -> None:
-    """Check labels and ranges against the records; null means a missing value and nothing else."""
-    wrong, nulls = np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)
-    rows = np.flatnonzero(known)
-    for attribute in attributes:
-        shown, carried = attribute.code[rows] >= 0, attribute.carried[row[rows]]
-        both = rows[shown & carried]
-        wrong[both] |= ~attribute.covers(both, row[both])
-        nulls[rows] |= shown ^ carried
-    notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
-    notes.violation("wrong-nulls", "A null replaces a value, or a value replaces a missing one.", rows=nulls)
 
 
 def check_root(attributes: Sequence[Attribute], notes: Notes) -> None:

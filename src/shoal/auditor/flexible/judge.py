@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.evidence import Evidence, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible.candidates import count_candidates
 from shoal.auditor.flexible.groups import (
     Groups,
-    check_cover,
     check_groups,
     check_in_force,
-    check_one_vector,
     check_pending,
     check_root,
     measure_groups,
@@ -31,14 +28,14 @@ from shoal.auditor.flexible.values import read_flexible_attribute
 from shoal.auditor.identifying_columns import Published, check_identifying
 from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_columns
 from shoal.auditor.spelling import check_row_spelling
 from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.classes import check_shares
-from shoal.auditor.tuples.clusters import check_values
-from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
+from shoal.auditor.tuples.clusters import check_cover, check_one_vector, check_values
+from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged, read_records
 from shoal.auditor.tuples.values import Attribute
 
 
@@ -65,11 +62,7 @@ class _Judge:
         if len(self.truth):
             self.truth.require(promise.person, *promise.columns)
         self.attributes = tuple(read_flexible_attribute(rule, self.release, self.truth) for rule in promise.quasi)
-        persons, (person,) = shared_codes(self.truth.text(promise.person))
-        someone = is_someone(person, persons)
-        self.person: Ints = np.where(someone, person, -1)
-        fits = [attribute.usable for attribute in self.attributes]
-        self.usable: Bools = np.logical_and.reduce([someone, ~self.truth.broken, *fits])
+        self.records = read_records(promise.person, None, self.truth, self.attributes)
 
     def judge(self) -> None:
         """Check everything that can be checked."""
@@ -83,9 +76,9 @@ class _Judge:
         if not promise.root:
             check_root(self.attributes, notes)
         claims = [] if self.trace is None else read_claims(self.trace.claims)
-        usable = self.usable if self.has_truth else None
+        usable = self.records.usable if self.has_truth else None
         k = row_k(promise, self.attributes, np.arange(len(self.truth)))
-        records = Records(self.person, self.usable, k) if self.has_truth else None
+        records = Records(self.records.person, self.records.usable, k) if self.has_truth else None
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
         if self.trace is not None and records is not None and promise.needs_calibration:
             silent = int("delay" not in self.trace.columns)
@@ -115,9 +108,9 @@ class _Judge:
             self.notes.skip(
                 "Whether published values cover the true ones was not checked: rows cannot be linked to records."
             )
-            check_membership(*given, self.usable, self.notes)
+            check_membership(*given, self.records.usable, self.notes)
             return
-        check_cover(self.attributes, row, np.append(self.usable, False)[row], self.notes)
+        check_cover(self.attributes, row, np.append(self.records.usable, False)[row], self.notes, nulls="own")
         check_unchanged(*given, row, self.notes)
 
     def _judge_people(self, row: Ints | None, trace: Trace | None, calibration: Calibration) -> None:
@@ -126,7 +119,7 @@ class _Judge:
             self._say_rows(is_traced=trace is not None)
             row, person = np.full(len(self.release), -1, np.int64), None
         else:
-            person = np.append(self.person, -1)[row]
+            person = np.append(self.records.person, -1)[row]
         k = row_k(self.promise, self.attributes, row)
         if trace is not None and trace.is_linked:
             check_in_force(trace, k, calibration, self.notes)

@@ -140,7 +140,8 @@ class _Reader:
             for name, thing in self._said.get(node, ()):
                 for wider in self._widened(thing, root):
                     above = self._parents.get(wider, set()) - self._kinds - {root}
-                    yield self._noted((name, _key(wider)), wider, above, found)
+                    key = f'"{str(wider).strip()}"' if isinstance(wider, Literal) else str(wider)
+                    yield self._noted((name, key), wider, above, found)
 
     def _noted(self, label: Label, node: Node, above: Iterable[Node], found: OntologyAttribute) -> Label:
         if label not in found.texts:
@@ -160,10 +161,6 @@ class _Reader:
 def _is_own(node: Node) -> bool:
     """Return whether a node has a name outside RDF, OWL and the tags."""
     return isinstance(node, URIRef) and not str(node).startswith(_LANGUAGE_ITSELF)
-
-
-def _key(node: Node) -> str:
-    return f'"{str(node).strip()}"' if isinstance(node, Literal) else str(node)
 
 
 def _preference(text: Literal) -> tuple[int, str, str]:

@@ -158,16 +158,20 @@ def _read_content(path: Path, expected: Format) -> _Claimed:
 
 
 def _read_arrow(data: bytes, *, is_release: bool) -> _Claimed:
-    """Read an Arrow file or stream, with the metadata of its batches and of its footer."""
+    """Read an Arrow file or stream, with the metadata of its batches and of its footer, and what follows a stream."""
+    after = b""
     if data[:6] == b"ARROW1":
         file = pa.ipc.open_file(pa.BufferReader(data))
         found = [file.get_batch_with_custom_metadata(at) for at in range(file.num_record_batches)]
         schema, last = file.schema, getattr(file, "metadata", None)  # from pyarrow 21 on
     else:
-        stream = pa.ipc.open_stream(pa.BufferReader(data))
+        buffer = pa.BufferReader(data)
+        stream = pa.ipc.open_stream(buffer)
         found, schema, last = list(stream.iter_batches_with_custom_metadata()), stream.schema, None
+        after = data[buffer.tell() :]
     table = pa.Table.from_batches([batch for batch, _ in found], schema)
-    return _from_table(table, is_release=is_release, metadata=(last, *(more for _, more in found)))
+    part, claim, hidden = _from_table(table, is_release=is_release, metadata=(last, *(more for _, more in found)))
+    return part, claim, hidden + Hidden(values=(after.decode(errors="replace"),)) if after and is_release else hidden
 
 
 def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:

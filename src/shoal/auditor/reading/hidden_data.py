@@ -156,7 +156,7 @@ def _unseen(chunk: Any) -> Iterator[str]:
         unused = np.ones(len(chunk.dictionary), np.bool_)
         unused[np.asarray(pc.drop_null(chunk.indices).to_numpy(zero_copy_only=False), np.int64)] = False
         yield from _texts(chunk.dictionary.filter(pa.array(unused)))
-        yield from _repeated(list(_texts(chunk.dictionary)))
+        yield from (text for text, count in Counter(_texts(chunk.dictionary)).items() if count > 1)
     elif pa.types.is_struct(kind):
         for place in range(kind.num_fields):
             child = chunk.field(place)
@@ -171,12 +171,9 @@ def _unseen(chunk: Any) -> Iterator[str]:
         yield from _unseen(inner)
     elif chunk.null_count and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         buffers = chunk.buffers()
+        raw = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
         bare = pa.Array.from_buffers(kind, len(chunk), [None, *buffers[1:]], offset=chunk.offset)
-        yield from (text for text in _texts(bare.cast(_bytes_of(kind)).filter(chunk.is_null())) if text)
-
-
-def _repeated(texts: list[str]) -> Iterator[str]:
-    return (text for text, count in Counter(texts).items() if count > 1)
+        yield from (text for text in _texts(bare.cast(raw).filter(chunk.is_null())) if text)
 
 
 def _under_nulls(values: Any) -> Iterator[str]:
@@ -185,10 +182,6 @@ def _under_nulls(values: Any) -> Iterator[str]:
     if pa.types.is_temporal(kind):
         values = values.view(pa.int64() if kind.bit_width == _WIDE else pa.int32())
     return (text for text in _texts(values) if text not in _ZEROS)
-
-
-def _bytes_of(kind: Any) -> Any:
-    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
 
 
 def _not_in_lists(chunk: Any, begin: int, end: int) -> Any:

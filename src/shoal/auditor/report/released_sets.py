@@ -180,7 +180,9 @@ def rank_costs(
     top = _ranked(over_all, names)[:_TOP]
     of_each: dict[int, list[Cost]] = {}
     ranked = _ranked(by_epoch, names)
-    for place in ranked[_is_among_first(by_epoch.epoch[ranked], _TOP_OF_A_WINDOW)].tolist():
+    epochs = by_epoch.epoch[ranked]
+    is_top = np.arange(len(epochs)) - np.searchsorted(epochs, epochs) < _TOP_OF_A_WINDOW
+    for place in ranked[is_top].tolist():
         of_each.setdefault(int(by_epoch.epoch[place]), []).append(by_epoch.entry(place, names))
     return [over_all.entry(place, names) for place in top.tolist()], of_each
 
@@ -217,8 +219,3 @@ def _ranked(ledger: _CostTable, names: Names) -> Ints:
     by_name = np.zeros(len(names), np.int64)
     by_name[used] = np.arange(len(used))
     return np.lexsort((by_name[ledger.item], ledger.holders, -ledger.saved, ledger.epoch))
-
-
-def _is_among_first(epoch: Ints, count: int) -> Bools:
-    """Mark the first few entries of every epoch; entries are sorted by epoch."""
-    return np.asarray(np.arange(len(epoch)) - np.searchsorted(epoch, epoch) < count)

@@ -54,7 +54,9 @@ def read_generalization(given: Any, policy: Policy) -> Generalization:
         return Generalization(way, _named(records, given.get("name", "name")))
     pairs = _pairs(records)
     names = frozenset(name for pair in pairs for name in pair)
-    return Generalization(way, names, edges=(*pairs, *_links(names, pairs)))
+    # Connect separate parts: the smallest name of each with that of the next.
+    links = pairwise(sorted(min(part) for part in parts(names, pairs)))
+    return Generalization(way, names, edges=(*pairs, *links))
 
 
 def _of_hierarchy(hierarchy: Hierarchy) -> Generalization:
@@ -95,11 +97,6 @@ def _pairs(records: list[list[str]]) -> list[tuple[str, str]]:
     if not all(fields[0].strip() for fields in records[1:]):
         raise InputError("graph of generalize: every line must have two items, or one and an empty cell")
     return [(first, second if second.strip() else first) for first, second in records[1:]]
-
-
-def _links(names: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return edges that connect separate parts: the smallest name of each with that of the next."""
-    return list(pairwise(sorted(min(part) for part in parts(names, pairs))))
 
 
 def parts(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[set[str]]:

@@ -67,14 +67,12 @@ def _in_memory(what: Any, column: str, person: str | None) -> Any:
 
 def separator_of(policy: Policy, section: str) -> str | None:
     """Return the separator of labels in a text; None: a tab if the text has one, else blanks."""
-    found = policy.section(section).get("separator", "|" if section == "sink" and _is_csv(policy) else None)
+    found = policy.section(section).get(
+        "separator", "|" if section == "sink" and policy.section("sink").get("kind") == "csv" else None
+    )
     if found is not None and (not isinstance(found, str) or not found):
         raise PolicyError(f"[{section}] separator: must be text of at least one character")
     return found
-
-
-def _is_csv(policy: Policy) -> bool:
-    return bool(policy.section("sink").get("kind") == "csv")
 
 
 def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:

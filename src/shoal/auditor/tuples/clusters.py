@@ -61,28 +61,30 @@ def check_values(attributes: Sequence[Attribute], broken: Bools, notes: Notes) -
         notes.violation(code, sentence, rows=np.logical_or.reduce([np.zeros_like(broken), *marked]) & ~broken)
 
 
-def check_cover(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
-    """Check that every row covers its record, and shows only what the mode of nulls allows."""
-    wrong, nulls = np.zeros(len(link.row), np.bool_), np.zeros(len(link.row), np.bool_)
+def check_cover(
+    attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes, *, nulls: str, exempt: Bools | None = None
+) -> None:
+    """Check that every row covers its record, and shows only what the mode of nulls allows.
+
+    Parameters
+    ----------
+    nulls
+        ``own``: a row has its record's nulls. ``common``: a shown attribute was carried by all of its cluster. In
+        ``strict`` mode enough people must carry it, which is checked by cluster.
+    exempt
+        Rows whose nulls are not checked.
+    """
+    wrong, odd = np.zeros(len(row), np.bool_), np.zeros(len(row), np.bool_)
+    rows = np.flatnonzero(known)
     for attribute in attributes:
-        rows = np.flatnonzero(link.known)
-        shown, carried = attribute.code[rows] >= 0, attribute.carried[link.row[rows]]
+        shown, carried = attribute.code[rows] >= 0, attribute.carried[row[rows]]
         both = rows[shown & carried]
-        wrong[both] |= ~attribute.covers(both, link.row[both])
-        nulls[rows] |= _wrong_nulls(shown, carried, promise)
+        wrong[both] |= ~attribute.covers(both, row[both])
+        if nulls in ("own", "common"):
+            odd[rows] |= (shown ^ carried) if nulls == "own" else shown & ~carried
     notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
-    notes.violation(
-        "wrong-nulls",
-        "A row shows a value or a null that the policy's mode of nulls does not allow.",
-        rows=nulls & ~link.is_root,
-    )
-
-
-def _wrong_nulls(shown: Bools, carried: Bools, promise: TuplePromise) -> Bools:
-    if promise.keeps_own_nulls:
-        return shown ^ carried
-    # In strict mode enough people must carry a shown attribute (checked by cluster); in common mode all must.
-    return shown & ~carried if promise.nulls == "common" else np.zeros(len(shown), np.bool_)
+    sentence = "A row shows a value or a null that the mode of nulls does not allow."
+    notes.violation("wrong-nulls", sentence, rows=odd if exempt is None else odd & ~exempt)
 
 
 def check_roots(attributes: Sequence[Attribute], is_root: Bools, notes: Notes) -> None:
@@ -91,20 +93,20 @@ def check_roots(attributes: Sequence[Attribute], is_root: Bools, notes: Notes) -
     notes.violation("root-row", "A suppressed row was published with more than the root.", rows=is_root & ~at_root)
 
 
-def check_one_vector(attributes: Sequence[Attribute], link: Link, promise: TuplePromise, notes: Notes) -> None:
-    """Check that rows of one cluster have equal published values; in paper mode except for their own nulls."""
-    rows = np.flatnonzero((link.group >= 0) & ~link.is_root)
+def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes, *, own_nulls: bool = False) -> None:
+    """Check that rows of one group (-1: none) have equal published values, except for their own nulls."""
+    rows = np.flatnonzero(group >= 0)
     if not len(rows):
         return
-    cluster = numbered(link.group[rows])[1]
-    differs = np.zeros(len(link.row), np.bool_)
+    names, number = numbered(group[rows])
+    differs = np.zeros(len(group), np.bool_)
     for attribute in attributes:
         code = attribute.code[rows]
-        judged = code >= 0 if promise.keeps_own_nulls else np.ones(len(rows), np.bool_)
-        first = np.full(int(cluster.max()) + 1, -1, np.int64)
-        first[cluster[judged][::-1]] = code[judged][::-1]  # the first row is assigned last
-        differs[rows] |= judged & (code != first[cluster])
-    notes.violation("group-differs", "Rows of one cluster were published in different ways.", rows=differs)
+        judged = code >= 0 if own_nulls else np.ones(len(rows), np.bool_)
+        first = np.full(len(names), -1, np.int64)
+        first[number[judged][::-1]] = code[judged][::-1]  # the first row is assigned last
+        differs[rows] |= judged & (code != first[number])
+    notes.violation("group-differs", "Rows of one group have different published values.", rows=differs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,10 @@ def measure_diversity(sensitive: Sequence[Sensitive], classes: Classes, clusters
         return
     notes.metrics.update(_worst(sensitive, classes.of_row, rows))
     if clusters is not None and (clusters[rows] >= 0).any():
-        notes.metrics["worst_cluster"] = _flat(_worst(sensitive, clusters, rows))
+        worst = _worst(sensitive, clusters, rows)
+        notes.metrics["worst_cluster"] = {
+            f"{name} {column}": value for name, columns in worst.items() for column, value in columns.items()
+        }
 
 
 def _worst(sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints) -> dict[str, dict[str, float]]:
@@ -100,10 +103,6 @@ def _worst(sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints) -> dict[str
         away = _away(column, sets, table, np.zeros(sets.count, np.int64))
         found["t"][column.name] = float(away[there].max())
     return found
-
-
-def _flat(found: dict[str, dict[str, float]]) -> dict[str, float]:
-    return {f"{name} {column}": value for name, columns in found.items() for column, value in columns.items()}
 
 
 def _away(column: Sensitive, sets: Sets, references: References, of_set: Ints) -> Floats:

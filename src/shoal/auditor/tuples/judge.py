@@ -84,7 +84,9 @@ class _Judge:
         if len(self.truth):
             self.truth.require(promise.person, *promise.columns, *((promise.time,) if promise.is_timed else ()))
         self.attributes = tuple(read_attribute(rule, self.release, self.truth) for rule in promise.quasi)
-        self.records = read_records(promise, self.truth, self.attributes)
+        self.records = read_records(
+            promise.person, promise.time if promise.is_timed else None, self.truth, self.attributes
+        )
         self.at_root: Bools = np.logical_and.reduce([attribute.at_root for attribute in self.attributes])
 
     def judge(self) -> None:
@@ -199,9 +201,11 @@ class _Judge:
     def _judge_rows(self, link: Link) -> None:
         """Check row by row."""
         check_roots(self.attributes, link.is_root, self.notes)
-        check_one_vector(self.attributes, link, self.promise, self.notes)
+        group = np.where(link.is_root, -1, link.group)
+        check_one_vector(self.attributes, group, self.notes, own_nulls=self.promise.keeps_own_nulls)
         if self.has_truth:
-            check_cover(self.attributes, link, self.promise, self.notes)
+            nulls = "own" if self.promise.keeps_own_nulls else self.promise.nulls
+            check_cover(self.attributes, link.row, link.known, self.notes, nulls=nulls, exempt=link.is_root)
             check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
             check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -38,13 +39,11 @@ def meaning(text: str, kind: str | None = None) -> str | None:
     if text.lower() in {"true", "false"}:
         return text.lower()
     if _DECIMAL.fullmatch(text):
-        return _number(Decimal(repr(float(text))) if kind == "float64" and _is_finite(text) else Decimal(text))
+        return _number(
+            Decimal(repr(float(text))) if kind == "float64" and math.isfinite(float(text)) else Decimal(text)
+        )
     moment = _moment(text)
     return f"'{text}" if moment is None else f"@{moment}"
-
-
-def _is_finite(text: str) -> bool:
-    return abs(float(text)) != float("inf")
 
 
 def _number(number: Decimal) -> str:

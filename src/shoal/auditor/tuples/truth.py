@@ -14,7 +14,6 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_metadata
 from shoal.auditor.trace import DEAD, read_reasons
-from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.values import Attribute
 
@@ -32,16 +31,16 @@ class Records:
     time: Ints | None
 
 
-def read_records(promise: TuplePromise, truth: Rows, attributes: Sequence[Attribute]) -> Records:
-    """Read persons and times; a usable record has a person (and a time, if needed) and only allowed values."""
-    persons, (person,) = shared_codes(truth.text(promise.person))
-    someone = is_someone(person, persons)
+def read_records(person: str, time: str | None, truth: Rows, attributes: Sequence[Attribute]) -> Records:
+    """Read the records; a usable one has a person (and a time, if a column is named) and only allowed values."""
+    persons, (code,) = shared_codes(truth.text(person))
+    someone = is_someone(code, persons)
     usable = np.logical_and.reduce([someone, ~truth.broken, *(attribute.usable for attribute in attributes)])
-    time = None
-    if promise.is_timed and promise.time is not None and len(truth):
-        time, has_time = truth.moments(promise.time)
+    moments = None
+    if time is not None and len(truth):
+        moments, has_time = truth.moments(time)
         usable &= has_time
-    return Records(np.where(someone, person, -1), usable, time)
+    return Records(np.where(someone, code, -1), usable, moments)
 
 
 def check_refused(trace: Rows, decisions: Decisions, records: Records, notes: Notes) -> None:

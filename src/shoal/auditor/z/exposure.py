@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from shoal.auditor.counting import dense
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.promise import ZPromise
 
@@ -62,51 +63,25 @@ def sizes_by_epoch(aligned: Aligned, promise: ZPromise, k: int) -> tuple[Ints, I
 
 
 def _people(epoch: Ints, person: Ints, count: int) -> Ints:
-    if not len(epoch):
-        return np.zeros(count, np.int64)
     first = np.unique(dense(epoch, person), return_index=True)[1]
     return np.bincount(epoch[first], minlength=count)
 
 
 def _shown(aligned: Aligned, readable: Bools, epoch: Ints) -> _Shown:
-    """Collect the set of values of every (epoch, pseudonym)."""
-    if not len(epoch):
-        return _Shown(epoch, epoch, epoch.astype(np.bool_))
-    someone = dense(epoch, aligned.shown_person[readable])
-    first = np.unique(someone, return_index=True)[1]
-    sets = _sets(someone, _items(aligned, readable), len(first))
-    group = _numbered(zip(epoch[first].tolist(), sets, strict=True))
-    return _Shown(epoch[first], np.bincount(group)[group], np.array([not held for held in sets]))
-
-
-def _items(aligned: Aligned, readable: Bools) -> list[Ints]:
-    """Number the values of all attributes without overlap."""
+    """Group the pseudonyms of every epoch by their sets of values, which are numbered without overlap."""
     items, offset = [], 0
     for values in aligned.values.values():
         shown = values.shown[readable]
         items.append(np.where(shown >= 0, shown + offset, -1))
         offset += int(shown.max(initial=-1)) + 1
-    return items
-
-
-def _sets(someone: Ints, items: list[Ints], count: int) -> list[bytes]:
-    owner, item = np.concatenate([someone] * len(items)), np.concatenate(items)
-    owner, item = owner[item >= 0], item[item >= 0]
-    if not len(item):
-        return [b""] * count
-    once = np.unique(owner * (int(item.max()) + 1) + item)
-    owner, item = np.divmod(once, int(item.max()) + 1)
-    bounds = np.searchsorted(owner, np.arange(count + 1))
-    return [item[start:end].tobytes() for start, end in pairwise(bounds)]
-
-
-def _numbered(keys: Any) -> Ints:
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    groups = group_sets(epoch, aligned.shown_person[readable], items)
+    of_person = np.repeat(np.arange(len(groups.people)), groups.people)
+    return _Shown(groups.epoch[of_person], groups.people[of_person], groups.length[of_person] == 0)
 
 
 def _shares(shown: _Shown, active: Ints | None, everyone: int | None) -> dict[str, dict[str, float | None]]:
-    tests = {"1 (unique)": _exactly_one} | {f"{level} or more": _at_least(level) for level in _LEVELS}
+    tests: dict[str, _Test] = {"1 (unique)": lambda size: np.equal(size, 1)}
+    tests |= {f"{level} or more": partial(np.less_equal, level) for level in _LEVELS}
     everywhere = None if active is None or everyone is None else np.full(len(active), everyone)
     return {
         name: {
@@ -116,14 +91,6 @@ def _shares(shown: _Shown, active: Ints | None, everyone: int | None) -> dict[st
         }
         for name, test in tests.items()
     }
-
-
-def _exactly_one(size: Ints) -> Bools:
-    return np.equal(size, 1)
-
-
-def _at_least(level: int) -> _Test:
-    return lambda size: np.greater_equal(size, level)
 
 
 def _with_silent(shown: _Shown, population: Ints | None, test: _Test) -> float | None:
