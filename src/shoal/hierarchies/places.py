@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
@@ -91,13 +92,7 @@ class Places(Neighbourhood):
     """
 
     def __init__(
-        self,
-        names: Iterable[str],
-        x: npt.ArrayLike,
-        y: npt.ArrayLike,
-        *,
-        geographic: bool = True,
-        region: Any = None,
+        self, names: Iterable[str], x: npt.ArrayLike, y: npt.ArrayLike, *, geographic: bool = True, region: Any = None
     ) -> None:
         listed = checked_names(names)
         points = checked_points(x, y, len(listed), geographic=geographic)
@@ -112,15 +107,9 @@ class Places(Neighbourhood):
 
     @classmethod
     def from_csv(
-        cls,
-        path: str | PathLike[str],
-        *,
-        name: str = "name",
-        x: str | None = None,
-        y: str | None = None,
-        geographic: bool = True,
-        region: Any = None,
-    ) -> Self:
+        cls, path: str | PathLike[str], *, name: str = "name", x: str | None = None, y: str | None = None,
+        geographic: bool = True, region: Any = None,
+    ) -> Self:  # fmt: skip
         """A file with a header and one place per line.
 
         Parameters
@@ -137,15 +126,9 @@ class Places(Neighbourhood):
 
     @classmethod
     def from_table(
-        cls,
-        table: Any,
-        *,
-        name: str = "name",
-        x: str | None = None,
-        y: str | None = None,
-        geographic: bool = True,
-        region: Any = None,
-    ) -> Self:
+        cls, table: Any, *, name: str = "name", x: str | None = None, y: str | None = None,
+        geographic: bool = True, region: Any = None,
+    ) -> Self:  # fmt: skip
         """An Arrow table, or anything convertible to one (pandas, polars, duckdb); columns as in :meth:`from_csv`."""
         columns = table_columns(table, columns_of(name, x, y, geographic=geographic))
         return cls(*columns, geographic=geographic, region=region)
@@ -164,13 +147,9 @@ class Places(Neighbourhood):
         """Plain lists, numbers and texts, the same for equal places."""
         region = self._given_region
         return {
-            "kind": "places",
-            "names": list(self.names),
-            "x": self.x.tolist(),
-            "y": self.y.tolist(),
-            "geographic": self.geographic,
-            "region": None if region is None else _plain(shapely.geometry.mapping(region)),
-        }
+            "kind": "places", "names": list(self.names), "x": self.x.tolist(), "y": self.y.tolist(),
+            "geographic": self.geographic, "region": None if region is None else _listed(region),
+        }  # fmt: skip
 
     def distance(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
         """Metres between points in the given coordinates; the last axis is (x, y)."""
@@ -216,13 +195,10 @@ class Places(Neighbourhood):
         return Ground(points, np.radians(self.centroids)[site_of], shares, EARTH_RADIUS_M)
 
 
-def _plain(geojson: dict[str, Any]) -> dict[str, Any]:
-    """The same with lists instead of tuples, as in JSON."""
-
-    def listed(part: Any) -> Any:
-        return [listed(inner) for inner in part] if isinstance(part, tuple) else part
-
-    return {"type": geojson["type"], "coordinates": listed(geojson["coordinates"])}
+def _listed(region: Any) -> dict[str, Any]:
+    """GeoJSON with lists instead of tuples, as it comes back from a file."""
+    listed: dict[str, Any] = json.loads(json.dumps(shapely.geometry.mapping(region)))
+    return {"type": listed["type"], "coordinates": listed["coordinates"]}
 
 
 def _plane(points: FloatArray, *, geographic: bool) -> tuple[Projection, Projection]:

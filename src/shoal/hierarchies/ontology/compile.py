@@ -73,19 +73,13 @@ def build_concepts(sketch: Sketch) -> Concepts:
     except UnicodeEncodeError:
         raise PolicyError(f"{sketch.where}: a label holds half a character; write it as UTF-8") from None
     starts, above = _rows([values[name] for name in names], place, len(labels))
-    return Concepts.from_dict(
-        {
-            "name": sketch.name,
-            "tag": sketch.tag,
-            "values": len(names),
-            "labels": labels,
-            "properties": (IS_A, *sketch.properties),
-            "property_of": [*[NO_PROPERTY] * len(names), *(node[0] for node in inner), 0],
-            "above_starts": starts,
-            "above": above,
-            "tree_parents": _tree_parents(sketch, names, inner, place, labels),
-        }
-    )
+    content = {
+        "name": sketch.name, "tag": sketch.tag, "values": len(names), "labels": labels,
+        "properties": (IS_A, *sketch.properties), "above_starts": starts, "above": above,
+        "property_of": [*[NO_PROPERTY] * len(names), *(node[0] for node in inner), 0],
+        "tree_parents": _tree_parents(sketch, names, inner, place, labels),
+    }  # fmt: skip
+    return Concepts.from_dict(content)
 
 
 def nodes_above(sketch: Sketch) -> dict[Key, set[Node]]:
