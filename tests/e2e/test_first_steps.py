@@ -82,6 +82,13 @@ def test_the_help_says_what_every_command_is_for() -> None:
         assert sentence in out
 
 
+@pytest.mark.usefixtures("key")
+def test_a_demo_with_a_key_opens_its_sealed_trace(scene: Scene) -> None:
+    ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
+    assert ended.code == 0, ended.err
+    assert b"the promise holds" in ended.out
+
+
 def test_a_demo_in_which_nothing_may_leave(scene: Scene) -> None:
     ended = shoal("demo", "--people", "50", "--events", "500", "--z", "40", "--out", scene.folder / "demo")
     assert ended.code == 0

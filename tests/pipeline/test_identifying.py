@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.errors import PolicyError
-from shoal.pipeline.doctor.shares import share_remarks
+from shoal.pipeline.doctor.carried_columns import share_remarks
 from shoal.pipeline.identifying import LEAST_PEOPLE, measure, refuse_identifying
 from shoal.policy.loading import parse_policy
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
+
+_INTERRUPTED: Final = 130
 
 
 def run(
@@ -46,7 +49,6 @@ def run(
     quiet
         No progress.
     """
-    from shoal.cli.interrupt import say_interrupted
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
 
@@ -57,6 +59,29 @@ def run(
                 observer.warn(warning)
             summary = pipeline.run(observer)
     except KeyboardInterrupt:
-        return say_interrupted(pipeline.policy)
+        print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
+        return _INTERRUPTED
     print_summary(summary, as_json=as_json, is_piped=pipeline.policy.sink.path.is_standard)
     return 0 if summary.ok else 1
+
+
+def _what_next(policy: Any) -> str:
+    if policy.checkpoint is not None:
+        return "start the same command again, it goes on from the last checkpoint"
+    if not policy.anonymize.IS_STREAM:
+        return "nothing was published; the next run starts over"
+    left = [str(path) for path in _unfinished(policy) if path.exists()]
+    if not left:
+        return "nothing was written"
+    return f"not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would go on)"
+
+
+def _unfinished(policy: Any) -> list[Path]:
+    """Where a run writes before it is finished; dead letters are written in place."""
+    places = [policy.sink.path, *([policy.trace.path] if policy.trace else [])]
+    working = [
+        place.path if place.is_folder else place.path.with_name(f"{place.path.name}.partial")
+        for place in places
+        if not place.is_standard
+    ]
+    return [*working, policy.dead_letters.path.path]

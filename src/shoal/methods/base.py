@@ -381,7 +381,12 @@ class BatchMethod(ABC):
 
     method: ClassVar[str]
     """The name a policy uses."""
+    settings: Any
+    """The checked parameters."""
 
     @abstractmethod
-    def anonymize(self, records: Any) -> Any:
-        """Decide about all records; the result has records, blocks, error and certificate."""
+    def anonymize(self, records: Any, *, progress: Callable[[str, int, int], None] | None = None) -> Any:
+        """Decide about all records; the result has records, blocks, error and certificate.
+
+        `progress` is called with the current activity, the size of itemsets, and the number of blocks left.
+        """

@@ -87,7 +87,7 @@ class AtomicFile:
         """Make the file visible under its name. Repeating it does no harm."""
         if self._out is not None:
             self._out.sync()
-        self.close()
+        self._close()
         with output_error(self.path):
             if self._working != self.path and (self._working.exists() or not self.path.exists()):
                 os.replace(self._working, self.path)
@@ -99,7 +99,13 @@ class AtomicFile:
             verify_whole(self.path, mark)
 
     def close(self) -> None:
-        """Close the file; what was not committed may be lost."""
+        """Close the file; what was not committed may be lost. A new file in which nothing was written is removed."""
+        is_unused = self._out is not None and self.mark is None and not self._out.written
+        self._close()
+        if is_unused and self._working != self.path:
+            self._working.unlink(missing_ok=True)
+
+    def _close(self) -> None:
         out, self._out = self._out, None
         if out is not None:
             out.close()

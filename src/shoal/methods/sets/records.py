@@ -69,6 +69,8 @@ def read_records(given: Any) -> ReadRecords:
 
 
 def _read(given: Any) -> ReadRecords:
+    if isinstance(given, ReadRecords):
+        return given
     if isinstance(given, (str, PathLike)):
         return _from_lists(_lines(Path(given)))
     if isinstance(given, (pa.Array, pa.ChunkedArray)):

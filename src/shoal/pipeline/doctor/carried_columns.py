@@ -13,8 +13,8 @@ from shoal.decode.base import Decoded
 from shoal.errors import ShoalError
 from shoal.methods.base import RELEASED, SUPPRESSED, Release
 from shoal.pipeline.doctor.remarks import Remark
-from shoal.pipeline.doctor.shares import share_remarks
 from shoal.pipeline.identifying import (
+    Ints,
     Measured,
     doubt,
     first_rows,
@@ -30,6 +30,9 @@ from shoal.pipeline.wiring import make_files
 from shoal.policy import Policy
 from shoal.policy.tuples import TupleSection
 from shoal.policy.z import ZAnonymitySection
+
+_MOST = 0.5
+_LEAST_ROWS = 10
 
 
 def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
@@ -119,3 +122,18 @@ def _persons(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> lis
     place = np.concatenate([np.asarray(one, np.int64) for one in numbers])
     people = tried.records(place)
     return [people.column(name) for name in person_columns(policy)]
+
+
+def share_remarks(of_class: Ints, person: Ints, *, can_cap: bool) -> Iterator[Remark]:
+    """Look for classes of which one person has more than half; both arguments number every published row from 0."""
+    sizes = np.bincount(of_class)
+    width = int(person.max()) + 1
+    pair, rows = np.unique(of_class * width + person, return_counts=True)
+    share = rows / sizes[pair // width]
+    owned = (share > _MOST) & (sizes[pair // width] >= _LEAST_ROWS)
+    if owned.any():
+        yield Remark(
+            "look", "share",
+            f"in {np.count_nonzero(owned):,} of {len(sizes):,} classes one person has more than half of the rows, up "
+            f"to {share[owned].max():.0%}: k people say little there{'; cap it with max_share' if can_cap else ''}",
+        )  # fmt: skip

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.remarks import Level, Remark, row_remark
-from shoal.pipeline.sets.reading import ReadSets, SetReader
-from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, Grouped, check_separator, group
+from shoal.pipeline.sets.reading import PeopleSets, SetReader
+from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, check_separator
 from shoal.pipeline.sets.run import set_reader
 from shoal.pipeline.warmup import UNIQUENESS, must_compile
 from shoal.pipeline.wiring import make_files
@@ -58,10 +57,10 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
     if reader.numbers_rows is not None:
         yield row_remark(numbers_rows=reader.numbers_rows)
     yield from _refused_remarks(reader, first)
-    read = reader.result()
-    if len(read.items) and must_compile(UNIQUENESS):
+    sets = reader.result()
+    if len(sets) and must_compile(UNIQUENESS):
         observer.compiling()
-    yield from _set_remarks(policy, method, read, is_all=is_all)
+    yield from _set_remarks(policy, method, sets, is_all=is_all)
 
 
 def _sample(reader: SetReader, files: list[Any], rows: int) -> bool:
@@ -85,10 +84,9 @@ def _refused_remarks(reader: SetReader, first: list[dict[str, Any]]) -> Iterator
         yield Remark("look", "rows", f"the first such: row {letter['row']:,}, {column}{letter['reason']}")
 
 
-def _set_remarks(policy: Policy, method: SetSection, read: ReadSets, *, is_all: bool) -> Iterator[Remark]:
-    sets = group(read)
+def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all: bool) -> Iterator[Remark]:
     most = max(method.k) if isinstance(method.k, list) else method.k
-    seen = f"{len(sets):,} records with {len(sets.names):,} different items, k = {most:,}"
+    seen = f"{len(sets):,} records with {len(sets.records.labels):,} different items, k = {most:,}"
     if len(sets) >= most:
         yield Remark("good", "records", seen)
     elif is_all:
@@ -97,28 +95,28 @@ def _set_remarks(policy: Policy, method: SetSection, read: ReadSets, *, is_all: 
         yield Remark("look", "records", f"{seen}: too few to hide anybody, more must come")
     if not len(sets):
         return
-    longest = int(np.diff(sets.starts).max())
-    if longest < method.m:
-        yield Remark("look", "sizes", f"nobody here has more than {longest} items; an m of {method.m} asks for no more")
+    if sets.longest < method.m:
+        most = f"nobody in the sample has more than {sets.longest} items"
+        yield Remark("look", "sizes", f"{most}; a larger m, such as {method.m}, promises no more")
     if policy.sink.kind == "csv":
         yield from _separator_remarks(policy, method, sets)
     yield from _uniqueness_remarks(method, sets)
 
 
-def _separator_remarks(policy: Policy, method: SetSection, sets: Grouped) -> Iterator[Remark]:
+def _separator_remarks(policy: Policy, method: SetSection, sets: PeopleSets) -> Iterator[Remark]:
     tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
     known = tree.labels if tree is not None else neighbours.names if neighbours is not None else ()
     try:
-        check_separator({*sets.names, *known}, policy.sink.separator or DEFAULT_SEPARATOR)
+        check_separator({*sets.records.labels, *known}, policy.sink.separator or DEFAULT_SEPARATOR)
     except PolicyError as error:
         yield Remark("wrong", "sink", str(error))
 
 
-def _uniqueness_remarks(method: SetSection, sets: Grouped) -> Iterator[Remark]:
+def _uniqueness_remarks(method: SetSection, sets: PeopleSets) -> Iterator[Remark]:
     """How many people somebody would find who knows some of their items: as the data are."""
     from shoal.methods.sets.uniqueness import uniqueness  # compiles, so only when it is asked for
 
-    size = min(method.m, int(np.diff(sets.starts).max()))
-    found = uniqueness(sets.column(), size, adversary="person", samples=_UNIQUENESS_SAMPLES)
+    size = min(method.m, sets.longest)
+    found = uniqueness(sets.records, size, adversary="person", samples=_UNIQUENESS_SAMPLES)
     share = f"of the sets of {size} items of a person picked about {found.share:.0%} are of this person alone"
     yield Remark("look" if found.share >= _OFTEN else "good", "uniqueness", f"as they are, {share} (in this sample)")

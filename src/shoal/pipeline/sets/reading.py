@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from shoal.decode.base import Decoded, Decoder, Refused
 from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
+from shoal.methods.sets.records import ReadRecords
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
@@ -33,15 +34,31 @@ _EMPTY_ITEM: Final = "an item is null, empty or blank; the rest of the row was u
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSets:
-    """Everybody's items: `owners` and `items` stand side by side, one entry for each item of each row."""
+class PeopleSets:
+    """The set of every person who has an item, in the form a batch method takes, so that nothing is parsed again."""
 
-    records: int
-    """People in order of first appearance, or rows; also those without an item."""
-    owners: Ints
-    items: Codes
-    names: tuple[str, ...]
-    """Items, by their numbers."""
+    people: int
+    """All people in order of first appearance (or all rows), also those without an item."""
+    numbers: Ints
+    """Which of them have an item: those that have a record."""
+    records: ReadRecords
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def longest(self) -> int:
+        """Items of the largest set."""
+        return int(np.diff(self.records.starts).max(initial=0))
+
+
+def grouped(owners: Ints, items: Codes, labels: tuple[str, ...]) -> tuple[Ints, ReadRecords]:
+    """Join the items of each owner, every item once, in order; also return the owners."""
+    wide = max(len(labels), 1)
+    both = np.unique(owners * wide + items)
+    numbers, starts = np.unique(both // wide, return_index=True)
+    ends: Ints = np.append(starts, len(both)).astype(np.int64)
+    return numbers.astype(np.int64), ReadRecords(ends, (both % wide).astype(np.int32), labels)
 
 
 class Numbering:
@@ -118,15 +135,15 @@ class SetReader:
             first += decoded.rows
             yield self.rows
 
-    def result(self) -> ReadSets:
-        """All that was read."""
+    def result(self) -> PeopleSets:
+        """Everybody's set."""
         owners: Ints = np.concatenate([np.empty(0, np.int64), *self._owners])
         items = self._items.numbers()
         records = self.rows
         if self.person is not None:
             people = self._people.numbers()
             owners, records = people[owners].astype(np.int64), len(self._people.names)
-        return ReadSets(records, owners, items, tuple(self._items.names.to_pylist()))
+        return PeopleSets(records, *grouped(owners, items, tuple(self._items.names.to_pylist())))
 
     # ---- what columns must be
 

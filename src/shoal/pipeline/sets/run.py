@@ -8,22 +8,23 @@ from typing import Any, Final
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
+from shoal.methods.base import BatchMethod
 from shoal.methods.registry import METHODS
+from shoal.methods.sets.records import ReadRecords
 from shoal.observe.observer import Observer
 from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.sets.reading import Ints, SetReader
+from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import (
     DEFAULT_SEPARATOR,
     TRACE,
-    Grouped,
     check_separator,
     generalized,
-    group,
     release_batches,
     release_order,
     release_schema,
@@ -134,18 +135,17 @@ class SetRun:
 
     # ---- reading
 
-    def _read(self) -> Grouped:
+    def _read(self) -> PeopleSets:
         reader = set_reader(self.policy, self.letters.write)
         for batches in reader.files(self.files):
             for _ in batches:
                 self._note_reading(reader)
         self._note_reading(reader)
         self.letters.commit()
-        read = reader.result()
-        sets = group(read)
+        sets = reader.result()
         summary = self.summary
-        summary.files, summary.records, summary.empty_records = len(self.files), read.records, read.records - len(sets)
-        summary.items = len(read.names)
+        summary.files, summary.records, summary.empty_records = len(self.files), sets.people, sets.people - len(sets)
+        summary.items = len(sets.records.labels)
         if not len(sets):
             why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
             raise InputError(
@@ -183,20 +183,19 @@ class SetRun:
 
     # ---- deciding
 
-    def _decide(self, sets: Grouped) -> Any:
-        parameters = self.policy.parameters()
+    def _decide(self, sets: PeopleSets) -> Any:
+        parameters, items = self.policy.parameters(), sets.records.labels
         if "generalize" not in parameters:
             assert self.method.generalize.balanced is not None
-            root = free_root(sets.names)
-            parameters["generalize"] = Hierarchy.balanced(sets.names, self.method.generalize.balanced, root)
-        self._check_labels(sets.names)
+            parameters["generalize"] = Hierarchy.balanced(items, self.method.generalize.balanced, free_root(items))
+        self._check_labels(items)
         self._check_labels(getattr(parameters["generalize"], "labels", ()))
         # Single items are counted without the kernels that take long to compile.
-        if min(self.method.m, int(np.diff(sets.starts).max())) > 1 and must_compile(self.method.METHOD):
+        if min(self.method.m, sets.longest) > 1 and must_compile(self.method.METHOD):
             self.observer.compiling()
-        method = METHODS[self.method.METHOD].load()(**parameters)
+        method: BatchMethod = METHODS[self.method.METHOD].load()(**parameters)
         self.settings = method.settings
-        return method.anonymize(sets.column(), progress=self.observer.deciding)
+        return method.anonymize(sets.records, progress=self.observer.deciding)
 
     def _check_labels(self, labels: Any) -> None:
         if self.separator is not None:
@@ -204,25 +203,25 @@ class SetRun:
 
     # ---- publishing
 
-    def _publish(self, sets: Grouped, result: Any) -> None:
+    def _publish(self, sets: PeopleSets, result: Any) -> None:
         certificate, blocks = result.certificate, result.blocks  # raises where nothing is certified
         self._check_labels(blocks)
-        shown = generalized(sets, blocks)
+        shown = generalized(sets.records, blocks)
         order = release_order(shown, self.method.seed)
         for batch in release_batches(shown, order, self.schema, self.separator):
             self.rows.write(batch)
         self._note_result(shown, result)
         beside_it = {
             CERTIFICATE: self._certificate(certificate),
-            BLOCKS: {name: list(blocks[name]) for name in shown.names},
+            BLOCKS: {name: list(blocks[name]) for name in shown.labels},
         }
-        self._finish(shown, order, beside_it)
+        self._finish(trace_table(sets, order), beside_it)
 
-    def _note_result(self, shown: Grouped, result: Any) -> None:
+    def _note_result(self, shown: ReadRecords, result: Any) -> None:
         summary, blocks = self.summary, result.blocks
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
-        summary.blocks_after, summary.blocks_used = len(blocks), len(set(shown.items.tolist()))
+        summary.blocks_after, summary.blocks_used = len(blocks), len(np.unique(shown.codes))
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
@@ -241,10 +240,10 @@ class SetRun:
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
         }  # fmt: skip
 
-    def _finish(self, shown: Grouped, order: Ints, beside_it: Mapping[str, Any]) -> None:
+    def _finish(self, trace: pa.RecordBatch, beside_it: Mapping[str, Any]) -> None:
         """Show everything under its name, the release last: it never stands beside another one's certificate."""
         if self.trace is not None:
-            self.trace.write(trace_table(shown, order, self.summary.records))
+            self.trace.write(trace)
             self.trace.commit(0)
         self.rows.commit(0)
         sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
