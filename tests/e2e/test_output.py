@@ -52,7 +52,7 @@ class TestPrivacy:
         assert {mode(path) for path in (full.folder / "state").iterdir()} == {0o600}
 
     def test_a_fault_of_ours_shows_no_value(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise RuntimeError(CANARY)
 
         monkeypatch.setattr("shoal.methods.z.z_anonymity.ZAnonymity.push_batch", fail)
