@@ -16,7 +16,7 @@ from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal, unseal
 from shoal.errors import CheckpointError
 
-VERSION: Final = 1
+VERSION: Final = 2
 _MAGIC: Final = b"SHOALSNAP"
 _HEAD: Final = struct.Struct("<9sHQ")
 _PURPOSE: Final = "snapshot"
@@ -49,7 +49,10 @@ def unpack_state(data: bytes) -> State:
         raise CheckpointError("the snapshot is torn or altered: its checksum does not fit")
     magic, version, length = _HEAD.unpack_from(body)
     if magic != _MAGIC or version != VERSION:
-        raise CheckpointError(f"the snapshot has format version {version}; this shoal reads version {VERSION}")
+        raise CheckpointError(
+            f"the snapshot has format version {version}; this shoal reads version {VERSION}; "
+            "start without it, or continue with the shoal that wrote it"
+        )
     content = json.loads(body[_HEAD.size : _HEAD.size + length])
     return State(content["header"], _read_arrays(body, _HEAD.size + length, content["arrays"]))
 

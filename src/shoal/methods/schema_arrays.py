@@ -66,10 +66,6 @@ class Leaves:
         return found.ravel()
 
 
-def _offsets(sizes: Sequence[int]) -> Ints:
-    return np.concatenate(([0], np.cumsum(sizes)))[:-1].astype(np.int64)
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Attributes and trees as the kernels read them; see shoal.kernels.tuples.layout."""
