@@ -1,4 +1,4 @@
-"""Host names that are too rare leave as their domain, or as the domain above it."""
+"""Rare host names are published as their domain, or as the domain above it."""
 
 from __future__ import annotations
 

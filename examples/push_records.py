@@ -1,4 +1,4 @@
-"""One record at a time, as from a message queue: a value leaves once a third person has shown it."""
+"""One record at a time, as from a message queue: a value is published once a third person has exposed it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Make up a campaign of measurements: people who move through a city with their phones and measure the network.
+"""Generate a campaign of measurements: people move through a city with their phones and measure the network.
 
-`python make_measurements.py` writes measurements.csv and places.csv (the city as a hierarchy) beside it. Then
-`shoal run policy.toml` publishes every record with flexible k-anonymity, and `shoal sanitize sanitize.toml` does the
+`python make_measurements.py` writes measurements.csv and places.csv (the city as a hierarchy) next to it. Then
+`shoal run policy.toml` publishes every record with flexible k-anonymity, and `shoal sanitize sanitize.toml` runs the
 whole process: sealed identifiers, an internal store with decoys, an external store.
 """
 
@@ -15,7 +15,7 @@ from shoal.reproduce.sets.campaign import campaign_places, make_campaign
 
 
 def write_places(path: Path) -> None:
-    """Write one line a cell: the cell, its district, its part of the city, the city."""
+    """Write one line per cell: the cell, its district, its part of the city, the city."""
     places = campaign_places()
     inner = set(places.parents.tolist())
     cells = [label for node, label in enumerate(places.labels) if node not in inner]
@@ -23,7 +23,7 @@ def write_places(path: Path) -> None:
 
 
 def main(folder: Path = Path(__file__).parent, *, people: int = 1500, records: int = 20_000, seed: int = 1) -> Path:
-    """Write both files; the same seed writes the same ones."""
+    """Write both files; the same seed writes the same files."""
     write_places(folder / "places.csv")
     path = folder / "measurements.csv"
     csv.write_csv(make_campaign(people, records, seed=seed), path)

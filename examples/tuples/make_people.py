@@ -1,6 +1,6 @@
-"""Make up a stream of people for policy.toml: four quasi-identifiers, some missing, and what they work as.
+"""Generate a stream of people for policy.toml: four quasi-identifiers, some missing, and their work.
 
-`python make_people.py` writes people.csv beside it; then `shoal doctor policy.toml` looks at the policy and the file,
+`python make_people.py` writes people.csv next to it; then `shoal doctor policy.toml` checks the policy and the file,
 and `shoal run policy.toml` writes released.parquet.
 """
 
@@ -16,7 +16,7 @@ WORK = ["sales", "care", "crafts", "transport", "teaching", "office"]
 
 
 def make_row(number: int, dice: random.Random) -> list[object]:
-    """One arrival: every tenth is somebody who came before, and any quasi-identifier may be missing."""
+    """One arrival: every tenth is a returning person, and any quasi-identifier may be missing."""
     who = dice.randrange(number) if number and dice.random() < 0.1 else number
     person = random.Random(who)  # the same person gives the same answers
     values: list[object] = [
@@ -41,4 +41,4 @@ def main(folder: Path = Path(__file__).parent, *, rows: int = 2000, seed: int = 
 
 
 if __name__ == "__main__":
-    print(f"made {main()}")
+    print(f"wrote {main()}")
