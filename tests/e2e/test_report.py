@@ -173,7 +173,7 @@ def test_without_matplotlib(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.delitem(sys.modules, name)
     ended = reported(stage, "--out", "told")
     assert ended.code == 0
-    assert "picture        none: figures need matplotlib" in ended.out.decode()
+    assert "picture        none: drawing figures needs the package matplotlib" in ended.out.decode()
     assert len(lines(stage.folder / "told" / "windows.csv")) == 4
 
 

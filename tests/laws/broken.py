@@ -73,7 +73,7 @@ class DecidesTwice(ZAnonymity):
         return Release(release.rows, release.trace.take(first))
 
 
-class HidesHeld(ZAnonymity):
+class HidesPending(ZAnonymity):
     @property
     def pending(self):
         return 0
@@ -122,7 +122,7 @@ class DependsOnTheProcess(ZAnonymity):
         return Release(release.rows.slice(0, 0) if is_elsewhere else release.rows, release.trace)
 
 
-class KeepsHolding(ZAnonymity):
+class KeepsPending(ZAnonymity):
     def flush(self):
         return self.advance(0)
 
@@ -279,7 +279,7 @@ class CountsDelaysWrong(Fads):
         return Release(release.rows, release.trace.set_column(at, "delay", delays))
 
 
-class HidesHeldTuples(Fads):
+class HidesPendingTuples(Fads):
     @property
     def pending(self):
         return 0

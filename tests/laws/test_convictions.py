@@ -29,11 +29,11 @@ def convicted(law, make, *args, saying, **more):
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.ReversesRows, "release other rows than one batch"),
-        (kinds.ReversesTrace, "another trace"),
-        (kinds.CountsBatches, "rows end in another state"),
-        (kinds.PushReleasesLess, "single records release other rows"),
-        (kinds.PushCountsMore, "single records end in another state"),
+        (kinds.ReversesRows, "release different rows than one batch"),
+        (kinds.ReversesTrace, "a different trace"),
+        (kinds.CountsBatches, "rows end in a different state"),
+        (kinds.PushReleasesLess, "single records release different rows"),
+        (kinds.PushCountsMore, "single records end in a different state"),
     ],
 )
 @pytest.mark.parametrize("settings", [{}, LATE], ids=["at once", "late"])
@@ -45,10 +45,10 @@ def test_batching(kind, saying, settings):
     ("kind", "settings", "saying"),
     [
         (kinds.LosesVerdicts, {}, "no verdict in the trace"),
-        (kinds.LosesRows, {}, "counts and rows do not agree"),
-        (kinds.DecidesTwice, {}, "decided twice|do not agree on how many"),
+        (kinds.LosesRows, {}, "counts and rows disagree"),
+        (kinds.DecidesTwice, {}, "decided twice|disagree on how many"),
         (kinds.CountsRefused, {}, "never pushed"),
-        (kinds.HidesHeld, LATE, "released \\+ suppressed \\+ dead \\+ held"),
+        (kinds.HidesPending, LATE, "released \\+ suppressed \\+ dead \\+ pending"),
     ],
 )
 def test_accounting(kind, settings, saying):
@@ -58,8 +58,8 @@ def test_accounting(kind, settings, saying):
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.ForgetsCrowds, "another snapshot"),
-        (kinds.SnapshotsDiffer, "two snapshots at one moment differ"),
+        (kinds.ForgetsCrowds, "a different snapshot"),
+        (kinds.SnapshotsDiffer, "two snapshots of the same state differ"),
         (kinds.SnapshotsExpire, "changes the output"),
     ],
 )
@@ -78,7 +78,7 @@ def test_refusals(kind, saying):
 @pytest.mark.compiled
 def test_another_process():
     make = broken(kinds.DependsOnTheProcess)
-    convicted(laws.is_same_in_another_process, make, STREAM, saying="another process gives another output")
+    convicted(laws.is_same_in_another_process, make, STREAM, saying="another process gives a different output")
     with pytest.raises(ChildProcessError, match="the other process failed"):
         laws.is_same_in_another_process(broken(kinds.ZAnonymity, z=0), STREAM)
 
@@ -86,7 +86,7 @@ def test_another_process():
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.KeepsHolding, "held after a flush"),
+        (kinds.KeepsPending, "pending after a flush"),
         (kinds.FlushMovesTime, "second flush changes the state"),
         (kinds.FlushesAgain, "second flush gives something"),
     ],
@@ -98,9 +98,9 @@ def test_flush(kind, saying):
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.IgnoresTime, "still held"),
-        (kinds.PromisesTooMuch, "waited longer|still held"),
-        (kinds.HidesHeld, "held does not say"),
+        (kinds.IgnoresTime, "still pending"),
+        (kinds.PromisesTooMuch, "waited longer|still pending"),
+        (kinds.HidesPending, "is not the number of records without a verdict"),
     ],
 )
 def test_delay(kind, saying):
@@ -123,24 +123,26 @@ TUPLE_POLICY = next(case.policy for case in TUPLE_CASES if case.name == "fads-pl
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.LeavesLate, "more arrivals than the guarantee says|still held"),
-        (kinds.CountsDelaysWrong, "does not say for how many arrivals"),
-        (kinds.HidesHeldTuples, "held does not say"),
-        (kinds.HoldsTuplesTooLong, "still held"),
+        (kinds.LeavesLate, "more arrivals than the guarantee allows|still pending"),
+        (kinds.CountsDelaysWrong, "is not the number of arrivals"),
+        (kinds.HidesPendingTuples, "is not the number of records without a verdict"),
+        (kinds.HoldsTuplesTooLong, "still pending"),
     ],
 )
 def test_delay_in_arrivals(kind, saying):
     convicted(laws.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
 
 
-def test_tuples_held():
-    convicted(laws.held_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are held")
+def test_tuples_pending():
+    convicted(
+        laws.pending_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are pending"
+    )
 
 
 def test_suppressed_rows_that_leave_are_counted():
     laws.everything_is_accounted_for(broken_tuples(kinds.Fads, suppressed="root", k=9), TUPLES)
     make = broken_tuples(kinds.HidesSuppressedRows, suppressed="root", k=9, groups=True)
-    convicted(laws.everything_is_accounted_for, make, TUPLES, saying="counts and rows do not agree")
+    convicted(laws.everything_is_accounted_for, make, TUPLES, saying="counts and rows disagree")
 
 
 @pytest.mark.parametrize(
@@ -155,8 +157,8 @@ def test_auditor_of_tuples(kind, settings):
     )
 
 
-def test_held():
-    convicted(laws.held_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are held")
+def test_pending():
+    convicted(laws.pending_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are pending")
 
 
 @pytest.mark.compiled
@@ -166,7 +168,7 @@ def test_memory(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "saying"), [(kinds.KeepsInput, "kept and looked at again"), (kinds.WritesToInput, "written to")]
+    ("kind", "saying"), [(kinds.KeepsInput, "read after the call"), (kinds.WritesToInput, "written to")]
 )
 def test_inputs(kind, saying):
     convicted(laws.inputs_are_left_alone, broken(kind), STREAM, saying=saying)
@@ -175,8 +177,8 @@ def test_inputs(kind, saying):
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.AddsColumn, "another schema"),
-        (kinds.ForgetsSchemaWhenEmpty, "another schema"),
+        (kinds.AddsColumn, "does not have the promised schema"),
+        (kinds.ForgetsSchemaWhenEmpty, "does not have the promised schema"),
         (kinds.NamesPeople, "identifier"),
     ],
 )
@@ -187,9 +189,9 @@ def test_output(kind, saying):
 @pytest.mark.parametrize(
     ("kind", "saying"),
     [
-        (kinds.QuotesValues, "shows a value"),
-        (kinds.QuotesInTheChain, "shows a value"),
-        (kinds.FailsInItsOwnWay, "not an error of shoal"),
+        (kinds.QuotesValues, "contains a value"),
+        (kinds.QuotesInTheChain, "contains a value"),
+        (kinds.FailsInItsOwnWay, "not a ShoalError"),
     ],
 )
 def test_errors(kind, saying):

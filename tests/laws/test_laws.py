@@ -106,8 +106,8 @@ def test_only_one_method_has_no_deadline(case):
 
 
 @few(CASES)
-def test_held_is_bounded(case):
-    laws.held_is_bounded(case.make, case.stream)
+def test_pending_is_bounded(case):
+    laws.pending_is_bounded(case.make, case.stream)
 
 
 @few([case for case in CASES if case.steady])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.crypto.safe_open import write_file
-from shoal.errors import OutputError, RunError
+from shoal.errors import OutputError, missing_extra
 
 # Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style and marker.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
@@ -111,11 +111,11 @@ def make_figure(panels: Sequence[Panel]) -> Any:
 
 
 def require_matplotlib() -> None:
-    """Fail now rather than after minutes of work."""
+    """Raise before minutes of work if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise RunError("figures need matplotlib: pip install 'shoal[figures]'") from None
+        raise missing_extra("drawing figures", package="matplotlib", extra="figures") from None
 
 
 def save(figure: Any, path: str | PathLike[str], *, private: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""The laws every stream anonymizer keeps, as functions that raise LawBroken.
+"""The laws of stream methods, as functions that raise LawBroken.
 
-Each takes ``make``, a function that makes a new anonymizer (always with the same key and parameters), and
-``stream``, a table of records in order of arrival. For another process ``make`` must be importable: a function of a
-module, or functools.partial of one. No message holds a value of the stream.
+Each takes ``make``, a function that returns a new method (always with the same key and parameters), and ``stream``, a
+table of records in arrival order. `is_same_in_another_process` pickles ``make``: pass a module-level function or a
+functools.partial of one. No message contains a value of the stream.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from shoal.times import column_ns
 
 BATCH_SIZES: Final = (1, 2, 7, 50)
 _FLAT: Final = 1.5
-"""Memory after ten times the stream, at most, times that after the stream once."""
+"""Largest allowed ratio of the memory after ten times the stream to the memory after the stream once."""
 _NO_PROMISE: Final = frozenset(
     {"target-missed", "identifying-carry", "identifying-together", "identifying-sensitive", "one-person-share"}
 )
-"""Findings that are not about the method: an aim that was missed, and what the stream's own rows give away."""
+"""Findings about the stream, not the method: a missed target, and columns whose values identify people."""
 
 
 class LawBroken(AssertionError):
-    """An anonymizer does not keep a law."""
+    """A method breaks a law."""
 
 
 def require(kept: bool, sentence: str) -> None:  # noqa: FBT001
@@ -55,13 +55,13 @@ def require(kept: bool, sentence: str) -> None:  # noqa: FBT001
 
 
 def batching_is_invisible(make: Make, stream: pa.Table, *, sizes: Sequence[int] = BATCH_SIZES) -> None:
-    """Rows, trace and state are the same however the stream is cut, down to single records."""
+    """Rows, trace and state do not depend on how the stream is cut into batches, down to single records."""
     expected = run(make(), [one_batch(stream)])
     for size in sizes:
         got = run(make(), batches_of(stream, size))
-        require(got.rows == expected.rows, f"batches of {size} rows release other rows than one batch")
-        require(got.trace == expected.trace, f"batches of {size} rows leave another trace than one batch")
-        require(got.state == expected.state, f"batches of {size} rows end in another state than one batch")
+        require(got.rows == expected.rows, f"batches of {size} rows release different rows than one batch")
+        require(got.trace == expected.trace, f"batches of {size} rows give a different trace than one batch")
+        require(got.state == expected.state, f"batches of {size} rows end in a different state than one batch")
     _pushing_is_batching(make, stream, expected)
 
 
@@ -70,54 +70,56 @@ def _pushing_is_batching(make: Make, stream: pa.Table, expected: Output) -> None
     single.bind(stream.schema)
     rows = [row for record in records_of(stream) for row in single.push(record)]
     rows += single.flush().rows.to_pylist()
-    require(rows == expected.rows, "single records release other rows than one batch")
-    require(single.snapshot() == expected.state, "single records end in another state than one batch")
+    require(rows == expected.rows, "single records release different rows than one batch")
+    require(single.snapshot() == expected.state, "single records end in a different state than one batch")
 
 
 # ---- 2 accounting
 
 
 def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) -> None:
-    """Pushed = released + suppressed + dead + held at every moment; nothing is decided twice or lost."""
-    anonymizer, decided, left, pushed = make(), [], 0, 0
-    leaving = (RELEASED, SUPPRESSED) if anonymizer.guarantee.parameters.get("suppressed") == "root" else (RELEASED,)
+    """Pushed = released + suppressed + dead + pending at every moment; no record is lost or decided twice."""
+    anonymizer, decided, published, pushed = make(), [], 0, 0
+    is_root = anonymizer.guarantee.parameters.get("suppressed") == "root"  # then suppressed rows are published as roots
+    in_output = (RELEASED, SUPPRESSED) if is_root else (RELEASED,)
     for batch in [*batches_of(stream, size), None]:
         release = anonymizer.flush() if batch is None else anonymizer.push_batch(batch)
         pushed += 0 if batch is None else batch.num_rows
         decided += release.trace.to_pylist()
-        left += release.rows.num_rows
+        published += release.rows.num_rows
         counts = anonymizer.counts
-        require(counts["pushed"] == pushed, "counts do not say how many were pushed")
+        require(counts["pushed"] == pushed, "counts['pushed'] is not the number of pushed records")
         total = counts[RELEASED] + counts[SUPPRESSED] + counts[DEAD] + anonymizer.pending
-        require(total == pushed, "pushed is not released + suppressed + dead + held")
-        require(sum(map(counts.__getitem__, leaving)) == left, "counts and rows do not agree on how many were released")
-        require(len(decided) == pushed - anonymizer.pending, "a record has no verdict in the trace and is not held")
+        require(total == pushed, "pushed is not released + suppressed + dead + pending")
+        expected = sum(counts[verdict] for verdict in in_output)
+        require(expected == published, "counts and rows disagree on how many were released")
+        require(len(decided) == pushed - anonymizer.pending, "a record has no verdict in the trace and is not pending")
         for verdict in (RELEASED, SUPPRESSED, DEAD):
             found = sum(row["verdict"] == verdict for row in decided)
-            require(found == counts[verdict], f"counts and trace do not agree on how many are {verdict}")
+            require(found == counts[verdict], f"counts and trace disagree on how many are {verdict}")
     numbers = {row["row"] for row in decided}
     require(len(numbers) == len(decided), "a record was decided twice")
     require(numbers <= set(range(stream.num_rows)), "a record was decided that was never pushed")
     pending = anonymizer.pending if anonymizer.guarantee.keeps_pending else 0
     require(len(numbers) == stream.num_rows - pending, "a record was lost")
     reasons = all((row["reason"] is not None) == (row["verdict"] == DEAD) for row in decided)
-    require(reasons, "a dead record has no reason, or a living one has")
+    require(reasons, "a dead record has no reason, or another record has one")
     for reason in {row["reason"] for row in decided} - {None}:
-        require(bool(anonymizer.explain(reason).sentence), "a reason is not explained")
+        require(bool(anonymizer.explain(reason).sentence), "explain() has no sentence for a reason")
 
 
 # ---- 3 snapshots
 
 
 def snapshots_are_invisible(make: Make, stream: pa.Table, *, size: int = 7) -> None:
-    """Going on from a snapshot, taken anywhere, gives what going on without one gives."""
+    """Continuing from a snapshot taken at any point gives the same output as continuing without one."""
     expected = run(make(), batches_of(stream, size))
     anonymizer, releases = make(), []
     for batch in batches_of(stream, size):
         state = anonymizer.snapshot()
-        require(anonymizer.snapshot() == state, "two snapshots at one moment differ")
+        require(anonymizer.snapshot() == state, "two snapshots of the same state differ")
         anonymizer = make().restore(state)
-        require(anonymizer.snapshot() == state, "a restored anonymizer has another snapshot")
+        require(anonymizer.snapshot() == state, "a restored method has a different snapshot")
         releases.append(anonymizer.push_batch(batch))
     got = Output.of([*releases, anonymizer.flush()], anonymizer)
     require(got == expected, "restoring before every batch changes the output")
@@ -140,7 +142,7 @@ def _snapshots_are_pure(make: Make, stream: pa.Table, expected: Output) -> None:
 
 
 def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[Any] | None = None) -> None:
-    """A batch that is refused, before or amid the stream, leaves the snapshot byte for byte as it was."""
+    """A refused batch, before or in the middle of the stream, leaves the snapshot unchanged, byte for byte."""
     half = stream.num_rows // 2
     for pushed in (stream.slice(0, 0), stream.slice(0, half)):
         anonymizer = make()
@@ -152,30 +154,33 @@ def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[A
             except ShoalError:
                 require(anonymizer.snapshot() == before, "a refused batch changed the state")
             else:
-                raise LawBroken("a batch that cannot be used was not refused")
+                raise LawBroken("an invalid batch was not refused")
 
 
 # ---- 5 other processes
 
 
 def is_same_in_another_process(make: Make, stream: pa.Table) -> None:
-    """Same key and same input give the same output everywhere, or a replay would publish a person twice."""
-    require(digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives another output")
+    """The same key and input give the same output in every process.
+
+    Otherwise a replay after a crash could publish a person under a second generalization.
+    """
+    require(digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives a different output")
 
 
 # ---- 6 flush
 
 
 def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
-    """After a flush nothing is held, a second one has nothing to give, and time does not go on by it.
+    """After a flush nothing is pending, and a second flush gives nothing and changes nothing.
 
-    Where the guarantee says that rows may stay pending, they may, but then nothing is suppressed.
+    Where the guarantee lets rows stay pending (`keeps_pending`), they may, but then no row is suppressed.
     """
     anonymizer = make()
     anonymizer.push_batch(stream)
     anonymizer.flush()
     is_pending = anonymizer.guarantee.keeps_pending
-    require(anonymizer.pending == 0 or is_pending, "something is held after a flush")
+    require(anonymizer.pending == 0 or is_pending, "records are pending after a flush")
     require(anonymizer.counts[SUPPRESSED] == 0 or not is_pending, "a row is suppressed where rows may stay pending")
     state = anonymizer.snapshot()
     again = anonymizer.flush()
@@ -187,10 +192,10 @@ def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
 
 
 def delay_is_bounded(make: Make, stream: pa.Table, *, time: str, by_clock: bool = False) -> None:
-    """Where time is let pass when a record is due, none waits longer than the guarantee says.
+    """No record waits longer than the guarantee allows, if the caller advances time whenever a record is due.
 
-    Time moves with records; between two of them nobody but the caller can move it. A record waits from its own time
-    on, or from that of the stream when it came (``by_clock``).
+    Time moves with records; between two records only the caller can move it. A record waits from its own time on, or
+    with ``by_clock`` from the time of the stream when the record arrived.
     """
     anonymizer = make()
     bound = anonymizer.guarantee.max_delay_ns
@@ -202,18 +207,18 @@ def delay_is_bounded(make: Make, stream: pa.Table, *, time: str, by_clock: bool 
     for row, batch in enumerate(batches_of(stream, 1)):
         due = sorted({when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])})
         for now in due:
-            _note(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
+            _remove_decided(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
             late = [when for when in waiting.values() if when + bound <= now]
-            require(not late, "a record that is due is still held")
+            require(not late, "a record that is due is still pending")
             clock = max(clock, now)
         waiting[row] = max(clock, int(times[row])) if by_clock else int(times[row])
-        dead = _note(anonymizer.push_batch(batch), waiting, bound)
+        dead = _remove_decided(anonymizer.push_batch(batch), waiting, bound)
         clock = clock if row in dead else max(clock, int(times[row]))
-        require(len(waiting) == anonymizer.pending, "held does not say how many records have no verdict")
+        require(len(waiting) == anonymizer.pending, "`pending` is not the number of records without a verdict")
 
 
-def _note(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
-    """Note what was decided; return the rows that are dead."""
+def _remove_decided(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
+    """Remove decided rows from `waiting`; return the dead rows."""
     trace = release.trace.to_pylist()
     for row in trace:
         waiting.pop(row["row"], None)
@@ -222,7 +227,7 @@ def _note(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
 
 
 def arrivals_bound_the_delay(make: Make, stream: pa.Table) -> None:
-    """No record is held for more arrivals than the guarantee says, and the trace says for how many it was."""
+    """No record is pending for more arrivals than the guarantee allows, and the trace has the right delays."""
     anonymizer = make()
     bound = anonymizer.guarantee.max_delay_arrivals
     if bound is None:
@@ -236,8 +241,8 @@ def arrivals_bound_the_delay(make: Make, stream: pa.Table) -> None:
             came += 1
         _count_arrivals(trace, waiting, came - 1, bound)
         late = any(came - 1 - number >= bound for number in waiting.values())
-        require(not late, "a record that is due is still held")
-        require(len(waiting) == anonymizer.pending, "held does not say how many records have no verdict")
+        require(not late, "a record that is due is still pending")
+        require(len(waiting) == anonymizer.pending, "`pending` is not the number of records without a verdict")
     _count_arrivals(anonymizer.flush().trace.to_pylist(), waiting, came - 1, bound)
 
 
@@ -246,21 +251,21 @@ def _count_arrivals(trace: list[dict[str, Any]], waiting: dict[int, int], now: i
         if one["verdict"] == DEAD:
             continue
         delay = now - waiting.pop(one["row"], now)
-        require(one["delay"] == delay, "the trace does not say for how many arrivals a record was held")
-        require(delay <= bound, "a record was held for more arrivals than the guarantee says")
+        require(one["delay"] == delay, "a delay in the trace is not the number of arrivals the record was pending")
+        require(delay <= bound, "a record was pending for more arrivals than the guarantee allows")
 
 
-def held_is_bounded(make: Make, stream: pa.Table) -> None:
-    """Never are more records held than the guarantee says."""
+def pending_is_bounded(make: Make, stream: pa.Table) -> None:
+    """At no time are more records pending than the guarantee allows."""
     anonymizer = make()
     bound = anonymizer.guarantee.max_pending
     for batch in batches_of(stream, 1):
         anonymizer.push_batch(batch)
-        require(bound is None or anonymizer.pending <= bound, "more records are held than the guarantee says")
+        require(bound is None or anonymizer.pending <= bound, "more records are pending than the guarantee allows")
 
 
 def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2) -> None:
-    """Ten times the stream needs no more memory. ``lap(n)`` is the n-th of equal stretches of a steady stream."""
+    """Ten times the stream needs no more memory. ``lap(n)`` is the n-th equal part of a steady stream."""
     for push in (_push_whole, _push_singly):
         anonymizer = make()
         once = max(push(anonymizer, lap(number)) for number in range(laps))
@@ -288,7 +293,7 @@ def _size(anonymizer: StreamMethod) -> int:
 
 
 def inputs_are_left_alone(make: Make, stream: pa.Table, *, size: int = 7) -> None:
-    """Buffers handed in are not written to, and not looked at again after the call."""
+    """Input buffers are neither written to nor read after the call."""
     expected = run(make(), batches_of(stream, size))
     anonymizer, releases = make(), []
     for batch in batches_of(stream, size):
@@ -299,16 +304,16 @@ def inputs_are_left_alone(make: Make, stream: pa.Table, *, size: int = 7) -> Non
         for buffer in buffers:
             buffer[:] = b"\x00" * len(buffer)
     got = Output.of([*releases, anonymizer.flush()], anonymizer)
-    require(got == expected, "an input buffer was kept and looked at again")
+    require(got == expected, "an input buffer was read after the call")
 
 
 # ---- 10 output
 
 
 def output_is_as_promised(make: Make, stream: pa.Table, *, persons: Collection[str]) -> None:
-    """Every release has the promised schema, an empty one too, and nothing in it names a person of the input.
+    """Every release has the promised schema, even when empty, and contains no person identifier of the input.
 
-    ``persons`` are the identifiers; columns that carry them on purpose are no business of this law.
+    ``persons`` are the identifiers to look for; leave out those in columns the policy carries on purpose.
     """
     anonymizer = make()
     anonymizer.push_batch(stream.slice(0, 0))
@@ -316,12 +321,12 @@ def output_is_as_promised(make: Make, stream: pa.Table, *, persons: Collection[s
     releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, 7)]
     releases += [anonymizer.push_batch(stream.slice(0, 0)), anonymizer.flush(), anonymizer.flush()]
     for release in releases:
-        require(release.rows.schema.equals(promised), "a release has another schema than promised")
-        require(release.trace.schema.equals(traced), "a trace has another schema than promised")
+        require(release.rows.schema.equals(promised), "a release does not have the promised schema")
+        require(release.trace.schema.equals(traced), "a trace does not have the promised schema")
         release.rows.validate(full=True)
         release.trace.validate(full=True)
-        require(not _names_any(release.rows, persons), "an identifier of a person leaves")
-    require(anonymizer.output_schema.equals(promised), "the promised schema changed on the way")
+        require(not _names_any(release.rows, persons), "a release contains a person identifier")
+    require(anonymizer.output_schema.equals(promised), "the promised schema changed during the run")
 
 
 def _names_any(rows: pa.RecordBatch, persons: Collection[str]) -> bool:
@@ -333,9 +338,9 @@ def _names_any(rows: pa.RecordBatch, persons: Collection[str]) -> bool:
 
 
 def errors_tell_no_values(make: Make, stream: pa.Table, *, secrets: Collection[str], odd: Iterable[Any] = ()) -> None:
-    """Whatever is refused, neither the error nor what it was raised from holds a value of the stream.
+    """No error, nor any error in its chain, contains a value of the stream.
 
-    ``odd`` are further records for ``push``; a record may be refused or put among the dead.
+    ``odd`` are additional invalid records for ``push``; each may be refused or become a dead letter.
     """
     anonymizer = make()
     anonymizer.push_batch(stream)
@@ -349,17 +354,17 @@ def errors_tell_no_values(make: Make, stream: pa.Table, *, secrets: Collection[s
         try:
             call()
         except ShoalError as error:
-            said = "".join(traceback.format_exception(error, chain=True))
-            require(not any(secret in said for secret in secrets), "an error shows a value")
+            text = "".join(traceback.format_exception(error, chain=True))
+            require(not any(secret in text for secret in secrets), "an error contains a value of the stream")
         except Exception as error:
-            raise LawBroken(f"not an error of shoal: {type(error).__name__}") from None
+            raise LawBroken(f"not a ShoalError: {type(error).__name__}") from None
 
 
 # ---- 12 the auditor
 
 
 def auditor_finds_nothing(make: Make, stream: pa.Table, *, policy: Mapping[str, Any], size: int = 7) -> None:
-    """The independent judge, given everything, finds no broken promise and nothing held back without need."""
+    """The auditor, given input, trace and policy, finds no violation and nothing suppressed needlessly."""
     anonymizer = make()
     releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, size)]
     releases.append(anonymizer.flush())

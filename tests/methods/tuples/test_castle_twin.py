@@ -245,7 +245,7 @@ def test_laws(more):
     laws.everything_is_accounted_for(make, stream)
     laws.snapshots_are_invisible(make, stream)
     laws.flush_leaves_nothing(make, stream)
-    laws.held_is_bounded(make, stream)
+    laws.pending_is_bounded(make, stream)
     laws.inputs_are_left_alone(make, stream)
     laws.memory_is_flat(make, lambda _: stream)
 
