@@ -13,7 +13,7 @@ from shoal.hierarchies import Graph, Hierarchy
 from shoal.hierarchies.places import Places
 from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
 from shoal.policy import load_policy, parse_policy
-from shoal.policy.sets import KmAprioriSection, KmSection
+from shoal.policy.methods import section_for
 from tests.policy.test_policy import changed
 from tests.policy.test_problems import problems_of
 
@@ -39,13 +39,17 @@ def test_what_is_said_reaches_the_method() -> None:
     parameters = parse_policy(table(**said, generalize={"hierarchy": {"kind": "nested", "tree": TREE}})).parameters()
     assert parameters == {**said, "m": 2, "generalize": Hierarchy.from_nested(TREE)}
     settings = KmAnonymity(**parameters).settings
-    assert (settings.k, settings.sigma, settings.sampler, settings.joint) == ((20, 10), (1.0, 0.95), "chain", True)
+    assert (settings.crowds, settings.confidences, settings.sampler, settings.joint) == (
+        (20, 10),
+        (1.0, 0.95),
+        "chain",
+        True,
+    )
 
 
-@pytest.mark.parametrize(
-    ("section", "method"), [(KmSection, KmAnonymity), (KmAprioriSection, KmApriori)], ids=["k^m", "k^m-apriori"]
-)
-def test_defaults_are_those_of_the_method(section: Any, method: Any) -> None:
+@pytest.mark.parametrize("method", [KmAnonymity, KmApriori])
+def test_defaults_are_those_of_the_method(method: Any) -> None:
+    section: Any = section_for(method.method)
     ours = {name: field.default for name, field in section.model_fields.items()}
     theirs = inspect.signature(method).parameters
     assert set(theirs) <= set(ours)
@@ -103,15 +107,15 @@ ONE_PROBLEM = [
     ("anonymize/k", True, "[anonymize] k: must be a whole number"),
     ("anonymize/k", [5], "[anonymize] k: must be one number, or a list of m = 2"),
     ("anonymize/m", None, "[anonymize] m: is missing; give how many items"),
-    ("anonymize/m", 65, "[anonymize] m: must be a whole number from 1 to 64"),
-    ("anonymize/m", 0, "[anonymize] m: must be a whole number from 1 to 64"),
+    ("anonymize/m", 65, "[anonymize] m: must be at most 64"),
+    ("anonymize/m", 0, "[anonymize] m: must be at least 1"),
     ("anonymize/sigma", 0.1, "[anonymize] sigma: must be a number from 0.5 to 1"),
-    ("anonymize/adversary", "me", "[anonymize] adversary: must be one of itemset, person, both"),
-    ("anonymize/bound", "loose", "[anonymize] bound: must be one of exact"),
-    ("anonymize/sampler", 3, "[anonymize] sampler: must be one of exact, chain"),
+    ("anonymize/adversary", "me", "[anonymize] adversary: must be one of \"itemset\", \"person\", \"both\""),
+    ("anonymize/bound", "loose", "[anonymize] bound: must be one of \"exact\""),
+    ("anonymize/sampler", 3, "[anonymize] sampler: must be one of \"exact\", \"chain\""),
     ("anonymize/counted", 3, '[anonymize] counted: must be "auto", "all"'),
-    ("anonymize/trials", 0, "[anonymize] trials: must be a whole number from 1"),
-    ("anonymize/seed", -1, "[anonymize] seed: must be a whole number from 0"),
+    ("anonymize/trials", 0, "[anonymize] trials: must be at least 1"),
+    ("anonymize/seed", -1, "[anonymize] seed: must be at least 0"),
     ("anonymize/joint", "yes", "[anonymize] joint: must be true or false"),
     ("anonymize/error", "distance", '[anonymize] error: "distance" needs places'),
     ("anonymize/error", "mean", '[anonymize] error: must be one of "distance", "ncp"'),

@@ -383,6 +383,8 @@ class BatchMethod(ABC):
     """The name a policy uses."""
     settings: Any
     """The checked parameters."""
+    settings_class: ClassVar[Any]
+    """The parameters; see :mod:`shoal.methods.settings`."""
 
     @abstractmethod
     def anonymize(self, records: Any, *, progress: Callable[[str, int, int], None] | None = None) -> Any:

@@ -52,7 +52,6 @@ Quasi = Annotated[NumericSection | CategoricalSection | OntologyColumn, Field(di
 class FlexibleSection(MethodSection, FlexibleSettings):
     """What a policy file adds to the settings of flexible k-anonymity: the quasi-identifiers."""
 
-    METHOD: ClassVar[str] = "flexible-k"
     ADVICE: ClassVar[str] = "choose a smaller k, fewer quasi-identifiers, or wait for more people"
 
     method: str

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal
 
+from shoal.methods.settings import Settings
 from shoal.policy.fields import Section
 from shoal.policy.stream import StreamSection
 
@@ -19,6 +20,8 @@ class MethodSection(Section):
     """What every method's table answers. The class methods read it as written, right or wrong."""
 
     METHOD: ClassVar[str]
+    SETTINGS: ClassVar[type[Settings]]
+    """The parameters of the method itself, without what a policy file adds."""
     ADVICE: ClassVar[str]
     """What to change when hardly anything may leave."""
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = False

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from shoal.methods.registry import METHODS
+from shoal.methods.registry import METHODS, Family
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
-from shoal.policy.sets import SET_SECTIONS
+from shoal.policy.sets import SetSection
 from shoal.policy.tuples import TupleSection
 from shoal.policy.z import ZAnonymitySection
 
-_STATIC: Final[tuple[type[MethodSection], ...]] = (ZAnonymitySection, *SET_SECTIONS, FlexibleSection)
-_SECTIONS: Final = {section.METHOD: section for section in _STATIC}
+_FAMILIES: Final[dict[Family, type[MethodSection]]] = {
+    "z": ZAnonymitySection, "tuples": TupleSection, "sets": SetSection, "flexible": FlexibleSection,
+}  # fmt: skip
 
 
 def section_for(method: object) -> type[MethodSection] | None:
@@ -23,7 +24,6 @@ def section_for(method: object) -> type[MethodSection] | None:
 
 @cache
 def _section(method: str) -> Any:
-    if method in _SECTIONS:
-        return _SECTIONS[method]
     own = METHODS[method].load().settings_class
-    return type(own)(own.__name__, (TupleSection, own), {"__module__": own.__module__, "METHOD": method})
+    bases = (_FAMILIES[METHODS[method].family], own)
+    return type(own)(own.__name__, bases, {"__module__": own.__module__, "METHOD": method, "SETTINGS": own})

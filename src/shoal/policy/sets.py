@@ -1,4 +1,4 @@
-"""The [anonymize] tables of methods that publish sets: whoever knows m items of a person finds k people."""
+"""The [anonymize] tables of methods that publish sets: anyone who knows m items of a person finds k people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.methods.sets.settings import check_settings
+from shoal.methods.sets.settings import Crowds, Items, KmAprioriSettings, Seed
+from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Name
 from shoal.policy.generalizing import GeneralizeSection, generalize_files, generalize_problems
 from shoal.policy.method_base import KeyPath, MethodSection, Table
@@ -17,14 +17,11 @@ from shoal.policy.stream import StreamSection
 
 CERTIFICATE: Final = ".certificate.json"
 BLOCKS: Final = ".blocks.json"
-_STAND_INS: Final = {"k": 2, "m": 1}
-"""For what is missing, so that the rest can be judged all the same."""
-_ALONE: Final = "a release of sets is one file, with its certificate beside it; name a file"
-_BY_SAMPLING: Final = ("sigma", "adversary", "bound", "trials", "counted", "sampler", "joint")
+_ALONE: Final = "a release of sets is one file, with its certificate next to it; name a file"
 
 
-class SetSection(MethodSection):
-    """What all methods on sets have in common."""
+class SetSection(MethodSection, KmAprioriSettings):
+    """What a policy file adds to the settings of a k^m method: the items, and how they are generalized."""
 
     ADVICE: ClassVar[str] = "choose a smaller k or m"
     NEEDS_PERSON: ClassVar[bool] = False
@@ -32,14 +29,16 @@ class SetSection(MethodSection):
 
     method: str
     item: Name = Field(description="name the column that holds an item, or a set of them")
-    k: Any = Field(description="give the number of people that must share what is known")
-    m: Any = Field(description="give how many items of a person somebody may know")
+    k: Crowds = Field(description="give the number of people that must share what is known")
+    m: Items = Field(description="give how many items of a person somebody may know")
     generalize: GeneralizeSection = Field(
         description="add a table [anonymize.generalize] with one of hierarchy, places, graph or balanced"
     )
-    error: Literal["distance", "ncp"] | None = None
-    seed: Any = 0
-    column: Name = "items"
+    error: Literal["distance", "ncp"] | None = Field(
+        None, description='What a generalization costs: `"distance"` (places, their default) or `"ncp"`.'
+    )
+    seed: Seed = Field(0, description="Seed of the random draws and of the order of published rows.")
+    column: Name = Field("items", description="Name of the published column.")
 
     @classmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
@@ -82,81 +81,22 @@ class SetSection(MethodSection):
         return found
 
     @classmethod
-    def cross_check(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        return [*generalize_problems(table), *_setting_problems(table)]
+    def cross_check(cls, given: Table) -> Iterator[Problem]:
+        yield from generalize_problems(given)
+        yield from super().cross_check(given) if "m" in given else ()
 
     def hierarchy_keys(self) -> dict[str, KeyPath]:
         return {self.item: ("generalize", "hierarchy")} if self.generalize.hierarchy is not None else {}
 
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
         """Keyword arguments; without `generalize` where that depends on the items that come."""
-        settings = {name: getattr(self, name) for name in ("error", *self.method_settings())}
+        settings = {name: getattr(self, name) for name in ("error", *self.SETTINGS.model_fields)}
         along = hierarchies.get(self.item) or self.generalize.neighbours
         return settings if along is None else {**settings, "generalize": along}
-
-    @classmethod
-    def method_settings(cls) -> tuple[str, ...]:
-        """Keys that the method itself takes."""
-        return ("k", "m")
 
     def list_columns(self) -> tuple[str, ...]:
         return (self.item,)
 
-    def warnings(self) -> list[str]:
-        return []
-
     @property
     def runs_on_time(self) -> bool:
         return False
-
-
-class KmSection(SetSection):
-    """k^m-anonymity: sizes that can be afforded are counted, larger ones sampled."""
-
-    METHOD: ClassVar[str] = "k^m"
-    method: Literal["k^m"]
-    sigma: Any = 0.99
-    adversary: Any = "itemset"
-    bound: Any = "exact"
-    trials: Any = 10
-    counted: Any = "auto"
-    sampler: Any = "exact"
-    joint: Any = False
-
-    @classmethod
-    def method_settings(cls) -> tuple[str, ...]:
-        return ("k", "m", *_BY_SAMPLING, "seed")
-
-
-class KmAprioriSection(SetSection):
-    """k^m-anonymity where everything is counted, size by size."""
-
-    METHOD: ClassVar[str] = "k^m-apriori"
-    method: Literal["k^m-apriori"]
-
-
-def _setting_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
-    """What the method says against its settings; a wrong m must not hide what else is wrong."""
-    fields = KmSection.model_fields
-    given = {name: table.get(name, fields[name].default) for name in (*_BY_SAMPLING, "seed")}
-    given |= {name: table.get(name, stand_in) for name, stand_in in _STAND_INS.items()}
-    problems = _problems(given)
-    if any(problem.startswith("m: ") for problem in problems):
-        lists = [value for value in given.values() if isinstance(value, list) and value]
-        problems += _problems({**given, "m": len(lists[0]) if lists else 1})
-    elif "m" not in table:
-        problems = [problem for problem in problems if "a list of m" not in problem]
-    for problem in problems:
-        key, _, text = problem.partition(": ")
-        yield (key,), text
-
-
-def _problems(given: Mapping[str, Any]) -> list[str]:
-    try:
-        check_settings(**given)
-    except PolicyError as error:
-        return list(error.problems)
-    return []
-
-
-SET_SECTIONS: Final[tuple[type[SetSection], ...]] = (KmSection, KmAprioriSection)

@@ -51,7 +51,6 @@ class ZTargetSection(Section):
 class ZAnonymitySection(MethodSection, ZSettings):
     """z-anonymity: hierarchies and the target are described in the file."""
 
-    METHOD: ClassVar[str] = "z-anonymity"
     ADVICE: ClassVar[str] = "choose a smaller z, a longer window or a hierarchy"
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = True
     PUBLISHES_TIME: ClassVar[bool] = True

@@ -309,7 +309,7 @@ def test_an_open_hierarchy():
         ({"k": [2, 1]}, "k: must be a whole number"),
         ({"k": [2, 2, 2]}, "k: must be one number, or a list of m = 2, one for every size"),
         ({"k": []}, "k: must be one number"),
-        ({"m": 0}, "m: must be a whole number from 1 to 64"),
+        ({"m": 0}, "m: must be at least 1"),
         ({"m": 65}, "m: must be"),
         ({"m": 2.0}, "m: must be"),
         ({"m": None}, "m: must be"),
@@ -319,17 +319,17 @@ def test_an_open_hierarchy():
         ({"sigma": "1"}, "sigma: must be"),
         ({"sigma": [0.9, True]}, "sigma: must be"),
         ({"sigma": [0.9]}, "sigma: must be one number, or a list of m = 2"),
-        ({"adversary": "nobody"}, "adversary: must be one of itemset, person, both"),
-        ({"bound": "chernoff"}, "bound: must be one of exact, hoeffding1, hoeffding2"),
-        ({"sampler": "gibbs"}, "sampler: must be one of exact, chain"),
+        ({"adversary": "nobody"}, 'adversary: must be one of "itemset", "person", "both"'),
+        ({"bound": "chernoff"}, 'bound: must be one of "exact", "hoeffding1", "hoeffding2"'),
+        ({"sampler": "gibbs"}, 'sampler: must be one of "exact", "chain"'),
         ({"counted": 3}, 'counted: must be "auto", "all" or the size up to which itemsets are counted, 0 to m'),
         ({"counted": -1}, "counted: must be"),
         ({"counted": True}, "counted: must be"),
         ({"counted": "none"}, "counted: must be"),
         ({"joint": 1}, "joint: must be true or false"),
-        ({"trials": 0}, "trials: must be a whole number from 1 to 10000"),
+        ({"trials": 0}, "trials: must be at least 1"),
         ({"trials": 10_001}, "trials: must be"),
-        ({"seed": -1}, r"seed: must be a whole number from 0 to 2\^63 - 1"),
+        ({"seed": -1}, "seed: must be at least 0"),
         ({"seed": 2**63}, "seed: must be"),
         ({"seed": 1.0}, "seed: must be"),
     ],
@@ -344,12 +344,12 @@ def test_all_problems_are_listed_at_once():
     with pytest.raises(PolicyError) as caught:
         method(k=1, sigma=0.1, adversary="x", bound="x", sampler="x", counted="x", joint="x", trials=0, seed=-1)
     named = [problem.partition(":")[0] for problem in caught.value.problems]
-    assert named == ["k", "sigma", "adversary", "bound", "sampler", "counted", "joint", "trials", "seed"]
+    assert named == ["k", "sigma", "adversary", "bound", "trials", "seed", "counted", "sampler", "joint"]
 
 
 def test_limits_of_settings():
     made = method(k=[2**31 - 1, 2], m=2, sigma=[0.5, 1], counted=2, trials=10_000, seed=2**63 - 1, joint=True).settings
-    assert (made.k, made.m, made.sigma) == ((2**31 - 1, 2), 2, (0.5, 1.0))
+    assert (made.crowds, made.m, made.confidences) == ((2**31 - 1, 2), 2, (0.5, 1.0))
     assert json.loads(json.dumps(made.to_dict()))["seed"] == 2**63 - 1
     assert method(m=64).settings.m == 64
     assert [method(sigma=[0.9, 1]).settings.must_count(size) for size in (1, 2)] == [False, True]

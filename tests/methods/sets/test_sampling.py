@@ -16,7 +16,7 @@ from shoal.methods.sets.data import SetData
 from shoal.methods.sets.km_anonymity import make_partition
 from shoal.methods.sets.sampling import as_chain, geweke, make_draws, make_scratch, random_key
 from shoal.methods.sets.search import Search
-from shoal.methods.sets.settings import check_settings
+from shoal.methods.sets.settings import KmSettings
 from shoal.models.proportions import clopper_pearson
 from shoal.models.sample_size import promise, samples_needed
 from tests.reference import km as naive
@@ -165,7 +165,7 @@ def settings_for(seed, **changes):
         "k": 2, "m": 2, "sigma": 0.5, "adversary": "itemset", "bound": "exact", "sampler": "exact", "counted": 0,
         "joint": False, "trials": 1,
     }  # fmt: skip
-    return check_settings(**(given | changes), seed=seed)
+    return KmSettings.checked(given | changes | {"seed": seed})
 
 
 def certified_runs(records, runs, kinds=20, **changes) -> int:

@@ -110,7 +110,7 @@ class Certifier:
         for size in range(1, settings.m + 1):
             self._search.report("certifying", size)
             if size > data.longest:
-                sizes.append(SizeCertificate(size, settings.k[size - 1], "empty", settings.adversary, 1.0))
+                sizes.append(SizeCertificate(size, settings.crowds[size - 1], "empty", settings.adversary, 1.0))
             elif size in self._counted:
                 sizes.append(self._count(size))
             else:
@@ -121,7 +121,7 @@ class Certifier:
         )  # fmt: skip
 
     def _count(self, size: int) -> SizeCertificate:
-        k = self._settings.k[size - 1]
+        k = self._settings.crowds[size - 1]
         if not self._search.count_again(size):
             if not self._may_join:
                 raise NotCertified(f"size {size}: itemsets were found that fit fewer than {k} records")

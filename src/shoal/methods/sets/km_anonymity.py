@@ -16,7 +16,7 @@ from shoal.methods.sets.partition import ErrorChoice, Partition
 from shoal.methods.sets.records import read_records
 from shoal.methods.sets.result import KmResult, number_records
 from shoal.methods.sets.search import Progress, Search
-from shoal.methods.sets.settings import Adversary, KmSettings, Sampler, check_settings
+from shoal.methods.sets.settings import Adversary, KmAprioriSettings, KmSettings, Sampler
 from shoal.methods.sets.tree_partition import TreePartition
 from shoal.models.sample_size import Bound
 
@@ -70,6 +70,7 @@ class KmAnonymity(BatchMethod):
     """
 
     method: ClassVar[str] = "k^m"
+    settings_class: ClassVar[type[KmSettings]] = KmSettings
 
     def __init__(  # noqa: PLR0913 - the parameters of the method
         self,
@@ -87,10 +88,10 @@ class KmAnonymity(BatchMethod):
         sampler: Sampler = "exact",
         joint: bool = False,
     ) -> None:
-        self.settings: KmSettings = check_settings(
-            k=k, m=m, sigma=sigma, adversary=adversary, bound=bound, sampler=sampler, counted=counted, joint=joint,
-            trials=trials, seed=seed,
-        )  # fmt: skip
+        self.settings: KmSettings = KmSettings.checked({
+            "k": k, "m": m, "sigma": sigma, "adversary": adversary, "bound": bound, "trials": trials, "seed": seed,
+            "counted": counted, "sampler": sampler, "joint": joint,
+        })  # fmt: skip
         self._generalize = generalize
         self._error = error
 
@@ -143,6 +144,7 @@ class KmApriori(BatchMethod):
     """
 
     method: ClassVar[str] = "k^m-apriori"
+    settings_class: ClassVar[type[KmAprioriSettings]] = KmAprioriSettings
 
     def __init__(self, k: int | Sequence[int] = 10, m: int = 2, *, generalize: Any, error: ErrorChoice = None) -> None:
         self._counting = KmAnonymity(k, m, 1.0, generalize=generalize, error=error, counted="all", trials=1)

@@ -175,7 +175,7 @@ def number_records(
 
 def check_enough(records: int, settings: KmSettings) -> None:
     """Raise InputError when there are fewer records than k."""
-    most = max(settings.k)
+    most = max(settings.crowds)
     if records < most:
         raise InputError(f"{records:,} records cannot hide anybody among {most:,}; give more records, or ask for less")
 

@@ -108,7 +108,7 @@ class Search:
         Items of one block are published as one label: the image of an itemset can be smaller than the itemset, and
         still needs the crowd of the itemset's size.
         """
-        k = self._settings.k[size - 1]
+        k = self._settings.crowds[size - 1]
         for blocks in range(1, size + 1):
             if self._enforced.get(blocks, 0) < k:
                 self._enforce_blocks(blocks, k, size, *purpose)
@@ -134,7 +134,7 @@ class Search:
 
     def count_again(self, size: int) -> bool:
         """Whether k people have every itemset of a size that occurs, in the current state."""
-        counting, k = self._counting(), self._settings.k[size - 1]
+        counting, k = self._counting(), self._settings.crowds[size - 1]
         for blocks in range(1, size + 1):
             if self._counted_again.get(blocks, 0) < k:
                 if counting.violations(blocks, k).total:
@@ -166,7 +166,7 @@ class Search:
     ) -> Draws | None:
         """The draws of itemsets of a size; None when every set is smaller."""
         key = random_key(self._settings.seed, self.data.fingerprint, size, by_person, *purpose)
-        draws = make_draws(self.data, size, self._settings.k[size - 1], key, by_person=by_person)
+        draws = make_draws(self.data, size, self._settings.crowds[size - 1], key, by_person=by_person)
         if draws is None:
             return None
         if may_chain and self._settings.sampler == "chain" and not by_person:

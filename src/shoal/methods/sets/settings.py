@@ -1,53 +1,119 @@
-"""What a k^m method was asked for, checked."""
+"""The parameters of the k^m methods."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
 
-from shoal.errors import PolicyError
-from shoal.models.sample_size import BOUNDS, Bound, Promise, promise
+from pydantic import Field, PlainValidator
+
+from shoal.methods.setting_problems import Problem
+from shoal.methods.settings import Given, Settings, is_whole
+from shoal.models.sample_size import Bound, Promise, promise
 
 Adversary = Literal["itemset", "person", "both"]
 Sampler = Literal["exact", "chain"]
-ADVERSARIES: Final = get_args(Adversary)
-SAMPLERS: Final = get_args(Sampler)
 MOST_ITEMS: Final = 64
 """The largest m: so many items at once are looked for."""
-_MOST_TRIALS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class KmSettings:
-    """All parameters of a k^m method; ``k`` and ``sigma`` by size."""
+def _crowds(value: Any) -> int | list[int]:
+    if not all(is_whole(one) and 2 <= one < 2**31 for one in _listed(value)):
+        raise ValueError("must be a whole number of at least 2: with 1 nobody hides")
+    return list(value) if isinstance(value, tuple) else value
 
-    k: tuple[int, ...]
-    sigma: tuple[float, ...]
-    adversary: Adversary
-    bound: Bound
-    sampler: Sampler
-    counted: str | int
-    joint: bool
-    trials: int
-    seed: int
+
+def _sigma(value: Any) -> float | list[float]:
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) and 0.5 <= one <= 1
+               for one in _listed(value)):  # fmt: skip
+        raise ValueError("must be a number from 0.5 to 1; 1 means that all are counted")
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _counted(value: Any) -> Any:
+    if value not in ("auto", "all") and not (is_whole(value) and value >= 0):
+        raise ValueError(_COUNTED)
+    return value
+
+
+_COUNTED: Final = 'must be "auto", "all" or the size up to which itemsets are counted, 0 to m'
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+Crowds = Annotated[Any, PlainValidator(_crowds)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Items = Annotated[int, Field(ge=1, le=MOST_ITEMS)]
+
+
+class KmAprioriSettings(Settings):
+    """What every k^m method is asked for."""
+
+    k: Crowds = Field(10, description="People who share what is known; or a list, one for every size from 1 to `m`.")
+    m: Items = Field(2, description="Items of a person that the adversary knows at most.")
+
+    @classmethod
+    def cross_check(cls, given: Given) -> Iterator[Problem]:
+        m = given.get("m", cls.model_fields["m"].default)
+        if not is_whole(m) or not 1 <= m <= MOST_ITEMS:
+            return
+        for name in ("k", "sigma"):
+            if isinstance(given.get(name), list | tuple) and len(given[name]) != m:
+                yield (name,), f"must be one number, or a list of m = {m}, one for every size"
+        if is_whole(given.get("counted")) and given["counted"] > m:
+            yield ("counted",), _COUNTED
+
+
+class KmSettings(KmAprioriSettings):
+    """What k^m-anonymity by counting and sampling is asked for."""
+
+    m: Items = Field(5, description="Items of a person that the adversary knows at most.")
+    sigma: Annotated[Any, PlainValidator(_sigma)] = Field(
+        0.99,
+        description="Probability that a known itemset has `k` people; 1 counts all. Or a list by size.",
+    )
+    adversary: Adversary = Field(
+        "itemset",
+        description='`"itemset"` knows any itemset equally likely, `"person"` picks a person first, or `"both"`.',
+    )
+    bound: Bound = Field("exact", description="Number of samples that must pass: exact, or the papers' two bounds.")
+    trials: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        10, description="Independent searches; the result with the smallest error is used."
+    )
+    seed: Seed = Field(0, description="Seed of the random draws, used together with the data.")
+    counted: Annotated[Any, PlainValidator(_counted)] = Field(
+        "auto", description='`"auto"` counts what is affordable, `"all"` everything, a number the sizes up to it.'
+    )
+    sampler: Sampler = Field(
+        "exact",
+        description='How the search draws: independent samples, or the paper\'s Markov `"chain"`. Certificates always '
+        "use exact samples.",
+    )
+    joint: bool = Field(default=False, description="Whether the confidences hold for all sizes at once.")
 
     @property
-    def m(self) -> int:
-        """The most items the adversary knows."""
-        return len(self.k)
+    def crowds(self) -> tuple[int, ...]:
+        """The k of every size from 1 to m."""
+        return tuple(self.k) if isinstance(self.k, list) else (self.k,) * self.m
+
+    @property
+    def confidences(self) -> tuple[float, ...]:
+        """The sigma of every size from 1 to m."""
+        return tuple(map(float, self.sigma if isinstance(self.sigma, list) else [self.sigma] * self.m))
 
     @property
     def by_person(self) -> tuple[bool, ...]:
-        """The adversaries to hold out against: whether each first picks a person."""
+        """The adversaries to protect against: whether each first picks a person."""
         return {"itemset": (False,), "person": (True,), "both": (False, True)}[self.adversary]
 
     def must_count(self, size: int) -> bool:
-        """Whether this size has to be counted, whatever it takes."""
-        return (
-            self.sigma[size - 1] == 1 or self.counted == "all" or (type(self.counted) is int and size <= self.counted)
-        )
+        """Whether this size has to be counted, whatever it costs."""
+        return self.confidences[size - 1] == 1 or self.counted == "all" or (
+            type(self.counted) is int and size <= self.counted
+        )  # fmt: skip
 
     def may_count(self, size: int) -> bool:
         """Whether this size may be counted instead of sampled."""
@@ -55,66 +121,12 @@ class KmSettings:
 
     def promise(self, size: int) -> Promise:
         """What sampling promises of a size."""
-        return promise(self.sigma[size - 1], self.bound)
+        return promise(self.confidences[size - 1], self.bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and texts."""
+        """Plain numbers and texts, for the certificate."""
         return {
-            "k": list(self.k), "m": self.m, "sigma": list(self.sigma), "adversary": self.adversary, "bound": self.bound,
-            "sampler": self.sampler, "counted": self.counted, "joint": self.joint, "trials": self.trials,
-            "seed": self.seed,
+            "k": list(self.crowds), "m": self.m, "sigma": list(self.confidences), "adversary": self.adversary,
+            "bound": self.bound, "sampler": self.sampler, "counted": self.counted, "joint": self.joint,
+            "trials": self.trials, "seed": self.seed,
         }  # fmt: skip
-
-
-def check_settings(
-    *, k: Any, m: Any, sigma: Any, adversary: Any, bound: Any, sampler: Any, counted: Any, joint: Any, trials: Any,
-    seed: Any,
-) -> KmSettings:  # fmt: skip
-    """Settings, or a PolicyError that names everything that is wrong."""
-    problems: list[str] = []
-    if not _is_whole(m) or not 1 <= m <= MOST_ITEMS:
-        raise PolicyError(f"m: must be a whole number from 1 to {MOST_ITEMS}")
-    crowds = _by_size("k", k, m, problems, _is_crowd, "a whole number of at least 2: with 1 nobody hides")
-    shares = _by_size("sigma", sigma, m, problems, _is_sigma, "a number from 0.5 to 1; 1 means that all are counted")
-    for name, value, known in (
-        ("adversary", adversary, ADVERSARIES), ("bound", bound, BOUNDS), ("sampler", sampler, SAMPLERS),
-    ):  # fmt: skip
-        if value not in known:
-            problems.append(f"{name}: must be one of {', '.join(known)}")
-    if counted not in ("auto", "all") and not (_is_whole(counted) and 0 <= counted <= m):
-        problems.append('counted: must be "auto", "all" or the size up to which itemsets are counted, 0 to m')
-    if not isinstance(joint, bool):
-        problems.append("joint: must be true or false")
-    if not _is_whole(trials) or not 1 <= trials <= _MOST_TRIALS:
-        problems.append(f"trials: must be a whole number from 1 to {_MOST_TRIALS}")
-    if not _is_whole(seed) or not 0 <= seed < 2**63:
-        problems.append("seed: must be a whole number from 0 to 2^63 - 1")
-    if problems:
-        raise PolicyError(problems)
-    return KmSettings(
-        tuple(int(one) for one in crowds), tuple(float(one) for one in shares),
-        adversary, bound, sampler, counted, joint, trials, seed,
-    )  # fmt: skip
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_crowd(value: object) -> bool:
-    return _is_whole(value) and 2 <= value < 2**31  # type: ignore[operator]
-
-
-def _is_sigma(value: object) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0.5 <= value <= 1
-    )
-
-
-def _by_size(name: str, given: Any, m: int, problems: list[str], is_right: Any, meaning: str) -> Sequence[Any]:
-    values = [given] * m if not isinstance(given, (list, tuple)) else list(given)
-    if len(values) != m:
-        problems.append(f"{name}: must be one number, or a list of m = {m}, one for every size")
-    elif not all(is_right(value) for value in values):
-        problems.append(f"{name}: must be {meaning}")
-    return values
