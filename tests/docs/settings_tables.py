@@ -9,35 +9,38 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic_core import PydanticUndefined
+from pydantic.fields import FieldInfo
 
-from shoal.methods.registry import METHODS
+from shoal.policy.methods import section_for
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "policy.md"
 _BLOCK = re.compile(r"(<!-- settings: (.*?) -->\n).*?(<!-- end settings -->)", re.DOTALL)
 
+_ELSEWHERE = ("method", "quasi")
 
-def _default(value: Any) -> str:
-    if value is PydanticUndefined:
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
         return "required"
+    value: Any = info.get_default(call_default_factory=True)
     value = getattr(value, "given", value)
-    if value is None or value == ():
+    if value is None or value in ((), {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def table(methods: list[str]) -> str:
     """Keys, meanings and defaults of some methods; those that all have come first."""
-    fields = {name: METHODS[name].load().settings_class.model_fields for name in methods}
-    keys = list(dict.fromkeys(key for own in fields.values() for key in own))
+    fields = {name: section_for(name).model_fields for name in methods}
+    keys = list(dict.fromkeys(key for own in fields.values() for key in own if key not in _ELSEWHERE))
     owners = {key: [name for name in methods if key in fields[name]] for key in keys}
     lines = ["| key of `[anonymize]` | meaning | default |", "|---|---|---|"]
     for key in sorted(keys, key=lambda key: len(owners[key]) < len(methods)):
         info = fields[owners[key][0]][key]
         only = "" if len(owners[key]) == len(methods) else ", ".join(f"`{name}`" for name in owners[key]) + ": "
-        text = str(info.description).replace("|", "\\|")
-        lines.append(f"| `{key}` | {only}{text} | {_default(info.default)} |")
+        text = str(info.description).replace("|", "\\|").rstrip(".") + "."
+        lines.append(f"| `{key}` | {only}{text[0].upper()}{text[1:]} | {_default(info)} |")
     return "\n".join(lines) + "\n"
 
 
