@@ -62,6 +62,7 @@ class ZEngine:
 
     def __init__(self, settings: ZSettings, secret: Secret) -> None:
         self._settings = settings
+        self._person, self._waits = settings.person, settings.lateness_ns > 0  # read once: settings are slow to read
         self.columns = settings.read_columns
         self.guarantee = _guarantee(settings)
         reasons = reasons_of(settings)
@@ -148,7 +149,7 @@ class ZEngine:
 
     def _decide(self, arrivals: Arrivals, when: _When) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
-        if not self._settings.lateness_ns:
+        if not self._waits:
             delays = np.zeros(len(arrivals.seqs), dtype=np.int64)
             call = _Call(arrivals.seqs, delays, arrivals.newest, int(arrivals.seqs[0]))
             return self._release(self.decider.judge(arrivals), call, when)
@@ -209,7 +210,7 @@ class ZEngine:
     def push_record(self, event: Event) -> list[dict[str, Any]]:
         """Decide about one record: the same decisions as for batches, without Arrow on the way."""
         record, person, time, texts, reason = event
-        counts, settings = self.counts, self._settings
+        counts = self.counts
         seq = counts.pushed
         counts.pushed += 1
         if reason == NO_REASON:
@@ -220,7 +221,7 @@ class ZEngine:
         if reason != NO_REASON:
             counts.refuse(reason)
             return []
-        if not settings.lateness_ns:
+        if not self._waits:
             rows = self._decide_one(record, person, time, texts, seq)
         else:
             self.decider.let_wait(time, seq, {name: record.get(name) for name in self.columns})
@@ -230,7 +231,7 @@ class ZEngine:
     def _decide_ready(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         while (one := self.decider.next_ready()) is not None:
-            person = as_text(one.record[self._settings.person]) or ""
+            person = as_text(one.record[self._person]) or ""
             rows += self._decide_one(one.record, person, one.time, self._reader.texts(one.record), one.seq)
         return rows
 

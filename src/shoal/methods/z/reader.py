@@ -69,33 +69,34 @@ class Reader:
     """Reads batches and records of one stream; keeps no state."""
 
     def __init__(self, settings: ZSettings, attributes: Sequence[CrowdColumn], person_key: Words) -> None:
-        self._settings = settings
+        self._person, self._time = settings.person, settings.time
+        self._columns, self._carry = settings.read_columns, settings.carry
         self._attributes = attributes
         self._listed = [(_FIRST_UNKNOWN + at, column) for at, column in enumerate(attributes) if column.is_listed]
         self._person_key = person_key
-        self._needs_types = bool(settings.lateness_ns) or settings.k is not None
+        self._waits = bool(settings.lateness_ns)
+        self._needs_types = self._waits or settings.k is not None
 
     # ---- types
 
     def assumed_schema(self) -> pa.Schema:
         """The input types assumed before anything was seen."""
-        types = {self._settings.time: pa.timestamp("ns", tz="UTC")}
-        return pa.schema([(name, types.get(name, pa.string())) for name in self._settings.read_columns])
+        types = {self._time: pa.timestamp("ns", tz="UTC")}
+        return pa.schema([(name, types.get(name, pa.string())) for name in self._columns])
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
-        settings = self._settings
-        if not is_time_type(fields.field(settings.time).type):
+        if not is_time_type(fields.field(self._time).type):
             raise InputError(
-                f"column {settings.time!r}: {fields.field(settings.time).type} is not a time type; "
+                f"column {self._time!r}: {fields.field(self._time).type} is not a time type; "
                 "give timestamps, numbers of seconds, or ISO 8601 text"
             )
-        for name in (settings.person, *(column.name for column in settings.attributes)):
+        for name in (self._person, *(column.name for column in self._attributes)):
             if not is_text_like(fields.field(name).type):
                 raise InputError(
                     f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers"
                 )
-        for name in settings.carry:
+        for name in self._carry:
             if not is_carriable(fields.field(name).type):
                 raise InputError(
                     f"column {name!r}: {fields.field(name).type} cannot be carried; give plain values, or lists and "
@@ -106,19 +107,18 @@ class Reader:
 
     def read(self, batch: pa.RecordBatch) -> Arrivals:
         """Read a batch, and find the rows that cannot be used; they are numbered from 0."""
-        settings = self._settings
         # rows that wait are joined later and need one type; where none waits, a dictionary saves hashing
-        as_read = plain if settings.lateness_ns else without_views
+        as_read = plain if self._waits else without_views
         batch = pa.RecordBatch.from_arrays([as_read(column) for column in batch.columns], names=batch.schema.names)
-        times, timely = column_ns(batch.column(settings.time))
-        persons, filled = person_keys(batch.column(settings.person), self._person_key)
+        times, timely = column_ns(batch.column(self._time))
+        persons, filled = person_keys(batch.column(self._person), self._person_key)
         readings = self._read_attributes(batch)
         reasons = np.full(batch.num_rows, NO_REASON, dtype=np.int8)
         for reason, _ in reversed(self._listed):  # the first unknown column is named
             reading = readings[reason - _FIRST_UNKNOWN]
             reasons[~reading.known & reading.present] = reason
         if not timely.all():
-            reasons[~timely] = np.where(is_present(batch.column(settings.time))[~timely], BAD_TIME, NULL_TIME)
+            reasons[~timely] = np.where(is_present(batch.column(self._time))[~timely], BAD_TIME, NULL_TIME)
         reasons[~filled] = NULL_PERSON
         seqs = np.arange(batch.num_rows, dtype=np.int64)
         return Arrivals(batch, seqs, times, persons, reasons, readings)
@@ -143,14 +143,13 @@ class Reader:
 
     def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Event, pa.Schema | None]:
         """Read one record, with the same result as a batch of it; return the types to bind where records wait."""
-        settings = self._settings
-        person = as_text(record.get(settings.person))
-        time = value_ns(record.get(settings.time))
+        person = as_text(record.get(self._person))
+        time = value_ns(record.get(self._time))
         texts, reason = self.texts(record), NO_REASON
         if not person:
             reason = NULL_PERSON
         elif time is None:
-            reason = NULL_TIME if record.get(settings.time) is None else BAD_TIME
+            reason = NULL_TIME if record.get(self._time) is None else BAD_TIME
         else:
             for number, column in self._listed:
                 if not column.knows(texts[number - _FIRST_UNKNOWN]):
@@ -172,9 +171,8 @@ class Reader:
         return types
 
     def _record_types(self, record: Record) -> pa.Schema:
-        settings = self._settings
-        counted = {settings.person, *(column.name for column in settings.attributes)}
-        types = {name: record_type(record.get(name), is_counted=name in counted) for name in settings.read_columns}
+        counted = {self._person, *(column.name for column in self._attributes)}
+        types = {name: record_type(record.get(name), is_counted=name in counted) for name in self._columns}
         for name, kind in types.items():
             if kind is None:
                 raise InputError(
