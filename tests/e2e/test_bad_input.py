@@ -18,7 +18,7 @@ def one_sentence(ended: Ended, scene: Scene, *texts: str, code: int = 1) -> None
     assert len(ended.sentences) == 1, ended.err
     assert ended.err.startswith("shoal: ")
     assert "Traceback" not in ended.err
-    assert "should not have happened" not in ended.err
+    assert "internal error" not in ended.err
     assert CANARY not in ended.err
     assert CANARY.encode() not in ended.out
     for text in texts:

@@ -414,7 +414,7 @@ def test_rows_that_are_suppressed(scene: Scene, sites: int, code: int) -> None:
     visits(scene, list(range(100)), sites=sites)
     found, out = verdict(scene)
     assert found == code
-    assert f"{100 - sites:.1f}% would leave" in out
+    assert f"{100 - sites:.1f}% would be released" in out
     assert ("choose a smaller z" in out) == (code == 1)
 
 

@@ -58,7 +58,7 @@ class TestPrivacy:
         monkeypatch.setattr("shoal.methods.z.z_anonymity.ZAnonymity.push_batch", fail)
         ended = scene.run()
         assert ended.code == 1
-        assert "this should not have happened: RuntimeError at test_output.py" in ended.err
+        assert "internal error: RuntimeError at test_output.py" in ended.err
         assert CANARY not in ended.err
 
 
@@ -115,7 +115,7 @@ class TestSinks:
         assert len(ended.sentences) == 1, ended.err
         assert path in ended.err
         assert "; " in ended.err, "it says what to do"
-        assert "should not have happened" not in ended.err
+        assert "internal error" not in ended.err
         assert not (scene.folder / "out.csv").exists()
 
     def test_an_earlier_release_stays_until_the_new_one_is_whole(self, scene: Scene) -> None:

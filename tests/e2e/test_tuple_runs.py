@@ -350,7 +350,7 @@ def test_a_run_stopped_halfway_goes_on(
     assert not (stage.folder / f"twice.{sink}").exists()
     ended = stage.run("--json")
     assert ended.code == 0, ended.err
-    assert "going on from the checkpoint after " in ended.err
+    assert "resuming from the checkpoint after " in ended.err
     assert ended.summary["resumed"]
     twice, trace = stage.released(f"twice.{sink}"), trace_of(stage)
     if with_key:
@@ -393,7 +393,7 @@ def test_the_doctor(stage: Scene) -> None:
         "column 'school': 1 values are no leaves of the hierarchy",
         'types = {age = "int64"}',
         "column 'work': k people may all have the same value",
-        "would leave",
+        "would be released",
         "average loss 0.",
         "this policy can run",
     ):
@@ -415,7 +415,7 @@ def test_the_doctor_where_nothing_can_leave(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"k": 500, "deadline": 1000}
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
-    assert "nothing can leave; choose a smaller k" in out
+    assert "nothing can be released; choose a smaller k" in out
     assert "choose a smaller k, a longer deadline" in out
 
 
@@ -500,7 +500,7 @@ def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest
     left = [f"{stage.folder / name}" for name in ("out.jsonl.partial", "trace.parquet.partial", "out.jsonl.dead.jsonl")]
     assert ended.sentences == [
         f"shoal: interrupted; not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would "
-        "go on)"
+        "resume)"
     ]
     monkeypatch.setattr("shoal.pipeline.run.make_anonymizer", interrupt)
     for path in left:
@@ -526,7 +526,7 @@ def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
         "100.0% were suppressed, because too few people have similar values, or their sensitive" in ended.sentences[-1]
     )
     out = shoal("doctor", stage.policy).out.decode()
-    assert "column 'work': 3 different values, fewer than l = 4: nothing can leave" in out
+    assert "column 'work': 3 different values, fewer than l = 4: nothing can be released" in out
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
     ended = stage.run("--json")
     expected = (
@@ -551,6 +551,6 @@ def test_the_doctor_on_many_rows_refused(stage: Scene) -> None:
     stage.write("in.csv", encode("csv", rows))
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
-    (outcome,) = (line for line in out.splitlines() if "would leave" in line)
+    (outcome,) = (line for line in out.splitlines() if "would be released" in line)
     assert outcome.startswith("look")
     assert outcome.endswith("5.83% refused; many rows are refused, find out why")

@@ -24,7 +24,7 @@ from shoal.errors import PolicyError, ShoalError
 app = App(
     name="shoal",
     version=__version__,
-    help="Let a stream of data about people flow on while no one in it stands out.",
+    help="Anonymize streams of data about people, and audit what was published.",
     help_format="plaintext",
 )
 app.command(run)
@@ -39,14 +39,14 @@ app.command(reproduce)
 
 
 _PIPE_CLOSED: Final = 141
-"""As a shell tells of whoever wrote to a reader that had gone: nothing was said about the run."""
+"""128 + SIGPIPE, as a shell reports it: the reader of standard output is gone."""
 
 
 def main() -> None:
     """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy.
 
-    Where the reader of standard output goes away (`| head`) that changes no verdict: it is the exit code all the same,
-    or 141 where the reader went before there was one.
+    A reader of standard output that closes early (`| head`) does not change the exit code, unless it closes before
+    there is one: then the code is 141.
     """
     code: object = _PIPE_CLOSED
     try:
@@ -61,32 +61,32 @@ def _code() -> object:
     try:
         return app(sys.argv[1:], result_action="return_value")
     except ShoalError as error:
-        return _say(error)
+        return _report(error)
     except KeyboardInterrupt:
         print("shoal: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         raise
     except Exception as error:
-        return _confess(error)
+        return _report_internal_error(error)
 
 
-def _say(error: ShoalError) -> int:
+def _report(error: ShoalError) -> int:
     problems = error.problems if isinstance(error, PolicyError) else (str(error),)
     for problem in problems:
         print(f"shoal: {problem}", file=sys.stderr)
     return error.exit_code
 
 
-def _confess(error: Exception) -> int:
-    """A fault of ours: where it happened and no text of it, which could hold somebody's value."""
+def _report_internal_error(error: Exception) -> int:
+    """Internal error: report the location, never the message, which may contain data."""
     if os.environ.get("SHOAL_DEBUG"):
         raise error
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"
     print(
-        f"shoal: this should not have happened: {type(error).__name__} at {where}; please report it. "
-        "SHOAL_DEBUG=1 shows the whole trace, which may hold values of your data",
+        f"shoal: internal error: {type(error).__name__} at {where}; please report it. "
+        "SHOAL_DEBUG=1 shows the whole traceback, which may contain values of your data",
         file=sys.stderr,
     )
     return 1

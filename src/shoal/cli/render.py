@@ -51,7 +51,7 @@ class LineObserver(Observer):
 
     def resumed(self, rows: int) -> None:
         if not self._quiet:
-            print(f"shoal: going on from the checkpoint after {rows:,} rows", file=sys.stderr)
+            print(f"shoal: resuming from the checkpoint after {rows:,} rows", file=sys.stderr)
 
     def warn(self, sentence: str) -> None:
         print(f"shoal: warning: {sentence}", file=sys.stderr)
@@ -71,7 +71,7 @@ class LiveObserver(LineObserver):
         self._status.update(describe(summary))
 
     def z_set(self, moment: str, z: int) -> None:
-        """Too many for a terminal: the summary tells how it went."""
+        """Too many for a terminal: the summary reports how it went."""
 
     def deciding(self, what: str, size: int, blocks: int) -> None:
         self._status.update(describe_deciding(what, size, blocks))
@@ -133,7 +133,7 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
-    """A summary for people."""
+    """The summary of a run on sets, as text."""
     if summary.finished_before:
         counts = f"{summary.rows_in:,} rows, {summary.released:,} released"
         return [f"this run was finished before; nothing was changed ({counts})"]
@@ -200,8 +200,8 @@ def _target_line(found: dict[str, Any]) -> str:
 
 
 def z_words(z: int) -> str:
-    """A z, or that nothing leaves."""
-    return f"{z:,}" if z < _NOTHING else "so high that nothing leaves"
+    """A z, or that nothing is released."""
+    return f"{z:,}" if z < _NOTHING else "so high that nothing is released"
 
 
 def _flexible_lines(found: dict[str, Any]) -> list[str]:
@@ -221,7 +221,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _set_lines(summary: SetSummary) -> list[str]:
-    """A summary for people."""
+    """The summary of a run on sets, as text."""
     is_distance = summary.error_kind == "distance"
     unit = "m on average from an item to the middle of its block" if is_distance else "of 1 (NCP)"
     lines = [

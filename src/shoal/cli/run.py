@@ -20,19 +20,19 @@ def run(
 ) -> int:
     """Anonymize a stream as a policy says.
 
-    Released rows go to the policy's sink, unusable ones to the dead letters beside it. Exit code 0 when all went
+    Released rows go to the policy's sink, unusable ones to the dead letters next to it. Exit code 0 when all went
     well, 1 when the run failed or the input broke off, 2 when the policy is wrong.
 
     The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
-    k-varp, iot-anonymization, castle or fads-varied for whole rows, of which every one leaves alike for k people within
-    a deadline; k^m or k^m-apriori for one set of items a person, which is read whole, decided at once, and published
-    with a certificate beside it. The summary also tells what was lost.
+    k-varp, iot-anonymization, castle or fads-varied for whole rows, each of which is published with the same values as
+    those of k people, within a deadline; k^m or k^m-apriori for one set of items per person: all sets are read, decided
+    at once, and published with a certificate. The summary also reports what was lost.
 
     Examples:
 
         shoal run policy.toml
 
-        shoal run policy.toml --checkpoint state/     (kill it, start it again: it goes on)
+        shoal run policy.toml --checkpoint state/     (killed and started again, it resumes)
 
         shoal run policy.toml --json > summary.json
 
@@ -67,13 +67,13 @@ def run(
 
 def _what_next(policy: Any) -> str:
     if policy.checkpoint is not None:
-        return "start the same command again, it goes on from the last checkpoint"
+        return "start the same command again, it resumes from the last checkpoint"
     if not policy.anonymize.IS_STREAM:
         return "nothing was published; the next run starts over"
     left = [str(path) for path in _unfinished(policy) if path.exists()]
     if not left:
         return "nothing was written"
-    return f"not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would go on)"
+    return f"not finished: {', '.join(left)}; the next run replaces them (with --checkpoint it would resume)"
 
 
 def _unfinished(policy: Any) -> list[Path]:

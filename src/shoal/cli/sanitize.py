@@ -126,7 +126,7 @@ def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
     print(f"internal       {inside['records']:>12,}  records, real ones and decoys  ({inside['store']})")
     print(f"temporary      {between['batches']:>12,}  sealed batches of {between['runs']} runs  ({between['store']})")
     print(f"waiting        {status['waiting_batches']:>12,}  batches not anonymized yet")
-    print(f"pending        {status['pending']:>12,}  records held until enough people are there")
+    print(f"pending        {status['pending']:>12,}  records pending until there are enough people")
     print(f"external       {outside['published']:>12,}  rows published  ({outside['store']})")
     if status["suppressed"]:
         print(f"suppressed     {status['suppressed']:>12,}  records (this method may drop some; flexible-k does not)")

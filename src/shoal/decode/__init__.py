@@ -1,4 +1,4 @@
-"""Bytes become Arrow batches: one format a file."""
+"""Bytes become Arrow batches: one format per file."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _TAIL_BYTES: Final = 64 * 1024
 
 
 class ArrowDecoder(TableDecoder):
-    """Batches of an Arrow stream or file, told apart by the first bytes.
+    """Batches of an Arrow stream or file, distinguished by the first bytes.
 
     A file is read as what it holds after its first eight bytes: a stream. So it may come from a pipe, and
     what is complete in one without an end is still used.

@@ -67,7 +67,7 @@ class Blocks:
         self.drop(offset - self.offset)
 
     def mark_bytes(self) -> int:
-        """Size of the byte order mark at the start; InputError when it tells of UTF-16."""
+        """Size of the byte order mark at the start; InputError when it is that of UTF-16."""
         while len(self.data) < 3 and not self.is_complete:
             self.grow()
         if self.data.startswith(_UTF_16_MARKS):

@@ -286,7 +286,7 @@ class _Window:
         self._cursor[AT] = 0
 
     def _skip_line(self) -> bool:
-        """Leave a record that is too long behind, unheld; False when the stream breaks off in it."""
+        """Skip a record that is too long without keeping it; False when the stream breaks off in it."""
         self._drop()
         self.blocks.drop(self._longest + 1)
         while (after := self._line_end()) < 0:

@@ -241,7 +241,7 @@ class _Window:
                 yield _Lines([part[at] for at in kept], numbers[kept])
 
     def _skip_line(self) -> Iterator[_Lines]:
-        """Leave a line that is too long behind, unheld; nothing comes when the stream breaks off in it."""
+        """Skip a line that is too long without keeping it; yields nothing when the stream breaks off in it."""
         while (end := self.blocks.data.find(b"\n")) < 0 and not self.blocks.is_complete:
             self.blocks.drop(len(self.blocks.data))
             self.blocks.grow()

@@ -1,4 +1,4 @@
-"""Arrow batches become bytes: one format a file."""
+"""Arrow batches become bytes: one format per file."""
 
 from __future__ import annotations
 

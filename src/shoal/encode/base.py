@@ -21,14 +21,14 @@ class Writer(ABC):
         """End the piece (compressed member, footer). What was written to stays open."""
 
     def abandon(self) -> None:  # noqa: B027
-        """Let go of a piece that will never be ended: nothing more is written, not even when this is collected."""
+        """Drop a piece that will never be complete: nothing more is written, not even on garbage collection."""
 
 
 class Encoder(ABC):
     """A format and its options."""
 
     appendable: ClassVar[bool]
-    """Pieces one after another form one valid file."""
+    """Whether pieces written one after another form one valid file."""
 
     @property
     @abstractmethod

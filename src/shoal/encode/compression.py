@@ -27,7 +27,7 @@ class Plain:
         self._out.write(data)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
 
 class Gzip:

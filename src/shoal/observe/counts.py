@@ -14,9 +14,9 @@ class RunSummary:
     released: int = 0
     suppressed: int = 0
     suppressed_left: bool = False
-    """Whether suppressed rows leave all the same, with nothing in them that tells of the person."""
+    """Whether suppressed rows are published nevertheless, fully generalized."""
     pending: int = 0
-    """Rows that may neither leave yet nor be suppressed."""
+    """Rows that may be neither released yet nor suppressed."""
     dead: int = 0
     dead_by_reason: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: counts and sentences, never values."""
+"""What a run reports while it goes on: counts and sentences, never values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Observer:
         _LOG.info("z = %d from %s on", z, moment)
 
     def deciding(self, what: str, size: int, blocks: int) -> None:
-        """All is read; what is done about itemsets of which size, and how many blocks are left."""
+        """Everything is read; the search for blocks handles itemsets of this size."""
 
     def resumed(self, rows: int) -> None:
-        """The run goes on after this many rows."""
-        _LOG.info("going on after row %d", rows)
+        """The run resumes after this many rows."""
+        _LOG.info("resuming after row %d", rows)
 
     def warn(self, sentence: str) -> None:
-        """Something is not as it should be; the run goes on."""
+        """Something needs attention; the run continues."""
         _LOG.warning("%s", sentence)

@@ -15,16 +15,16 @@ class SetSummary(RunSummary):
     records: int = 0
     """People, or rows where each is a person's set."""
     empty_records: int = 0
-    """Those that had no item left, and were not published."""
+    """Those without a usable item; they are not published."""
     items: int = 0
-    """Different items that somebody has."""
+    """Number of different items."""
     blocks_before: int = 0
     """Items the generalization knows."""
     blocks_after: int = 0
     blocks_used: int = 0
-    """Blocks that somebody's items are in."""
+    """Blocks with at least one person's item."""
     error: float = 0.0
-    """To two digits: more could be solved for counts that the release hides."""
+    """To two digits: more digits would reveal counts that the release hides."""
     error_kind: str = ""
     certificate: list[dict[str, Any]] = field(default_factory=list)
     """By size."""

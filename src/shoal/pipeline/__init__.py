@@ -1,4 +1,4 @@
-"""Policies become running pipelines; nobody else holds two rooms."""
+"""Runs policies: the only layer that connects sources, methods and sinks."""
 
 from shoal.pipeline.pipeline import Pipeline
 

@@ -11,7 +11,7 @@ from shoal.sinks.streams import output_error
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Make a folder and those above it; a new name is on the disk only when the folder it stands in is synced."""
+    """Make a folder and those above it; a new name is durable only when its folder is synced."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     for place in reversed(missing):

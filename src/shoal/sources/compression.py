@@ -1,4 +1,4 @@
-"""Decompressed byte streams that hand out every byte they can before they say what is wrong."""
+"""Decompressed byte streams that return every good byte before they raise an error."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _unzstd(raw: BinaryIO, name: str) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     buffer = np.empty(_WRITE_BYTES, dtype=np.uint8)
     while True:
-        # A failing call says not how much it had written: the untouched rest tells. Binary data whose last
+        # A failing call does not report how much it wrote; the untouched rest shows it. Binary data whose last
         # byte before the break equals the mark loses that byte, which can only be part of a broken message.
         buffer.fill(_UNTOUCHED)
         try:

@@ -54,7 +54,7 @@ def about(topic: str, found: list[Remark]) -> list[tuple[str, str]]:
 def test_people():
     assert about("people", remarks_on(ROWS)) == [("good", "10 different people, k = 2")]
     ((level, sentence),) = about("people", remarks_on(ROWS, given={"k": 11, "deadline": 20}))
-    assert (level, "nothing can leave; choose a smaller k" in sentence) == ("look", True)
+    assert (level, "nothing can be released; choose a smaller k" in sentence) == ("look", True)
     ((level, sentence),) = about("people", remarks_on(ROWS, given={"k": 11, "deadline": 20}, is_all=False))
     assert (level, "before there are k" in sentence) == ("look", True)
 
@@ -93,7 +93,7 @@ def test_more_different_values_asked_for_than_there_are():
         given = {"sensitive": ["occupation"], key: asked}
         ((level, sentence),) = about("sensitive", remarks_on(rows, given=given))
         assert level == "look"
-        assert f"2 different values, fewer than {key} = {asked}: nothing can leave" in sentence
+        assert f"2 different values, fewer than {key} = {asked}: nothing can be released" in sentence
         assert about("sensitive", remarks_on(rows, given={**given, key: 2})) == []
 
 
@@ -221,5 +221,5 @@ def test_a_deadline_where_time_stands_still():
 def test_the_outcome_in_words():
     words = outcome_words({"loss": 0.48166, "formed": 1234, "delay": 1200.4}, unit="arrivals")
     assert words == (
-        "average loss 0.482 (0 is exact, 1 says nothing), 1,234 clusters formed, average delay 1,200 arrivals"
+        "average loss 0.482 (0 exact, 1 fully generalized), 1,234 clusters formed, average delay 1,200 arrivals"
     )

@@ -39,7 +39,7 @@ from shoal.sources.input_file import InputFile
 SAMPLE_ROWS: Final = 100_000
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
-"""Neighbours are sought anew for every tuple: the method is tried on so many rows, or deadlines, of the sample."""
+"""Searching for neighbours is slow: a tuple method is tried on this many rows, or deadlines, of the sample."""
 
 
 def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
@@ -83,7 +83,7 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
     elif policy.checkpoint is not None:
         yield Remark(
             "look", "key",
-            f"{KEY_FILE_VARIABLE} is not set: a key will be made beside the checkpoint, which protects only against "
+            f"{KEY_FILE_VARIABLE} is not set: a key will be made next to the checkpoint, which protects only against "
             "someone who copies the checkpoint alone",
         )  # fmt: skip
     elif policy.anonymize.PUBLISHES_PSEUDONYMS:
@@ -251,7 +251,7 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
     )  # fmt: skip
     yield Remark(
         level, "outcome",
-        f"of {which} {released:.1%} would leave, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
+        f"of {which} {released:.1%} would be released, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
     yield from released_remarks(policy, tried, releases)
     metrics = anonymizer.metrics

@@ -39,7 +39,7 @@ def flexible_outcome(anonymizer: StreamMethod, method: FlexibleSection, batch: p
         share = frozen.shares[name]
         yield Remark(
             "good", "sparse",
-            f"column {name!r}: in {share:.1%} of the rows a value that fewer than k people have; whoever knows it "
+            f"column {name!r}: in {share:.1%} of the rows a value that fewer than k people have; anyone who knows it "
             f"finds one of {frozen.k_s[method.k]:,} people, others one of {method.k:,}",
         )  # fmt: skip
     if not frozen.sparse:
@@ -68,7 +68,9 @@ def _unknown_remarks(method: FlexibleSection, metrics: dict[str, float], rows: i
 
 def loss_words(metrics: dict[str, Any]) -> str:
     """What it costs."""
-    return f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {int(metrics['pending']):,} rows pending"
+    return (
+        f"average loss {metrics['loss']:.3f} (0 exact, 1 fully generalized), {int(metrics['pending']):,} rows pending"
+    )
 
 
 def _compared_words(found: Baseline) -> str:

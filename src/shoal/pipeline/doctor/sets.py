@@ -25,7 +25,7 @@ _REASONS: Final = {
     "unreadable": "cannot be read",
     "null-person": "have no person",
     "null-item": "have no item, or an empty one",
-    "unknown-item": "hold an item that the generalization does not list; their sets would leave without it",
+    "unknown-item": "hold an item that the generalization does not list; their sets would be published without it",
 }
 
 

@@ -66,9 +66,9 @@ def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Ite
     if people >= method.k:
         yield Remark("good", "people", seen)
     elif sample.is_all:
-        yield Remark("look", "people", f"{seen}: nothing can leave; choose a smaller k, or wait for more people")
+        yield Remark("look", "people", f"{seen}: nothing can be released; choose a smaller k, or wait for more people")
     else:
-        yield Remark("look", "people", f"{seen}: nothing can leave before there are k; name the right person column?")
+        yield Remark("look", "people", f"{seen}: nothing can be released before there are k; is this the person?")
 
 
 def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
@@ -244,7 +244,7 @@ def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
                 yield Remark(
                     "look", "sensitive",
                     f"column {name!r}: {seen:,} different value{'s' * (seen != 1)}, fewer than {key} = {asked:g}: "
-                    f"nothing can leave before there are so many; lower {key}",
+                    f"nothing can be released before there are that many; lower {key}",
                 )  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def _rows_within(policy: Policy, deadline_ns: int, batch: pa.RecordBatch) -> int
 def outcome_words(metrics: Mapping[str, Any], *, unit: str) -> str:
     """What the method would cost, in a few words."""
     return (
-        f"average loss {metrics['loss']:.3f} (0 is exact, 1 says nothing), {metrics['formed']:,} clusters formed, "
+        f"average loss {metrics['loss']:.3f} (0 exact, 1 fully generalized), {metrics['formed']:,} clusters formed, "
         f"average delay {metrics['delay']:,.0f} {unit}"
     )
 

@@ -109,7 +109,7 @@ class SetReader:
         self.refused: Counter[str] = Counter()
         self._known = None if known is None else pa.array(sorted(known), pa.string())
         self.near = None if known is None else NearLabels(known)
-        self._unknown = f"an item is not in the {where}; add it there, or its set leaves without it"
+        self._unknown = f"an item is not in the {where}; add it there, or its set is published without it"
         self.letter = letter
         self.numbers_rows: bool | None = None
         """Whether ``person = "row"`` numbers the rows; None where the policy does not say so, or nothing was read."""

@@ -44,7 +44,7 @@ _MANY_REFUSED: Final = 0.05
 
 
 def published_error(error: float) -> float:
-    """The error as it may be told: to all its digits, it could be solved for how often rare items occur.
+    """The error as it may be published: all its digits would reveal how often rare items occur.
 
     >>> published_error(0.123456), published_error(1234.5), published_error(0.0)
     (0.12, 1200.0, 0.0)
@@ -116,7 +116,7 @@ class SetRun:
         return self.summary
 
     def _open(self, stack: ExitStack) -> None:
-        """Open what is written to first: nobody wants to learn after an hour that the folder is read-only."""
+        """Open the outputs first, so that a read-only folder is reported before an hour of work."""
         policy, key = self.policy, secret_from_environment()
         self.undo = stack
         self.files = make_files(policy)
@@ -149,7 +149,7 @@ class SetRun:
         if not len(sets):
             why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
             raise InputError(
-                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor tells more"
+                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor shows more"
             )
         self._warn_of_refused()
         words = reader.near.words(of="unknown items") if reader.near is not None else None
@@ -229,7 +229,7 @@ class SetRun:
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any) -> dict[str, Any]:
-        """What may be published beside the release: not the fingerprint of the data, which could be tried out."""
+        """What may be published with the release: not the fingerprint of the data, which an attacker could guess."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
@@ -241,7 +241,7 @@ class SetRun:
         }  # fmt: skip
 
     def _finish(self, trace: pa.RecordBatch, beside_it: Mapping[str, Any]) -> None:
-        """Show everything under its name, the release last: it never stands beside another one's certificate."""
+        """Rename everything, the release last: it never exists next to the certificate of another one."""
         if self.trace is not None:
             self.trace.write(trace)
             self.trace.commit(0)
@@ -264,7 +264,7 @@ class SetRun:
 
 
 def _remove(place: Location) -> None:
-    """An earlier release goes before its certificate does."""
+    """Remove an earlier release before its certificate is replaced."""
     with output_error(place.path):
         place.path.unlink(missing_ok=True)
         sync_folder(place.path.parent)

@@ -1,4 +1,4 @@
-"""What tuning leaves behind: the curve as a table, and a policy to run."""
+"""The files that tuning writes: the curve as a table, and a policy to run."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _read(policy: Policy, columns: Columns) -> Events:
         empty = [name for name in (columns.person, columns.attribute) if table[name].null_count == len(table)]
         raise InputError(
             f"column {empty[0]!r}: has no value in any row; name another" if empty else
-            f"column {columns.time!r}: no row has a usable time beside a person and a value; give timestamps, seconds "
+            f"column {columns.time!r}: no row has a usable time, a person and a value; give timestamps, seconds "
             "or ISO 8601 text, or name another column"
         )  # fmt: skip
     return replace(events, unusable=events.unusable + refused)
