@@ -97,6 +97,17 @@ def combined(columns: list[Ints], length: int) -> Ints:
     return numbered(packed)[1]
 
 
+def people_of(group: Ints, person: Ints, count: int = 0) -> Ints:
+    """Count the different persons of every group; both are numbers from 0."""
+    width = int(person.max(initial=0)) + 1
+    return np.bincount(np.unique(group * width + person) // width, minlength=count)
+
+
+def sum_by(group: Ints, numbers: Ints | Bools, count: int) -> Ints:
+    """Sum numbers by group. Sums of people stay far below 2**53, up to which floats are whole."""
+    return np.bincount(group, weights=numbers, minlength=count).astype(np.int64)
+
+
 def pair_codes(left: tuple[Ints, ...], right: tuple[Ints, ...]) -> tuple[Ints, Ints]:
     """Number the combinations of keys on two sides together."""
     joined = dense(*(np.concatenate(sides) for sides in zip(left, right, strict=True)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import dense, shared_codes
+from shoal.auditor.counting import dense, people_of, shared_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
@@ -61,22 +61,22 @@ def check_identifying(
     known = published.readable if published.person is None else published.readable & (published.person >= 0)
     rows = np.flatnonzero(known)
     person = rows if published.person is None else published.person[rows]
-    judge = _Judge(k, rows, person, published, notes, allowed=allowed)
+    checks = _ColumnChecks(k, rows, person, published, notes, allowed=allowed)
     codes = {name: shared_codes(published.rows.text(name))[1][0][rows] for name in dict.fromkeys((*carry, *sensitive))}
     found: dict[str, Any] = {}
     is_any = False
     for name in carry:
-        found[name], is_identifying = judge.carried(name, codes[name])
+        found[name], is_identifying = checks.carried(name, codes[name])
         is_any |= is_identifying
     if len(carry) > 1 and not is_any:
-        judge.together(dense(*(codes[name] for name in carry)))
+        checks.joint(dense(*(codes[name] for name in carry)))
     for name in sensitive:
-        found[name] = judge.sensitive(name, codes[name])
+        found[name] = checks.sensitive(name, codes[name])
     notes.metrics["unchanged_columns"] = found
 
 
-class _Judge:
-    """One audit of the columns that are published unchanged."""
+class _ColumnChecks:
+    """Checks of the columns published unchanged."""
 
     def __init__(
         self, k: tuple[str, int], rows: Ints, person: Ints, published: Published, notes: Notes, *, allowed: bool
@@ -107,7 +107,7 @@ class _Judge:
                 )
         return self._described("carry", crowds, value), self._is_identifying(crowds)
 
-    def together(self, value: Ints) -> None:
+    def joint(self, value: Ints) -> None:
         """Warn if carried columns are identifying together although none is alone."""
         crowds = _crowds(value, self._person)
         if self._is_identifying(crowds):
@@ -164,7 +164,5 @@ def _crowds(value: Ints, person: Ints) -> Crowds:
     if not len(value):
         return Crowds(np.zeros(0, np.int64), 0, 0)
     value = value - int(value.min())
-    width = int(person.max()) + 1
-    pairs = np.unique(value * width + person)
-    people = np.bincount(pairs // width)
+    people = people_of(value, person)
     return Crowds(people[value], int((people > 0).sum()), int((people == 1).sum()))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from rdflib import Graph
 
 from shoal.auditor.hierarchies.ontology import read_ontology
-from shoal.errors import InputError, PolicyError
+from shoal.errors import InputError, PolicyError, RunError
 from tests.auditor.flexible.naive import DEVICES, TURTLE
 
 
@@ -148,3 +150,10 @@ def test_the_devices_that_come_with_the_package(tmp_path):
     else:
         assert found.tag == "sparse"
         assert len(found.leaf_counts()) > 10
+
+
+def test_without_rdflib_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "shoal.auditor.hierarchies.rdf", raising=False)
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+    with pytest.raises(RunError, match=r"reading RDF needs the package rdflib: pip install 'shoal\[ontology\]'"):
+        read(tmp_path)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from shoal.auditor.counting import people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.values import true_codes
@@ -104,9 +105,7 @@ def _share(value: Ints, person: Ints, k: Ints) -> float:
     if not len(value):
         return 0.0
     value = np.unique(value, return_inverse=True)[1]
-    width = int(person.max()) + 1
-    people = np.bincount(np.unique(value * width + person) // width)
-    return float((people[value] < k).mean())
+    return float((people_of(value, person)[value] < k).mean())
 
 
 def _sparse(

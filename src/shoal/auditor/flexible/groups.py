@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.counting import combined
+from shoal.auditor.counting import combined, people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.calibration import Calibration, Records
 from shoal.auditor.flexible.promise import FlexiblePromise, without_unknown
@@ -137,8 +137,7 @@ def check_pending(
         return
     values = [finest_codes(attribute, rule)[rows] for attribute, rule in zip(attributes, promise.quasi, strict=True)]
     alike = combined(values, len(rows))
-    width = int(person.max()) + 1
-    people = np.bincount(np.unique(alike * width + person[rows]) // width)
+    people = people_of(alike, person[rows])
     needed = np.zeros(len(people), np.int64)
     np.maximum.at(needed, alike, records.k[rows])
     notes.warning(

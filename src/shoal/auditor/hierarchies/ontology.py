@@ -53,7 +53,7 @@ class Concepts:
         return self._root
 
     def leaf_counts(self) -> Mapping[str, int]:
-        """Return how many values every label stands for."""
+        """Return the number of values under every label."""
         return self._leaves
 
     def is_leaf(self) -> Mapping[str, bool]:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.auditor.counting import dense
+from shoal.auditor.counting import dense, sum_by
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.report.windows_report import Cost
 
@@ -118,12 +118,7 @@ def _by_value(groups: Groups, holders: Ints, saved: Ints) -> Savings:
     stride = len(groups.item_words) or 1
     pairs, place = np.unique(groups.epoch[groups.group] * stride + groups.item, return_inverse=True)
     epoch, item = np.divmod(pairs, stride)
-    return Savings(epoch, item, _summed(place, holders, len(pairs)), _summed(place, saved, len(pairs)))
-
-
-def _summed(place: Ints, numbers: Ints, count: int) -> Ints:
-    # Sums of people stay far below 2**53, up to which floats are whole.
-    return np.bincount(place, weights=numbers, minlength=count).astype(np.int64)
+    return Savings(epoch, item, sum_by(place, holders, len(pairs)), sum_by(place, saved, len(pairs)))
 
 
 def _distinct(someone: Ints, items: list[Ints]) -> tuple[Ints, Ints]:
@@ -205,8 +200,8 @@ def _costly(savings: Savings, rows: Ints) -> _CostTable:
 
 def _totals(by_epoch: _CostTable, savings: Savings, items: list[Ints], count: int) -> _CostTable:
     """Sum over epochs; people and rows also of epochs without a saving."""
-    saved = np.bincount(by_epoch.item, weights=by_epoch.saved, minlength=count).astype(np.int64)
-    holders = np.bincount(savings.item, weights=savings.holders, minlength=count).astype(np.int64)
+    saved = sum_by(by_epoch.item, by_epoch.saved, count)
+    holders = sum_by(savings.item, savings.holders, count)
     rows = sum((np.bincount(item[item >= 0], minlength=count) for item in items), np.zeros(count, np.int64))
     windows = np.bincount(by_epoch.item, minlength=count)
     item = np.flatnonzero(saved)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import dense, is_someone, shared_codes
+from shoal.auditor.counting import is_someone, people_of, shared_codes, sum_by
 from shoal.auditor.policy import read_policy
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.report.released_sets import Groups, count_savings, group_sets, rank_costs
@@ -122,7 +122,7 @@ def _report(promise: ZPromise, k: int, shown: _Shown, known: tuple[Ints, Ints] |
     costs, of_each = rank_costs(savings, epoch, shown.items, shown.names)
     counts = _counts(groups, k, len(starts)) | {"rows": np.bincount(epoch, minlength=len(starts))}
     if known:
-        counts["active"] = _people(number[len(epoch) :], known[1], len(starts))
+        counts["active"] = people_of(number[len(epoch) :], known[1], len(starts))
     met, target = _judge_target(promise, groups, len(starts))
     return WindowReport(
         k=k,
@@ -142,27 +142,17 @@ def _report(promise: ZPromise, k: int, shown: _Shown, known: tuple[Ints, Ints] |
     )
 
 
-def _people(epoch: Ints, person: Ints, count: int) -> Ints:
-    first = np.unique(dense(epoch, person), return_index=True)[1]
-    return np.bincount(epoch[first], minlength=count)
-
-
 def _counts(groups: Groups, k: int, count: int) -> dict[str, Ints]:
     """Count the people of every epoch by how many have their set, and the values of their sets."""
     largest = np.zeros(count, np.int64)
     np.maximum.at(largest, groups.epoch, groups.length)
     return {
-        "shown": _sum_by(groups.epoch, groups.people, count),
-        "anonymous": _sum_by(groups.epoch, groups.people * (groups.people >= k), count),
-        "unique": _sum_by(groups.epoch, groups.people == 1, count),
-        "values": _sum_by(groups.epoch, groups.people * groups.length, count),
+        "shown": sum_by(groups.epoch, groups.people, count),
+        "anonymous": sum_by(groups.epoch, groups.people * (groups.people >= k), count),
+        "unique": sum_by(groups.epoch, groups.people == 1, count),
+        "values": sum_by(groups.epoch, groups.people * groups.length, count),
         "largest": largest,
     }
-
-
-def _sum_by(epoch: Ints, numbers: Ints | Bools, count: int) -> Ints:
-    # Sums of people stay far below 2**53, up to which floats are whole.
-    return np.bincount(epoch, weights=numbers, minlength=count).astype(np.int64)
 
 
 def _judge_target(promise: ZPromise, groups: Groups, count: int) -> tuple[list[bool | None], Target | None]:

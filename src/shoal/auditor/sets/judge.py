@@ -118,7 +118,7 @@ class _Judge:
             found = measure_own(self.counted, size, k, self.rng)
             self._write("released", size, found)
             if found is not None and sigma == 1:
-                self._convict_labels(size, found)
+                self._report_labels(size, found)
 
     def judge_blocks(self, truth: Sets | None) -> None:
         """Check the blocks file."""
@@ -132,7 +132,7 @@ class _Judge:
     def _sizes(self) -> range:
         return range(1, self.promise.m + 1)
 
-    def _convict_labels(self, size: int, found: Measured) -> None:
+    def _report_labels(self, size: int, found: Measured) -> None:
         """Report label sets below k: each is the image of some itemset, and with sigma 1 each needs k records."""
         sentence = f"Sets of {size} labels are in fewer than k = {self.promise.k[size - 1]} released records."
         if found.rows is not None:
@@ -235,9 +235,9 @@ class _Judge:
             found = measure_images(known, partition.label_of, self.counted, size, k, self.rng)
             self._write("risk_after", size, found)
             if found is not None:
-                self._convict_itemsets(size, found)
+                self._report_itemsets(size, found)
 
-    def _convict_itemsets(self, size: int, found: Measured) -> None:
+    def _report_itemsets(self, size: int, found: Measured) -> None:
         k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
         if sigma == 1:
             sentence = f"Itemsets of size {size} share their image with fewer than k = {k} records."

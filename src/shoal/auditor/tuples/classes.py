@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import combined
+from shoal.auditor.counting import combined, people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.tuples.promise import TuplePromise
@@ -45,16 +45,8 @@ def read_classes(attributes: Sequence[Attribute], judged: Bools, person: Ints | 
     size = np.bincount(of_row[rows], minlength=count)
     if person is None:
         return Classes(of_row, size, size, are_people=False)
-    pair_class, _ = _pairs(of_row[rows], person[rows])
-    return Classes(of_row, size, np.bincount(pair_class, minlength=count), are_people=True)
-
-
-def _pairs(of_row: Ints, person: Ints) -> tuple[Ints, Ints]:
-    """Return the class of every pair of a class and a person, and how many rows the pair has."""
-    named = person >= 0
-    width = int(person.max(initial=0)) + 1
-    pair, rows = np.unique(of_row[named] * width + person[named], return_counts=True)
-    return pair // width, rows
+    named = rows[person[rows] >= 0]
+    return Classes(of_row, size, people_of(of_row[named], person[named], count), are_people=True)
 
 
 def check_classes(classes: Classes, promise: TuplePromise, notes: Notes) -> None:
@@ -73,18 +65,10 @@ def measure_classes(classes: Classes, promise: TuplePromise, person: Ints | None
     notes.metrics["rows_below_k_share"] = float(below.sum() / judged) if judged else None
     notes.metrics["unique_rows"] = int((classes.rows == 1).sum())
     if person is not None:
-        _measure_people(classes, below, person, notes)
-
-
-def _measure_people(classes: Classes, below: Bools, person: Ints, notes: Notes) -> None:
-    named = classes.judged & (person >= 0)
-    people, exposed = _different(person[named]), _different(person[named & below])
-    notes.metrics["released_people"] = people
-    notes.metrics["people_below_k_share"] = exposed / people if people else None
-
-
-def _different(numbers: Ints) -> int:
-    return int(np.count_nonzero(np.bincount(numbers)))
+        named = classes.judged & (person >= 0)
+        people, exposed = len(np.unique(person[named])), len(np.unique(person[named & below]))
+        notes.metrics["released_people"] = people
+        notes.metrics["people_below_k_share"] = exposed / people if people else None
 
 
 def measure_nulls(attributes: Sequence[Attribute], judged: Bools, notes: Notes) -> None:

@@ -14,10 +14,20 @@ The promise is at most the age up to which clusters are reused (0 if rows are pu
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from shoal.auditor.counting import numbered
+from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.tuples.classes import Classes
+from shoal.auditor.tuples.clusters import Link
+from shoal.auditor.tuples.deadlines import Timeline
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import Decisions
+
+_SECOND: Final = 1_000_000_000
 
 
 class History:
@@ -105,3 +115,42 @@ def _is_last(own: Ints, decision: Ints) -> Bools:
         pair = own * (int(decision.max()) + 1) + decision
         last[len(pair) - 1 - np.unique(pair[::-1], return_index=True)[1]] = True
     return last
+
+
+def check_history(
+    decisions: Decisions,
+    timeline: Timeline | None,
+    link: Link,
+    person: Ints,
+    classes: Classes,
+    promise: TuplePromise,
+    notes: Notes,
+) -> None:
+    """Measure the history of k in released rows and in time, and check it against the age of reuse."""
+    rows = np.flatnonzero(classes.judged & (person >= 0))
+    decision = numbered(link.group[rows])[1]
+    alone = ~link.formed[rows]
+    decision[alone] = len(rows) + np.flatnonzero(alone)
+    event = decision if decisions.event is None else numbered(decisions.event[decisions.is_shown][rows])[1]
+    longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(promise.k)
+    found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
+    if timeline is not None:
+        # A row may precede the cluster it reuses if one event published both: count by time.
+        least, most = (times[decisions.is_shown][rows] for times in (timeline.decided, timeline.decided_by))
+        if timeline.is_clear:
+            order = np.lexsort((alone, least))
+        else:  # rows of one event are checked together, since their order is not known
+            order, decision = np.lexsort((least, event)), event
+            least[order] = np.maximum.accumulate(least[order])
+        rows = rows[order]
+        history = History(classes.of_row[rows], person[rows], decision[order], place=least[order], until=most[order])
+        if timeline.is_clear:
+            length = history.shortest(promise.k)
+            unit, size = ("seconds", _SECOND) if promise.is_timed else ("arrivals", 1)
+            found[unit] = None if length is None else length / size
+        few = np.zeros(len(link.row), np.bool_)
+        few[rows] = history.failing(0 if promise.groups else promise.reuse, promise.k)
+        enough = classes.marked(classes.people >= promise.k)  # the others are reported already
+        sentence = "Fewer than k people of a row's class were published within the age of reuse up to the row."
+        notes.violation("below-k-in-history", sentence, rows=few & enough)
+    notes.metrics["shortest_history"] = found

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.counting import numbered
 from shoal.auditor.evidence import Evidence, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.identifying_columns import Published, check_identifying
@@ -51,14 +50,12 @@ from shoal.auditor.tuples.diversity import (
     read_references,
 )
 from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
-from shoal.auditor.tuples.history import History
+from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.auditor.tuples.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
 from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged, read_records
 from shoal.auditor.tuples.values import read_attribute
-
-_SECOND = 1_000_000_000
 
 
 def audit_tuples(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
@@ -162,7 +159,8 @@ class _Judge:
             check_carriers(trace, decisions, clusters, len(self.attributes), notes)
         classes = self._judge_classes(link.is_root, person)
         self._judge_diversity(trace, decisions, timeline, link, clusters, classes)
-        self._judge_history(decisions, timeline, link, person, classes)
+        if person is not None:
+            check_history(decisions, timeline, link, person, classes, promise, notes)
         measure_loss(self.attributes, link, decisions, notes)
 
     def _say_without_truth(self) -> None:
@@ -268,43 +266,3 @@ class _Judge:
             )
             check_against_arrivals(recorded, sensitive, cluster_of, usable, formed, self.promise, self.notes)
         return references
-
-    def _judge_history(
-        self, decisions: Decisions, timeline: Timeline | None, link: Link, person: Ints | None, classes: Classes
-    ) -> None:
-        if person is None:
-            return
-        rows = np.flatnonzero(classes.judged & (person >= 0))
-        decision = numbered(link.group[rows])[1]
-        alone = ~link.formed[rows]
-        decision[alone] = len(rows) + np.flatnonzero(alone)
-        event = decision if decisions.event is None else numbered(decisions.event[decisions.is_shown][rows])[1]
-        longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(self.promise.k)
-        found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
-        if timeline is not None:
-            # A row may precede the cluster it reuses if one event published both: count by time.
-            least, most = (times[decisions.is_shown][rows] for times in (timeline.decided, timeline.decided_by))
-            if timeline.is_clear:
-                order = np.lexsort((alone, least))
-            else:  # rows of one event are checked together, since their order is not known
-                order, decision = np.lexsort((least, event)), event
-                least[order] = np.maximum.accumulate(least[order])
-            rows = rows[order]
-            facts = classes.of_row[rows], person[rows], decision[order]
-            history = History(*facts, place=least[order], until=most[order])
-            if timeline.is_clear:
-                length = history.shortest(self.promise.k)
-                unit, size = ("seconds", _SECOND) if self.promise.is_timed else ("arrivals", 1)
-                found[unit] = None if length is None else length / size
-            self._check_history(history, rows, classes)
-        self.notes.metrics["shortest_history"] = found
-
-    def _check_history(self, history: History, rows: Ints, classes: Classes) -> None:
-        few = np.zeros(len(self.release), np.bool_)
-        few[rows] = history.failing(0 if self.promise.groups else self.promise.reuse, self.promise.k)
-        enough = classes.marked(classes.people >= self.promise.k)  # the others are reported already
-        self.notes.violation(
-            "below-k-in-history",
-            "Fewer than k people of a row's class were published within the age of reuse up to the row.",
-            rows=few & enough,
-        )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.auditor.counting import dense
+from shoal.auditor.counting import people_of
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.z.aligned import Aligned
@@ -44,7 +44,7 @@ def describe_epochs(aligned: Aligned, promise: ZPromise, counted: Bools) -> dict
     starts, epochs = np.unique(np.concatenate([active_epoch, shown_epoch]), return_inverse=True)
     if not len(starts):
         return {}
-    active = _people(epochs[: len(active_epoch)], aligned.person[counted], len(starts))
+    active = people_of(epochs[: len(active_epoch)], aligned.person[counted], len(starts))
     shown = _shown(aligned, readable, epochs[len(active_epoch) :])
     everyone = len(np.unique(aligned.person[counted])) or None
     return {
@@ -60,11 +60,6 @@ def sizes_by_epoch(aligned: Aligned, promise: ZPromise, k: int) -> tuple[Ints, I
     epochs = np.unique(aligned.shown_time[readable] // promise.rotation_ns, return_inverse=True)[1]
     shown = _shown(aligned, readable, epochs)
     return np.bincount(shown.epoch), np.bincount(shown.epoch, weights=shown.size >= k).astype(np.int64)
-
-
-def _people(epoch: Ints, person: Ints, count: int) -> Ints:
-    first = np.unique(dense(epoch, person), return_index=True)[1]
-    return np.bincount(epoch[first], minlength=count)
 
 
 def _shown(aligned: Aligned, readable: Bools, epoch: Ints) -> _Shown:
