@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 from shoal.policy.fields import STANDARD, Location, key_path, locate
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import section_for
-from shoal.policy.overlaps import Use, overlap_problems
 from shoal.policy.sanitize import sanitize_places
 from shoal.policy.stream import ROW
 
@@ -73,7 +76,7 @@ def column_problems(table: Table) -> list[str]:
         is_row = key == _PERSON and name == ROW
         if known is not None and name not in known and not is_row:
             found.append(f'{key}: the column "{name}" is not in [source] header; add it there')
-        # Where time does not leave by itself, it may also be a quasi-identifier or carried.
+        # Where time is not always published, it may also be a quasi-identifier or carried.
         if key != _TIME or method is None or method.PUBLISHES_TIME:
             first.setdefault(name, key)
     return found
@@ -129,7 +132,7 @@ def resume_problems(table: Table) -> list[str]:
     method = _method(table)
     if method is not None and not method.IS_STREAM:
         return [
-            f"[checkpoint]: {method.METHOD} decides everything at once: there is nothing to go on from; leave it out"
+            f"[checkpoint]: {method.METHOD} decides all records at once, so there is nothing to resume; leave it out"
         ]
     found = []
     if STANDARD in _texts(part(table, "source").get("path")):
@@ -139,7 +142,7 @@ def resume_problems(table: Table) -> list[str]:
         )
     if STANDARD in _texts(part(table, "sink").get("path")):
         found.append(
-            "[checkpoint]: what went to standard output cannot be taken back after a crash, so rows could be "
+            "[checkpoint]: rows written to standard output cannot be taken back after a crash, so rows could be "
             "published twice; write to a file, or leave [checkpoint] out"
         )
     return found
@@ -164,19 +167,19 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
     method = _method(table)
     for ending in method.beside_sink() if sinks and method and not sinks[0].place.is_standard else ():
         place = beside(sinks[0].place, ending)
-        private.append(Use(f"[sink] path ({place.text} is written beside it)", place))
+        private.append(Use(f"[sink] path ({place.text} is written next to it)", place))
     return overlap_problems(inputs, sinks[0] if sinks else None, private)
 
 
 def default_dead_letters(sink: Location) -> Location:
-    """Beside the sink; in the current folder when the sink is standard output."""
+    """Next to the sink; in the current folder when the sink is standard output."""
     if sink.is_standard:
         return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
     return beside(sink, ".dead.jsonl")
 
 
 def beside(sink: Location, ending: str) -> Location:
-    """The file beside the sink whose name ends so."""
+    """The file next to the sink whose name ends so."""
     return Location(sink.text.rstrip("/") + ending, sink.path.with_name(sink.path.name + ending))
 
 
@@ -206,3 +209,72 @@ def _places(section: Table, folder: Path) -> list[Location]:
 def _texts(value: object) -> list[str]:
     entries = value if isinstance(value, list) else [value]
     return [text for text in entries if isinstance(text, str) and text.strip() and "\0" not in text]
+
+
+# ---- places that must not be the same
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place and the key that names it."""
+
+    key: str
+    place: Location
+
+
+def overlap_problems(inputs: list[Use], sink: Use | None, private: list[Use]) -> list[str]:
+    """Outputs that would overwrite or feed an input or each other, and private files among published ones."""
+    outputs = [use for use in (sink, *private) if use and not use.place.is_standard]
+    inputs = [use for use in inputs if not use.place.is_standard]
+    found = list(_input_problems(inputs, outputs))
+    for first, second in combinations(outputs, 2):
+        if _same(first.place, second.place):
+            found.append(f"{second.key}: is the same place as {first.key}; choose another")
+        elif first is sink and first.place.is_folder and _inside(second.place, first.place):
+            found.append(
+                f"{second.key}: lies in the folder of {first.key}, so it would be published with the rows; "
+                "choose another place"
+            )
+    return found
+
+
+def _input_problems(inputs: list[Use], outputs: list[Use]) -> Iterator[str]:
+    for output in outputs:
+        for source in inputs:
+            if _same(output.place, source.place):
+                yield f"{output.key}: is the same place as {source.key}; write somewhere else"
+            elif _reads(source.place, output.place):
+                yield (
+                    f"{output.key}: is among the files that {source.key} reads, "
+                    "so the output would become input; write somewhere else"
+                )
+
+
+def _real(place: Location) -> str:
+    return os.path.realpath(place.path)
+
+
+def _same(first: Location, second: Location) -> bool:
+    if _real(first) == _real(second):
+        return True
+    try:
+        return os.path.samefile(first.path, second.path)  # hard links, and file systems that ignore case
+    except OSError:
+        return False
+
+
+def _inside(place: Location, folder: Location) -> bool:
+    return _real(place).startswith(_real(folder).rstrip(os.sep) + os.sep)
+
+
+def _reads(source: Location, output: Location) -> bool:
+    if source.is_pattern:
+        names, pattern = _real(output).split(os.sep), _real(source).split(os.sep)
+        return _matches(names, pattern) or (output.is_folder and _matches(names, pattern[:-1]))
+    return source.is_folder and _inside(output, source)
+
+
+def _matches(names: list[str], pattern: list[str]) -> bool:
+    if "**" in pattern:
+        return fnmatchcase(os.sep.join(names), os.sep.join(pattern).replace("**" + os.sep, "*"))
+    return len(names) == len(pattern) and all(map(fnmatchcase, names, pattern))

@@ -1,4 +1,4 @@
-"""The [anonymize] table of flexible k-anonymity: nothing is dropped, sparse values get a common criterion."""
+"""The [anonymize] table of flexible k-anonymity: no row is dropped, sparse values get a common criterion."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Names
+from shoal.policy.hierarchies import OntologySection
 from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
-from shoal.policy.ontologies import OntologySection
 from shoal.policy.quasi import (
     CategoricalSection,
     NumericSection,
@@ -29,7 +29,7 @@ from shoal.schema import Categorical, Schema
 
 
 class OntologyColumn(QuasiSection):
-    """A value of an ontology; it leaves as itself, a class of it, or another property it has."""
+    """A value of an ontology; it is published as itself, its class, or another property it has."""
 
     kind: Literal["ontology"]
     ontology: OntologySection = Field(description="say where its values and what they have in common are listed")
@@ -42,7 +42,7 @@ class OntologyColumn(QuasiSection):
         return None
 
     def plain_fields(self) -> dict[str, Any]:
-        # What an ontology holds counts, and the policy adds that; not how it is described.
+        # The content of an ontology counts, which the policy adds, not its description.
         return {name: value for name, value in super().plain_fields().items() if name != "ontology"}
 
 

@@ -76,12 +76,12 @@ class GeneralizeSection(Section):
         return Places.from_csv(path, name=self.name, x=self.x, y=self.y, geographic=self.geographic, region=region)
 
     def plain_fields(self) -> dict[str, Any]:
-        # What a hierarchy holds counts, and the policy adds that; not how it is described.
+        # The content of a hierarchy counts, which the policy adds, not its description.
         return {name: value for name, value in super().plain_fields().items() if name != "hierarchy"}
 
 
 def generalize_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong between keys of the table, and with the error beside it."""
+    """What is wrong between keys of the table, and with `error`."""
     given = table.get("generalize")
     if not isinstance(given, Mapping):
         return

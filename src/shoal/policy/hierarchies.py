@@ -1,4 +1,4 @@
-"""How a policy describes a hierarchy, and the hierarchy it describes."""
+"""How a policy describes a hierarchy or an ontology, and what it describes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology.ontology import Concepts, Ontology
 from shoal.methods.settings import Name, Names
 from shoal.policy.fields import Delimiter, FilePlace, Section
 
@@ -83,7 +84,7 @@ _SECTION: Final[TypeAdapter[Any]] = TypeAdapter(HierarchySection)
 
 
 def build_hierarchy(described: object, *, folder: Path) -> Hierarchy | None:
-    """The hierarchy a table describes; None where the table is not a description, which is told elsewhere."""
+    """The hierarchy a table describes; None where the table is not a description, which is reported elsewhere."""
     try:
         section = _SECTION.validate_python(described, context={"folder": folder})
     except ValidationError:
@@ -109,8 +110,74 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Python keeps the last of two equal keys without a word; a lost leaf must not go unseen."""
+    """json keeps the last of two equal keys silently; refuse them, so that no leaf is lost."""
     table = dict(pairs)
     if len(table) < len(pairs):
         raise PolicyError("hierarchy: a label stands twice under the same parent; leave one of them out")
     return table
+
+
+# ---- ontologies
+
+
+class RdfOntology(Section):
+    """A file in Turtle, RDF/XML or OWL."""
+
+    kind: Literal["rdf"]
+    path: FilePlace = Field(description="name the file with the ontology")
+    attribute: Name | None = None
+
+    def build(self, column: str) -> Concepts:
+        return _attribute(Ontology.from_rdf(self.path.path), self.attribute, column)
+
+
+class TableOntology(Section):
+    """A list of values with their properties."""
+
+    kind: Literal["table"]
+    path: FilePlace = Field(description="name the file with one line a value")
+    value: Name = Field(description="name the column of values")
+    properties: Names = ()
+    is_a: Names = ()
+    parents: dict[str, Names] = Field(default_factory=dict)
+    tag: Literal["sparse", "normal"] | None = None
+    root: Name | None = None
+
+    def build(self, column: str) -> Concepts:
+        made = Ontology.from_table(
+            self.path.path, value=self.value, properties=self.properties, is_a=self.is_a, parents=self.parents,
+            attribute=column, tag=self.tag, root=self.root,
+        )  # fmt: skip
+        return made.attribute(column)
+
+
+class DeviceOntology(Section):
+    """The devices that come with shoal."""
+
+    kind: Literal["devices"]
+
+    def build(self, column: str) -> Concepts:
+        return _attribute(Ontology.devices(), "device", column)
+
+
+OntologySection = Annotated[RdfOntology | TableOntology | DeviceOntology, Field(discriminator="kind")]
+_ONTOLOGY: Final[TypeAdapter[Any]] = TypeAdapter(OntologySection)
+
+
+def _attribute(ontology: Ontology, name: str | None, column: str) -> Concepts:
+    if name is None and column not in ontology.attributes:
+        if len(ontology.attributes) == 1:
+            return next(iter(ontology.attributes.values()))
+        known = ", ".join(ontology.attributes)
+        raise PolicyError(f'has several attributes and none is called "{column}"; set attribute to one of: {known}')
+    return ontology.attribute(name or column)
+
+
+def build_concepts(described: object, column: str, *, folder: Path) -> Concepts | None:
+    """What a table describes; None where it is no description, which is reported elsewhere."""
+    try:
+        section = _ONTOLOGY.validate_python(described, context={"folder": folder})
+    except ValidationError:
+        return None
+    built: Concepts = section.build(column)
+    return built

@@ -26,7 +26,7 @@ from shoal.policy.crosschecks import (
     without_secrets,
 )
 from shoal.policy.fields import Section, key_path
-from shoal.policy.hierarchies import build_hierarchy
+from shoal.policy.hierarchies import build_concepts, build_hierarchy
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
 from shoal.policy.models import (
@@ -39,7 +39,6 @@ from shoal.policy.models import (
     Policy,
     TraceSection,
 )
-from shoal.policy.ontologies import build_concepts
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
 from shoal.policy.stream import StreamSection
 

@@ -1,4 +1,4 @@
-"""What the [anonymize] table of every method answers."""
+"""What the pipeline asks the [anonymize] table of every method."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ NO_TIME: Final = "is missing; name the column that says when"
 
 
 class MethodSection(Section):
-    """What every method's table answers. The class methods read it as written, right or wrong."""
+    """The table of a method. The class methods read it as written, right or wrong."""
 
     METHOD: ClassVar[str]
     SETTINGS: ClassVar[type[Settings]]
     """The parameters of the method itself, without what a policy file adds."""
     ADVICE: ClassVar[str]
-    """What to change when hardly anything may leave."""
+    """What to change when hardly anything can be published."""
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = False
-    """Whether the person column leaves, holding a pseudonym."""
+    """Whether the person column is published, holding a pseudonym."""
     PUBLISHES_TIME: ClassVar[bool] = False
-    """Whether the time column leaves by itself, so that it can have no other role."""
+    """Whether the time column is always published, so that it can have no other role."""
     SORTS_ROWS: ClassVar[bool] = False
-    """Whether rows may wait to be sorted by time before they are judged."""
+    """Whether rows may wait to be sorted by time before they are decided."""
     NEEDS_PERSON: ClassVar[bool] = True
-    """Whether a column must say who; otherwise a row may stand for a person by itself."""
+    """Whether a column must name the person; otherwise each row may be one person."""
     IS_STREAM: ClassVar[bool] = True
     """Whether rows are decided as they come, so that a run can go on from a checkpoint."""
 
     @property
     def advice(self) -> str:
-        """What to change, or to know, when hardly anything may leave."""
+        """What to change, or to know, when hardly anything can be published."""
         return self.ADVICE
 
     @classmethod
@@ -53,11 +53,11 @@ class MethodSection(Section):
     @classmethod
     @abstractmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
-        """What does not go together with [stream], as (section, path of the key, sentence)."""
+        """What cannot be combined with [stream], as (section, path of the key, sentence)."""
 
     @classmethod
     def file_problems(cls, source: Table, sink: Table, *, has_person: bool) -> list[tuple[str, KeyPath, str]]:
-        """What does not go together with [source] and [sink], as (section, path of the key, sentence)."""
+        """What cannot be combined with [source] and [sink], as (section, path of the key, sentence)."""
         written = {"source": source, "sink": sink}
         return [
             (name, ("separator",), "is only for methods on sets; leave it out")
@@ -72,7 +72,7 @@ class MethodSection(Section):
 
     @classmethod
     def beside_sink(cls) -> tuple[str, ...]:
-        """Endings of the files that are written beside the sink, with the release."""
+        """Endings of the files that are written next to the sink, with the release."""
         return ()
 
     @abstractmethod

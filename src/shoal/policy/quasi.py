@@ -22,7 +22,7 @@ _WIDEST: Final = {"low": 1 - 2**53, "high": 2**53 - 1}
 
 
 class QuasiSection(Section):
-    """What every quasi-identifier answers."""
+    """The table of one quasi-identifier."""
 
     @abstractmethod
     def role(self, name: str, hierarchy: Hierarchy | None) -> Numeric | Categorical:
@@ -34,7 +34,7 @@ class QuasiSection(Section):
 
 
 class NumericSection(QuasiSection):
-    """A number or a moment; it leaves as a range."""
+    """A number or a moment; it is published as a range."""
 
     kind: Literal["numeric"]
     low: Any = Field(description="give the smallest value there can be")
@@ -56,7 +56,7 @@ class NumericSection(QuasiSection):
 
 
 class CategoricalSection(QuasiSection):
-    """A value of a list; it leaves as a label of its hierarchy."""
+    """A value of a list; it is published as a label of its hierarchy."""
 
     kind: Literal["categorical"]
     hierarchy: HierarchySection = Field(description="describe the tree of its values")
@@ -70,7 +70,7 @@ class CategoricalSection(QuasiSection):
         return None
 
     def plain_fields(self) -> dict[str, Any]:
-        # What a hierarchy holds counts, and the policy adds that; not how it is described.
+        # The content of a hierarchy counts, which the policy adds, not its description.
         return {name: value for name, value in super().plain_fields().items() if name != "hierarchy"}
 
 

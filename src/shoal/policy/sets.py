@@ -62,7 +62,7 @@ class SetSection(MethodSection, KmAprioriSettings):
     @classmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         return [
-            ("stream", (key,), "nothing leaves but the sets; leave it out")
+            ("stream", (key,), "only the sets are published; leave it out")
             for key in ("time", "carry", "carry_identifying")
             if key in stream
         ]
