@@ -23,6 +23,7 @@ COMPILING = FOLDER / "compiling.py"
 TOOLS = (
     COMPILING,
     FOLDER / "linking.py",
+    FOLDER / "notice.py",
     FOLDER / "source_stamp.py",
     FOLDER / "siphash_lanes.py",
     FOLDER / "prefetching.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -19,6 +20,7 @@ from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
 from shoal.cli.tune import tune
+from shoal.cli.warmup import warmup
 from shoal.errors import PolicyError, ShoalError
 
 app = App(
@@ -36,6 +38,7 @@ app.command(report)
 app.command(ontology)
 app.command(demo)
 app.command(reproduce)
+app.command(warmup)
 
 
 _PIPE_CLOSED: Final = 141
@@ -49,6 +52,7 @@ def main() -> None:
     there is one: then the code is 141.
     """
     code: object = _PIPE_CLOSED
+    logging.getLogger("shoal.kernels").setLevel(logging.ERROR)  # commands report compiling themselves
     try:
         code = _code()
         sys.stdout.flush()

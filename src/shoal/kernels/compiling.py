@@ -14,6 +14,7 @@ from typing import Any
 from numba import njit as _njit
 from numba import types
 
+from shoal.kernels import notice as notice  # reports the first compilation
 from shoal.kernels.linking import PieceCompiler
 from shoal.kernels.source_stamp import source_stamp
 

@@ -1,17 +1,27 @@
-"""Whether kernels have to be compiled before anything is decided: once on a machine, and it takes a while."""
+"""Compiling kernels: whether it has to happen, how long it takes, and how to do it ahead of time."""
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
+import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Final
 
+import pyarrow as pa
 from numba.core import event
 
+from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology.ontology import Ontology
+from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
+from shoal.schema import Categorical, Numeric, Schema
 
 Z_MODEL: Final = "z-model"
 UNIQUENESS: Final = "uniqueness"
@@ -99,3 +109,67 @@ def _is_missing(kernel: Any) -> bool:
     cache = getattr(kernel, "_cache", None)  # none where Numba is told not to compile
     index = getattr(cache, "_cache_file", None)
     return index is not None and not index._load_index()  # noqa: SLF001 - there is no public way
+
+
+# ---- ahead of time
+
+_SLOWEST: Final = ("least-loss", "castle", "k-varp", "fads", "flexible-k")
+"""Compiled first, so that no core has a long one left at the end."""
+_ROWS: Final = 60
+
+
+def warm_all(methods: Sequence[str]) -> Iterator[str]:
+    """Compile the kernels of some methods on all cores; yield each name when its kernels are ready."""
+    in_order = sorted(methods, key=lambda name: _SLOWEST.index(name) if name in _SLOWEST else len(_SLOWEST))
+    workers = min(os.cpu_count() or 1, len(in_order))
+    fresh = multiprocessing.get_context("spawn")  # a forked process would share locks of threads that it lacks
+    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_hide_notice) as pool:
+        under_way = {pool.submit(warm, name): name for name in in_order}
+        for done in as_completed(under_way):
+            done.result()
+            yield under_way[done]
+
+
+def warm(method: str) -> None:
+    """Run a few synthetic records through a method: as a batch, one by one, and through a snapshot."""
+    if METHODS[method].family == "sets":
+        tree = Hierarchy.from_nested({"any": {"few": ["a", "b"], "many": ["c", "d"]}})
+        baskets = [["a", "b"], ["a", "c"], ["b", "c", "d"], ["a", "b", "c"]] * 5
+        METHODS[method].load()(k=2, m=2, generalize=tree).anonymize(baskets)
+        return
+    whole, single, records = _stream_method(method), _stream_method(method), _records()
+    whole.push_batch(pa.RecordBatch.from_pylist(records))
+    for record in records:
+        single.push(record)
+    whole.restore(single.snapshot())
+    whole.flush()
+
+
+def _hide_notice() -> None:
+    logging.getLogger("shoal.kernels").setLevel(logging.ERROR)
+
+
+def _stream_method(name: str) -> StreamMethod:
+    """A method that publishes some of `_records`."""
+    family, kind = METHODS[name].family, METHODS[name].load()
+    made: StreamMethod
+    if family == "z":
+        made = kind(z=2, window="1h", person="person", time="time", attribute="y", key=bytes(16))
+    elif family == "tuples":
+        letter = Categorical("y", Hierarchy.flat(["a", "b"], root="any"))
+        schema = Schema(person="person", time="time", quasi=[Numeric("x", low=0, high=10), letter])
+        made = kind(schema, k=2, deadline="10s", reuse="10s", key=bytes(16))
+    else:
+        values = [{"name": name, "kind": "letter"} for name in "ab"]
+        ontology = Ontology.from_table(values, value="name", is_a=["kind"], tag="sparse", attribute="y")
+        schema = Schema(person="person", time="time", quasi=[Numeric("x", low=0, high=10), Categorical("y")])
+        made = kind(schema, ontology, k=2, window=20, key=bytes(16))
+    return made
+
+
+def _records() -> list[dict[str, Any]]:
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    return [
+        {"person": f"p{row % 20}", "time": start + timedelta(seconds=row), "x": float(row % 7), "y": "ab"[row % 2]}
+        for row in range(_ROWS)
+    ]
