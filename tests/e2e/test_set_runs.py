@@ -496,7 +496,7 @@ def test_a_label_that_no_csv_file_can_hold(stage: Scene) -> None:
 
 
 def test_checkpoints_are_refused(stage: Scene) -> None:
-    fails(stage, stage.run("--checkpoint", "state"), 2, "[checkpoint]: k^m decides everything at once")
+    fails(stage, stage.run("--checkpoint", "state"), 2, "[checkpoint]: k^m decides all records at once")
 
 
 # ---- the trace
