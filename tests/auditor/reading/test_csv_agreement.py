@@ -72,8 +72,10 @@ def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[li
     reader = set_reader(checked, lambda letter, record: None)
     for batches in reader.files(make_files(checked)):
         list(batches)
-    read_sets = reader.result()
-    owned = [{read_sets.names[item] for item in read_sets.items[read_sets.owners == row]} for row in range(2)]
+    records = reader.result().records
+    owned = [
+        {records.labels[item] for item in records.codes[slice(*records.starts[row : row + 2])]} for row in range(2)
+    ]
     assert owned == found
 
 
