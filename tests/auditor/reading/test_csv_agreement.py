@@ -73,9 +73,8 @@ def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[li
     for batches in reader.files(make_files(checked)):
         list(batches)
     records = reader.result().records
-    owned = [
-        {records.labels[item] for item in records.codes[slice(*records.starts[row : row + 2])]} for row in range(2)
-    ]
+    ends = zip(records.starts, records.starts[1:], strict=False)
+    owned = [{records.labels[item] for item in records.codes[start:end]} for start, end in ends]
     assert owned == found
 
 
