@@ -29,8 +29,7 @@ from benchmarks.measure import Report, parse, parser
 from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
-from shoal.reproduce.data.streams import Stream
+from shoal.reproduce.data.streams import Stream, remove_values
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]

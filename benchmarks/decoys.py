@@ -43,7 +43,7 @@ _PUBLISHED = ("time", "place", "provider", "network", "device", "mbps_down", "mb
 
 def city(people: int, records: int, seed: int) -> tuple[pa.Table, Ints]:
     """The measurement campaign of the package, and whose each record is."""
-    from shoal.reproduce.sets.campaign import make_campaign
+    from shoal.reproduce.data.campaign import make_campaign
 
     made = make_campaign(people, records, seed)
     who = made.column("maid").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)

@@ -18,7 +18,7 @@ from benchmarks.flexible_speed import roles_of, with_devices
 from benchmarks.measure import Report, parse, parser
 from shoal import FlexibleK, Ontology, Schema
 from shoal.pipeline.doctor.flexible_baseline import least_loss_baseline
-from shoal.reproduce.sets.campaign import make_campaign
+from shoal.reproduce.data.campaign import make_campaign
 
 COLUMNS = ["records", "people", "k", "method", "people alike in all columns", "loss", "not published", "says nothing"]
 LISTED = "google_play_certified_devices.csv.gz"

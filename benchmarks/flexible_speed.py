@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Meter, Report, apart, parse, parser, peak_megabytes, rate_columns, short
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
-from shoal.reproduce.sets.campaign import campaign_places, make_campaign
+from shoal.reproduce.data.campaign import campaign_places, make_campaign
 
 NETWORKS = Hierarchy.from_nested({"any network": {"mobile": ["2G", "3G", "4G", "5G"], "fixed": ["Wi-Fi"]}})
 SETTING: dict[str, Any] = {"records": 200_000, "people": 10_000, "k": 6, "window": 10_000, "columns": 4, "values": 0,

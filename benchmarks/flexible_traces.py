@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from benchmarks.measure import Report, parse, parser
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
-from shoal.reproduce.sets.campaign import NETWORKS, campaign_places, make_campaign
+from shoal.reproduce.data.campaign import NETWORKS, campaign_places, make_campaign
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

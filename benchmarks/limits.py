@@ -25,8 +25,8 @@ from benchmarks.z_stream import make_stream, names
 from shoal import Castle, Fads, FlexibleK, LeastLoss, Numeric, Ontology, Schema, ZAnonymity
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
+from shoal.reproduce.data.campaign import make_campaign
 from shoal.reproduce.data.streams import PERSON, Stream
-from shoal.reproduce.sets.campaign import make_campaign
 
 Ints = npt.NDArray[np.int64]
 QUASI = ("age", "fnlwgt", "hours-per-week", "workclass", "marital-status", "sex")

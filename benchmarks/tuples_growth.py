@@ -15,7 +15,7 @@ import pyarrow as pa
 from benchmarks.measure import Cost, Meter, Report, apart, parse, parser, peak_megabytes, rate_columns, short
 from shoal import Fads, Fast, Hierarchy, KVarp, LeastLoss
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import remove_values
 from shoal.schema import Categorical, Numeric, Schema
 
 FEW = "LeastLoss, 200 candidates"

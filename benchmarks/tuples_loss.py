@@ -14,11 +14,10 @@ from benchmarks.real_data import folder_with
 from shoal import Fads, KVarp, LeastLoss
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
 from shoal.reproduce.data.pm25 import FILES as PM25_FILES
 from shoal.reproduce.data.pm25 import read_pm25
 from shoal.reproduce.data.pm25_imitation import imitate_pm25
-from shoal.reproduce.data.streams import Stream
+from shoal.reproduce.data.streams import Stream, remove_values
 
 MISSING = (0, 1, 2, 3, 5, 7, 9)
 

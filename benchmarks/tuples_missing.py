@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from benchmarks.measure import Report, parse, parser
 from shoal import Fads, KVarp, LeastLoss, Numeric, Schema
-from shoal.reproduce.sets.campaign import make_campaign
+from shoal.reproduce.data.campaign import make_campaign
 
 CHECKINS = "checkins.csv.gz"
 SHARES = (0.0, 0.25, 0.5, 0.6, 0.75, 0.9)

@@ -13,8 +13,7 @@ from benchmarks.real_data import folder_with
 from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
-from shoal.reproduce.data.streams import Stream
+from shoal.reproduce.data.streams import Stream, remove_values
 
 SETTING = {"k": 50, "deadline": 2000, "reuse": 200}
 TINY = {"k": 5, "deadline": 100, "reuse": 20}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyarrow import csv
 
-from shoal.reproduce.sets.campaign import campaign_places, make_campaign
+from shoal.reproduce.data.campaign import campaign_places, make_campaign
 
 
 def write_places(path: Path) -> None:

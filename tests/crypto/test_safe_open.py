@@ -15,7 +15,7 @@ from shoal.crypto.safe_open import create_file, is_regular, open_existing, open_
 from shoal.errors import ShoalError
 from shoal.figures.lines import save
 from shoal.reproduce.page import write_page
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Table
 from shoal.sanitize.keyring import new_keyring
 from shoal.sanitize.pii import SealedHashes
 from shoal.sanitize.stores.sqlite import SqliteStore

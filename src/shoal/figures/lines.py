@@ -90,6 +90,17 @@ def lines_by(records: Sequence[Record], key: str, *, x: str, y: str) -> Lines:
     return lines
 
 
+def panels_by(
+    records: Sequence[Record], key: str, *, line: str, x: tuple[str, str], y: tuple[str, str], **options: bool
+) -> list[Panel]:
+    """A panel for every value of a key, with a line for every value of `line`; `x` and `y` are a column and a label."""
+    panels = []
+    for value in values_of(records, key):
+        lines = lines_by([one for one in records if one[key] == value], line, x=x[0], y=y[0])
+        panels.append(Panel(str(value), x[1], y[1], lines, **options))
+    return panels
+
+
 def values_of(records: Sequence[Record], key: str) -> list[Any]:
     """The different values of a key, in order."""
     return list(dict.fromkeys(record[key] for record in records))

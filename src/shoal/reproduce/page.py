@@ -1,4 +1,4 @@
-"""One HTML page with everything a study found: text, tables, and the pictures inside it."""
+"""One HTML page with the results of a study: text, tables and embedded pictures."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Table
 
 _LONGEST_TABLE: Final = 40
-"""Rows; a longer table is folded away."""
+"""Rows; a longer table is collapsed."""
 
 _STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
@@ -30,7 +30,7 @@ summary { cursor: pointer; color: #0b5394; margin: .5rem 0; }
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading with its text, pictures and tables."""
 
     heading: str
     paragraphs: Sequence[str] = ()
@@ -40,7 +40,10 @@ class Section:
 
 
 def write_page(folder: Path, *, title: str, sections: Sequence[Section]) -> Path:
-    """Write ``index.html``, with the pictures of the same folder inside it."""
+    """Write the tables of all sections, and ``index.html`` with the pictures of the folder embedded."""
+    for section in sections:
+        for table in section.tables:
+            table.write(folder)
     body = "\n".join(_section(folder, section) for section in sections)
     page = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -63,10 +66,10 @@ def _section(folder: Path, section: Section) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _picture(folder: Path, name: str, says: str) -> str:
+def _picture(folder: Path, name: str, alt: str) -> str:
     content = base64.b64encode((folder / name).read_bytes()).decode()
     link = f'<a href="{escape(name)}">{escape(name)}</a>'
-    image = f'<img src="data:image/png;base64,{content}" alt="{escape(says)}">'
+    image = f'<img src="data:image/png;base64,{content}" alt="{escape(alt)}">'
     return f"<figure>{image}<figcaption>{link}</figcaption></figure>"
 
 

@@ -16,7 +16,7 @@ from shoal.methods.schema_arrays import compile_shape
 from shoal.methods.tuples import fast as fast_module
 from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import remove_values
 from shoal.schema import Categorical, Numeric, Schema
 
 STREAM = remove_values(imitate_adult(900, seed=5), at_most=2, seed=1)

@@ -14,8 +14,8 @@ from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.reproduce.data.adult import FAST_QUASI, fast_stream, read_adult, repeat_people
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
 from shoal.reproduce.data.pm25 import CITIES, FILES, read_pm25
+from shoal.reproduce.data.streams import remove_values
 from shoal.reproduce.data.trees import ADULT_DOMAINS, ADULT_TREES, PM25_DOMAINS, PM25_TREES
 
 ADULT_LINES = """\

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from shoal.hierarchies import Hierarchy
-from shoal.reproduce.data.adult_imitation import COUNTRIES, imitate_adult
-from shoal.reproduce.data.chances import draw, draw_between, draw_given
+from shoal.reproduce.data.adult_imitation import COUNTRIES, draw, draw_between, draw_given, imitate_adult
 from shoal.reproduce.data.pm25_imitation import imitate_pm25
 from shoal.reproduce.data.streams import Stream
 

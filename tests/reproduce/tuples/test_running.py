@@ -11,11 +11,10 @@ import pytest
 
 from shoal.errors import OutputError, RunError
 from shoal.figures.lines import Panel, draw_panels, lines_by
-from shoal.reproduce.claims import Claim, claims_table
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.data.missing import remove_values
+from shoal.reproduce.data.streams import remove_values
 from shoal.reproduce.page import Section, write_page
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Claim, Table, claims_table
 from shoal.reproduce.tuples.running import judge, pool_sizes, read_decisions, rounds_taken, run_method
 
 # Two clusters of two, a row that left by the first of them, a suppressed one.

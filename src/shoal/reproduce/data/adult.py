@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.reproduce.data.published import find_files, read_records
-from shoal.reproduce.data.streams import Stream, numbered
+from shoal.reproduce.data.streams import Stream, find_files, numbered, read_records
 from shoal.reproduce.data.trees import ADULT_DOMAINS, ADULT_TREES
 
 FILE: Final = "adult.data"

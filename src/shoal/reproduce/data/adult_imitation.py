@@ -8,14 +8,18 @@ education with capital gains and losses. `education-num` is the rank of the educ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from shoal.reproduce.data.adult import adult_stream
-from shoal.reproduce.data.chances import Ints, draw, draw_between, draw_given
 from shoal.reproduce.data.streams import Stream
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 SEXES: Final = ("Male", "Female")
 SEX_SHARES: Final = (676, 324)
@@ -198,3 +202,25 @@ def _draw_capital(random: np.random.Generator, band: Ints, schooling: Ints) -> t
     gain = np.asarray(list(_GAINS))[draw(random, rows, tuple(_GAINS.values()))]
     loss = np.asarray(list(_LOSSES))[draw(random, rows, tuple(_LOSSES.values()))]
     return np.where(has_gain, gain, 0), np.where(has_loss & ~has_gain, loss, 0)
+
+
+def draw_given(random: np.random.Generator, given: Ints, shares: Sequence[Sequence[float]]) -> Ints:
+    """A choice for every entry of `given`, by the row of shares it names; a row need not add up to anything."""
+    table = np.asarray(shares, dtype=np.float64)
+    edges = np.cumsum(table, axis=1) / table.sum(axis=1, keepdims=True)
+    lots = random.random(len(given))
+    chosen = np.zeros(len(given), dtype=np.int64)
+    for edge in edges.T[:-1]:
+        chosen += lots >= edge[given]
+    return chosen
+
+
+def draw(random: np.random.Generator, rows: int, shares: Sequence[float]) -> Ints:
+    """Choices by one row of shares."""
+    return draw_given(random, np.zeros(rows, dtype=np.int64), [shares])
+
+
+def draw_between(random: np.random.Generator, rows: int, quantiles: Sequence[tuple[float, float]]) -> Floats:
+    """Numbers whose quantiles are these pairs of a share and a number, straight in between."""
+    at, values = zip(*quantiles, strict=True)
+    return np.asarray(np.interp(random.random(rows), at, values))

@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.reproduce.data.published import find_files, read_records
-from shoal.reproduce.data.streams import Stream, numbered
+from shoal.reproduce.data.streams import Stream, find_files, numbered, read_records
 from shoal.reproduce.data.trees import PM25_DOMAINS, PM25_TREES
 
 CITIES: Final = ("Beijing", "Chengdu", "Guangzhou", "Shanghai", "Shenyang")

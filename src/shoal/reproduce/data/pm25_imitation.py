@@ -12,11 +12,14 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from shoal.reproduce.data.chances import Floats, Ints
 from shoal.reproduce.data.pm25 import CITIES, pm25_stream
 from shoal.reproduce.data.streams import Stream
 from shoal.reproduce.data.trees import PM25_DOMAINS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 SEASONS: Final = ("Winter", "Spring", "Summer", "Autumn")
 DIRECTIONS: Final = ("NE", "NW", "SE", "SW", "cv")

@@ -1,13 +1,19 @@
-"""A data set made ready for a study: its rows, what its columns are, and a policy for the auditor."""
+"""Data sets as streams of rows: finding and reading published files, columns, missing values, audit policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.reproduce.data.trees import Domain, Nested
 from shoal.schema import Categorical, Numeric, Schema
@@ -76,3 +82,56 @@ class Stream:
 def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:
     """A table whose every row is another person."""
     return pa.table({PERSON: pa.array(range(rows), pa.int64()), **columns})
+
+
+def remove_values(stream: Stream, *, at_most: int, seed: int) -> Stream:
+    """Leave out up to `at_most` quasi-identifiers of every row.
+
+    As in Table 9 of the paper there are as many rows with none missing as with one, two, …: row i of a shuffle loses
+    ``i % (at_most + 1)`` of its values, which ones is drawn evenly.
+    """
+    rows, names = len(stream), stream.quasi
+    random = np.random.default_rng([seed, at_most])
+    count = np.empty(rows, dtype=np.int64)
+    count[random.permutation(rows)] = np.arange(rows) % (at_most + 1)
+    rank = random.random((rows, len(names))).argsort(axis=1).argsort(axis=1)
+    is_gone = rank < count[:, None]
+    table = stream.table
+    for at, name in enumerate(names):
+        column = table.column(name)
+        kept = pc.if_else(pa.array(is_gone[:, at]), pa.scalar(None, column.type), column)
+        table = table.set_column(table.schema.get_field_index(name), name, kept)
+    return stream.with_table(table)
+
+
+def find_files(folder: Path, names: Sequence[str], *, publisher: str) -> list[Path]:
+    """Where each file is, plain or gzipped, in the folder or in a folder right below it."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder; give the one that holds {', '.join(names)}")
+    places = [folder, *sorted(place for place in folder.iterdir() if place.is_dir())]
+    found = {name: _find(places, name) for name in names}
+    lacking = [name for name, path in found.items() if path is None]
+    if lacking:
+        raise InputError(
+            f"{folder}: lacks {', '.join(lacking)} (or the same with .gz), neither there nor in a folder right below; "
+            f"published in the {publisher}. Without --data an imitation is used"
+        )
+    return [path for path in found.values() if path is not None]
+
+
+def _find(places: Sequence[Path], name: str) -> Path | None:
+    candidates = (place / (name + suffix) for place in places for suffix in ("", ".gz"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and fields; empty lines are left out."""
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            reader = csv.reader(file, skipinitialspace=True)
+            for fields in reader:
+                if fields:
+                    yield reader.line_num, fields
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InputError(f"{path.name}: cannot be read ({reason}); download it again") from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from shoal.reproduce.claims import Claim, from_to
 from shoal.reproduce.data.city import PEOPLE
 from shoal.reproduce.sets.study import AFTER, BEFORE, COUNTED, MAP_K, KmFindings
+from shoal.reproduce.study import Claim, from_to
 
 PAPER_UNIQUE: Final = {5: 0.2, 11: 0.78}
 # Captions of the paper's Figure 3, by σ and m, for k = 20; at m = 4 everything is counted.

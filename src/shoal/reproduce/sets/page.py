@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from shoal.hierarchies.places import Places
-from shoal.reproduce.claims import claims_table
 from shoal.reproduce.data.city import PEOPLE, POPULARITY_VARIATION, City
 from shoal.reproduce.page import Section, write_page
 from shoal.reproduce.sets.claims import PAPER_AREAS, PAPER_BLOCKS, PAPER_ERRORS, PAPER_UNIQUE, KmClaims
 from shoal.reproduce.sets.figures import draw_by_m, draw_maps, draw_uniqueness
 from shoal.reproduce.sets.study import MAP_K, MAPS, Blocks, KmFindings, KmPlan
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Table, claims_table
 
 _PICTURES: Final = (
     ("km_figure_4.png", "blocks", "blocks", "Figure 4: number of blocks (more is better)", PAPER_BLOCKS),
@@ -40,8 +39,6 @@ def write_km_page(folder: Path, city: City, plan: KmPlan, findings: KmFindings) 
         draw_by_m(folder / file, runs, paper, measure=measure, says=says, title=title)
     claims = claims_table("km_claims", KmClaims(findings, len(city)).all())
     statistics = _statistics(city)
-    for table in (*findings.tables.values(), statistics, claims):
-        table.write(folder)
     return write_page(
         folder,
         title="Probabilistic k^m-anonymity: figures 2 to 6 of Acs, Achara, Castelluccia (2015), run again",

@@ -15,13 +15,10 @@ import pyarrow.compute as pc
 from shoal.hierarchies.places import Places
 from shoal.methods.sets.km_anonymity import KmAnonymity
 from shoal.methods.sets.result import KmResult
-from shoal.methods.sets.search import Progress
 from shoal.methods.sets.uniqueness import uniqueness
 from shoal.reproduce.data.city import City
-from shoal.reproduce.tables import Record, Table
+from shoal.reproduce.study import Progress, Record, Table
 
-Tell = Callable[[int, int, str], None]
-"""Is told how many steps of how many are done, and what comes next."""
 Blocks = dict[str, tuple[str, ...]]
 
 COUNTED: Final = 4
@@ -63,7 +60,7 @@ class KmFindings:
     block_km2_before: float
 
 
-def run_km_study(city: City, plan: KmPlan, tell: Tell) -> KmFindings:
+def run_km_study(city: City, plan: KmPlan, progress: Progress) -> KmFindings:
     """All tables and maps of the study."""
     records, runs = city.records, list(plan.runs())
     steps = len(runs) + 2 * len(plan.unique_sizes)
@@ -75,7 +72,10 @@ def run_km_study(city: City, plan: KmPlan, tell: Tell) -> KmFindings:
             k, m, sigma, generalize=city.places, counted=COUNTED, trials=plan.trials, seed=plan.seed
         )  # fmt: skip
         begun = perf_counter()
-        result = method.anonymize(records, progress=_telling(tell, done, steps, f"k = {k}, σ = {sigma:g}, m = {m}"))
+        name = f"k = {k}, σ = {sigma:g}, m = {m}"
+        result = method.anonymize(
+            records, progress=lambda *at, done=done, name=name: progress(done, steps, _search_step(name, *at))
+        )
         seconds = perf_counter() - begun
         published = result.published().column(0)
         found.append({"k": k, "sigma": sigma, "m": m, **_measure(result, published, city.places), "seconds": seconds})
@@ -83,7 +83,7 @@ def run_km_study(city: City, plan: KmPlan, tell: Tell) -> KmFindings:
             maps[m, sigma] = result.blocks
         if (k, sigma, m) == (MAP_K, plan.sigmas[0], max(plan.sizes)):
             shown = published
-    shares = _uniqueness(plan, {BEFORE: records, AFTER: shown}, lambda at, says: tell(len(runs) + at, steps, says))
+    shares = _uniqueness(plan, {BEFORE: records, AFTER: shown}, lambda at, says: progress(len(runs) + at, steps, says))
     tables = (
         Table("km_runs", "Figures 4 to 6: blocks, average error in metres, and people-weighted area of blocks", found),
         Table("km_uniqueness", "Figure 2: share of itemsets that single somebody out, before and after", list(shares)),
@@ -91,8 +91,8 @@ def run_km_study(city: City, plan: KmPlan, tell: Tell) -> KmFindings:
     return KmFindings({table.name: table for table in tables}, maps, _area_before(city))
 
 
-def _telling(tell: Tell, done: int, steps: int, says: str) -> Progress:
-    return lambda what, size, left: tell(done, steps, f"{says}: {what} size {size}, {left} blocks left")
+def _search_step(name: str, what: str, size: int, left: int) -> str:
+    return f"{name}: {what} size {size}, {left} blocks left"
 
 
 def _measure(result: KmResult, published: pa.ChunkedArray, places: Places) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def _average(values: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) ->
     return float((values * weights).sum() / weights.sum())
 
 
-def _uniqueness(plan: KmPlan, data: dict[str, pa.Array], tell: Callable[[int, str], None]) -> Iterator[Record]:
+def _uniqueness(plan: KmPlan, data: dict[str, pa.Array], progress: Callable[[int, str], None]) -> Iterator[Record]:
     done = 0
     for when, records in data.items():
         for m in plan.unique_sizes:
-            tell(done, f"uniqueness {when}, m = {m}")
+            progress(done, f"uniqueness {when}, m = {m}")
             share = uniqueness(records, m, seed=plan.seed)
             person = uniqueness(records, m, adversary="person", seed=plan.seed)
             yield {

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from shoal.reproduce.claims import Claim, claims_table
+from shoal.figures.lines import Panel, draw_panels, lines_by, panels_by
 from shoal.reproduce.data.streams import Stream
 from shoal.reproduce.page import Section, write_page
-from shoal.reproduce.tables import Record, Table
-from shoal.reproduce.tuples.fast_figures import draw_pool, draw_published, draw_rounds, draw_sweeps, draw_times
+from shoal.reproduce.study import Claim, Record, Table, claims_table, where
 from shoal.reproduce.tuples.fast_study import FADS, LEAST_LOSS, PAPERS_CLOCK, SAME_DEADLINE, FastPlan
 
+_PARAMETERS: Final = {
+    "rows": "rows of the stream", "k": "k", "deadline": "δ", "reuse": "age at which clusters are dropped",
+    "threads": "threads",
+}  # fmt: skip
 _MANY_ROUNDS: Final = 10
 _PAPERS_SHARE: Final = 0.29
 
@@ -22,8 +25,6 @@ def write_fast_page(folder: Path, stream: Stream, plan: FastPlan, tables: Mappin
     """Draw the pictures, write the tables and the page."""
     claims = claims_table("fast_claims", _claims(plan, tables))
     _draw(folder, tables)
-    for table in (*tables.values(), claims):
-        table.write(folder)
     return write_page(
         folder,
         title="FAST: figures 3 to 8 of Mohammadian, Noferesti, Jalili (2014), run again",
@@ -32,24 +33,37 @@ def write_fast_page(folder: Path, stream: Stream, plan: FastPlan, tables: Mappin
 
 
 def _draw(folder: Path, tables: Mapping[str, Table]) -> None:
-    sweep = tables["fast_parameters"].records
-    title = "Figure 3: average information loss, varying one parameter"
-    draw_sweeps(folder / "fast_figure_3.png", sweep, measure="loss", title=title)
-    draw_pool(
-        folder / "fast_figure_4.png", tables["fast_pool"].records, title="Figure 4: clusters ready for reuse over time"
-    )
-    title = "Figure 5: rows published by the number of clusters ready for reuse"
-    draw_published(folder / "fast_figure_5.png", tables["fast_published"].records, title=title)
-    title = f"Figure 6: execution time by threads, on {os.cpu_count()} cores"
-    draw_times(folder / "fast_figure_6.png", tables["fast_time"].records, title=title)
-    draw_sweeps(
-        folder / "fast_figure_7.png",
-        sweep,
-        measure="cost",
-        title="Figure 7: average cost (eq. 8), varying one parameter",
-    )
-    title = "Figure 8: rounds of FADS a row takes part in"
-    draw_rounds(folder / "fast_figure_8.png", tables["fast_rounds"].records, title=title)
+    def draw(number: int, title: str, panels: Sequence[Panel]) -> None:
+        names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+        draw_panels(folder / f"fast_figure_{number}.png", panels, title=f"Figure {number}: {title}", names=names)
+
+    rows = {name: table.records for name, table in tables.items()}
+    sweep = rows["fast_parameters"]
+    draw(3, "average information loss, varying one parameter", _sweep_panels(sweep, "loss"))
+    ready = "clusters ready for reuse"
+    lines = lines_by(rows["fast_pool"], "method", x="arrival", y="clusters")
+    draw(4, f"{ready} over time", [Panel("", "arrivals", ready, lines)])
+    lines = lines_by(rows["fast_published"], "method", x="clusters", y="rows")
+    draw(5, f"rows published by the number of {ready}", [Panel("", ready, "rows published", lines)])
+    times = panels_by(
+        rows["fast_time"], "setting", line="method", x=("threads", "threads"), y=("seconds", "seconds")
+    )  # fmt: skip
+    draw(6, f"execution time by threads, on {os.cpu_count()} cores", times)
+    draw(7, "average cost (eq. 8), varying one parameter", _sweep_panels(sweep, "cost"))
+    rounds = panels_by(
+        [{**record, "method": FADS} for record in rows["fast_rounds"]], "reading", line="method",
+        x=("rounds", "rounds a row takes part in"), y=("share", "share of rows"), as_bars=True,
+    )  # fmt: skip
+    draw(8, "rounds of FADS a row takes part in", rounds)
+
+
+def _sweep_panels(sweep: Sequence[Record], measure: str) -> list[Panel]:
+    """A measure against every parameter, the others fixed."""
+    return [
+        Panel(f"varying {name}", label, f"average {measure}", lines_by(chosen, "method", x="value", y=measure))
+        for name, label in _PARAMETERS.items()
+        if (chosen := where(sweep, parameter=name))
+    ]
 
 
 def _lead(stream: Stream, plan: FastPlan) -> Section:
@@ -83,11 +97,7 @@ def _claims(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]:
 
 def _at(sweep: Sequence[Record], plan: FastPlan, method: str, measure: str) -> float:
     """A measure at the paper's own parameters."""
-    return float(_one(sweep, method=method, parameter="threads", value=plan.threads)[measure])
-
-
-def _one(records: Sequence[Record], **wanted: Any) -> Any:
-    return next(record for record in records if all(record[key] == value for key, value in wanted.items()))
+    return float(where(sweep, method=method, parameter="threads", value=plan.threads)[0][measure])
 
 
 def _claim_loss(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
@@ -106,7 +116,7 @@ def _claim_loss(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
 def _claims_pool(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]:
     pool, published = tables["fast_pool"].records, tables["fast_published"].records
     few, many = _thread_names(plan)
-    small, large = (max(record["clusters"] for record in pool if record["method"] == name) for name in (few, many))
+    small, large = (max(one["clusters"] for one in where(pool, method=name)) for name in (few, many))
     yield Claim(
         "Figure 4: more threads, more clusters ready for reuse.",
         f"At most {small:.1f} on average over a stretch with the fewest threads, {large:.1f} with the most.",
@@ -129,7 +139,7 @@ def _thread_names(plan: FastPlan) -> tuple[str, str]:
 
 
 def _average_pool(published: Sequence[Record], name: str) -> float:
-    chosen = [record for record in published if record["method"] == name]
+    chosen = where(published, method=name)
     weighted = sum(record["clusters"] * record["rows"] for record in chosen)
     return float(weighted / sum(record["rows"] for record in chosen))
 
@@ -138,8 +148,8 @@ def _claim_time(times: Sequence[Record]) -> Claim:
     parts = []
     agrees = True
     for setting in dict.fromkeys(record["setting"] for record in times):
-        fast = {r["threads"]: r["seconds"] for r in times if r["setting"] == setting and r["method"] == "FAST"}
-        fads = _one(times, setting=setting, method=FADS)["seconds"]
+        fast = {one["threads"]: one["seconds"] for one in where(times, setting=setting, method="FAST")}
+        fads = where(times, setting=setting, method=FADS)[0]["seconds"]
         agrees &= min(fast.values()) < min(fast[1], fads)
         seconds = " / ".join(f"{value:.2f}" for value in fast.values())
         parts.append(f"{setting}: FADS {fads:.2f} s, FAST {seconds} s with {' / '.join(map(str, fast))} threads")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.reproduce.data.streams import Stream
-from shoal.reproduce.tables import Record, Table
+from shoal.reproduce.study import Progress, Record, Table
 from shoal.reproduce.tuples.running import (
     Decisions,
     Outcome,
@@ -21,9 +21,6 @@ from shoal.reproduce.tuples.running import (
     run_method,
     time_method,
 )
-
-Tell = Callable[[int, int, str], None]
-"""Is told how many steps of how many are done, and what comes next."""
 
 FADS: Final = "FADS"
 PAPERS_CLOCK: Final = "FAST, the paper's clock"
@@ -59,14 +56,14 @@ QUICK: Final = FastPlan(
 )  # fmt: skip
 
 
-def run_fast_study(stream: Stream, plan: FastPlan, tell: Tell) -> dict[str, Table]:
+def run_fast_study(stream: Stream, plan: FastPlan, progress: Progress) -> dict[str, Table]:
     """All tables of the study by the name of their file."""
-    return _FastStudy(stream, plan, tell).run()
+    return _FastStudy(stream, plan, progress).run()
 
 
 class _FastStudy:
-    def __init__(self, stream: Stream, plan: FastPlan, tell: Tell) -> None:
-        self._stream, self._plan, self._tell = stream, plan, tell
+    def __init__(self, stream: Stream, plan: FastPlan, progress: Progress) -> None:
+        self._stream, self._plan, self._progress = stream, plan, progress
         self._outcomes: dict[tuple[Any, ...], Outcome] = {}
         self._done = 0
         points = [point for _, points in self._sweeps() for point in points]
@@ -177,7 +174,7 @@ class _FastStudy:
         return self._outcomes[key]
 
     def _step(self, says: str) -> None:
-        self._tell(self._done, self._steps, says)
+        self._progress(self._done, self._steps, says)
         self._done += 1
 
 

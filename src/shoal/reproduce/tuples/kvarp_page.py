@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.reproduce.claims import Claim, claims_table, from_to
+from shoal.figures.lines import draw_panels, panels_by, values_of
 from shoal.reproduce.data.streams import Stream
 from shoal.reproduce.page import Section, write_page
-from shoal.reproduce.tables import Record, Table
-from shoal.reproduce.tuples.kvarp_figures import draw_by_missing
+from shoal.reproduce.study import Claim, Record, Table, claims_table, from_to
 from shoal.reproduce.tuples.kvarp_study import FADS, IOT, K_VARP, K_VARP_STRICT, LEAST_LOSS, KVarpPlan
 
 
@@ -19,7 +18,7 @@ from shoal.reproduce.tuples.kvarp_study import FADS, IOT, K_VARP, K_VARP_STRICT,
 class _Picture:
     file: str
     measure: str
-    says: str
+    label: str
     title: str
     options: Mapping[str, bool]
 
@@ -40,13 +39,12 @@ def write_kvarp_page(folder: Path, streams: Sequence[Stream], plan: KVarpPlan, t
     """Draw the pictures, write the tables and the page."""
     runs = tables["kvarp_runs"].records
     for picture in _PICTURES:
-        draw_by_missing(
-            folder / picture.file, runs, measure=picture.measure, says=picture.says, title=picture.title,
+        panels = panels_by(
+            runs, "data", line="method", x=("at_most", "at most missing"), y=(picture.measure, picture.label),
             **picture.options,
         )  # fmt: skip
+        draw_panels(folder / picture.file, panels, title=picture.title, names=values_of(runs, "method"))
     claims = claims_table("kvarp_claims", _Claims(runs).all())
-    for table in (*tables.values(), claims):
-        table.write(folder)
     sections = [_lead(streams, plan), Section("Claim by claim", tables=[claims]), *_sections(tables), _readings()]
     return write_page(
         folder,

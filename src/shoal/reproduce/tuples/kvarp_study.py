@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
-from shoal.reproduce.data.missing import remove_values
-from shoal.reproduce.data.streams import Stream
-from shoal.reproduce.tables import Record, Table
+from shoal.reproduce.data.streams import Stream, remove_values
+from shoal.reproduce.study import Progress, Record, Table
 from shoal.reproduce.tuples.running import judge, run_method, warm_up
 
-Tell = Callable[[int, int, str], None]
-"""Is told how many steps of how many are done, and what comes next."""
 Unit = Literal["arrivals", "milliseconds"]
 
 FADS: Final = "FADS for varied streams"
@@ -53,7 +50,7 @@ class KVarpPlan:
 QUICK: Final = KVarpPlan(k=10, deadline=200, reuse=20, at_most=(0, 1, 3))
 
 
-def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> dict[str, Table]:
+def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, progress: Progress) -> dict[str, Table]:
     """All tables of the study by the name of their file."""
     runs = [(stream, at_most) for stream in streams for at_most in plan.at_most]
     steps = len(runs) * (len(METHODS) + 1)
@@ -62,13 +59,13 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> d
     by_unit: list[Record] = []
     for stream, at_most in runs:
         varied = remove_values(stream, at_most=at_most, seed=plan.seed)
-        _warm_up(varied, plan, partial(tell, done, steps))
+        _warm_up(varied, plan, partial(progress, done, steps))
         place = {"data": stream.name, "at_most": at_most}
         for method in METHODS:
-            tell(done, steps, f"{stream.name}, at most {at_most} missing: {method}")
+            progress(done, steps, f"{stream.name}, at most {at_most} missing: {method}")
             records.append({**place, "method": method, **_measure(method, varied, plan)})
             done += 1
-        tell(done, steps, f"{stream.name}, at most {at_most} missing: {K_VARP}, times in another unit")
+        progress(done, steps, f"{stream.name}, at most {at_most} missing: {K_VARP}, times in another unit")
         by_unit += [{**place, **_measure_unit(varied, plan, unit)} for unit in ARRIVALS_A_UNIT]
         done += 1
     caption = f"{K_VARP}: the paper's times as arrivals, and as milliseconds in which two rows arrive"
@@ -79,10 +76,10 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, tell: Tell) -> d
     return {table.name: table for table in tables}
 
 
-def _warm_up(stream: Stream, plan: KVarpPlan, tell: Callable[[str], None]) -> None:
+def _warm_up(stream: Stream, plan: KVarpPlan, progress: Callable[[str], None]) -> None:
     """Before every stream: what is missing in it decides which kernels are called, and with what."""
     for method, (kind, own) in _METHODS.items():
-        tell(f"warming up {method}")
+        progress(f"warming up {method}")
         warm_up(kind, stream, {**plan.settings(plan.unit), **own})
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from shoal.models.z.model import ZModel
 from shoal.models.z.simulate import averaged
-from shoal.reproduce.claims import Claim
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Claim, Table
 from shoal.reproduce.z.study import (
     ATTRIBUTES,
     CLASS_Z,

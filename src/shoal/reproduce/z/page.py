@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from shoal.reproduce.claims import claims_table
 from shoal.reproduce.page import Section, write_page
-from shoal.reproduce.tables import Table
+from shoal.reproduce.study import Table, claims_table
 from shoal.reproduce.z import figures
 from shoal.reproduce.z.claims import ZClaims
 from shoal.reproduce.z.study import CLASS_SIZE, CLASS_Z, CONFIDENCE, MOST_RUNS_OF_RANKS, USERS, K, Z, ZPlan, table_2
@@ -45,8 +44,6 @@ def write_z_page(folder: Path, plan: ZPlan, tables: Mapping[str, Table]) -> Path
     shares = [one["k_anonymous"] for one in tables["seeds"].records]
     figures.draw_seeds(folder / "z_figure_C10.png", shares, exact=exact, tree=tree, title=_SEEDS)
     claims = claims_table("z_claims", ZClaims(tables).all())
-    for table in (*tables.values(), claims):
-        table.write(folder)
     return write_page(
         folder,
         title="z-anonymity: figures 2 to 8 and C.10 of Jha, Vassio, Trevisan, Leonardi, Mellia (2023), computed again",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,10 +12,8 @@ import numpy.typing as npt
 from shoal.models.z.model import ZModel
 from shoal.models.z.probability import Probability
 from shoal.models.z.simulate import ALIKE, SHOWN, SHOWN_ALIKE, averaged, exposures_of, play, publishing
-from shoal.reproduce.tables import Record, Table
+from shoal.reproduce.study import Progress, Record, Table
 
-Tell = Callable[[int, int, str], None]
-"""Is told how many steps of how many are done, and what comes next."""
 Floats = npt.NDArray[np.float64]
 
 USERS, ATTRIBUTES, WINDOW, Z, K = 1000, 20, 12.0, 150, 2
@@ -121,9 +119,9 @@ def two_classes(rates: Sequence[Floats]) -> ZModel:
     return ZModel(classes=[{"users": CLASS_SIZE, "rates": own} for own in rates], window=WINDOW)
 
 
-def run_z_study(plan: ZPlan, tell: Tell) -> dict[str, Table]:
+def run_z_study(plan: ZPlan, progress: Progress) -> dict[str, Table]:
     """All tables of the study."""
-    study = _Study(plan, tell)
+    study = _Study(plan, progress)
     found = (
         ("publishing", "Figure 2: probability that a person publishes the attribute of a rank", study.publishing()),
         ("by_z", "Figure 3: probability to be k-anonymous, by z and k", study.by_z()),
@@ -135,18 +133,18 @@ def run_z_study(plan: ZPlan, tell: Tell) -> dict[str, Table]:
         ("seeds", "Figure C.10: one run a line", study.seeds()),
     )
     tables = {name: Table(f"z_{name}", caption, list(records), digits=6) for name, caption, records in found}
-    tell(plan.steps, plan.steps, "drawing")
+    progress(plan.steps, plan.steps, "drawing")
     return tables
 
 
 class _Study:
     """Goes through the figures, one after the other."""
 
-    def __init__(self, plan: ZPlan, tell: Tell) -> None:
-        self._plan, self._tell, self._done = plan, tell, 0
+    def __init__(self, plan: ZPlan, progress: Progress) -> None:
+        self._plan, self._progress, self._done = plan, progress, 0
 
     def _step(self, says: str) -> None:
-        self._tell(self._done, self._plan.steps, says)
+        self._progress(self._done, self._plan.steps, says)
         self._done += 1
 
     def _runs(self, model: ZModel) -> int:

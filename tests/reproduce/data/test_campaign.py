@@ -9,7 +9,7 @@ import pytest
 
 from shoal.errors import PolicyError
 from shoal.hierarchies.ontology.ontology import Ontology
-from shoal.reproduce.sets.campaign import NETWORKS, PROVIDERS, START, campaign_places, make_campaign
+from shoal.reproduce.data.campaign import NETWORKS, PROVIDERS, START, campaign_places, make_campaign
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from shoal.errors import PolicyError
 from shoal.hierarchies.neighbourhood import METRES_A_DEGREE
 from shoal.hierarchies.ontology.ontology import Ontology
-from shoal.reproduce.sets.campaign_city import PARTS, Floats, Ints, campaign_places, city_cells
+from shoal.reproduce.data.campaign_city import PARTS, Floats, Ints, campaign_places, city_cells
 
 __all__ = ["campaign_places", "make_campaign"]
 
