@@ -91,7 +91,7 @@ def lines_by(records: Sequence[Record], key: str, *, x: str, y: str) -> Lines:
 
 
 def panels_by(
-    records: Sequence[Record], key: str, *, line: str, x: tuple[str, str], y: tuple[str, str], **options: bool
+    records: Sequence[Record], key: str, *, line: str, x: tuple[str, str], y: tuple[str, str], **options: Any
 ) -> list[Panel]:
     """A panel for every value of a key, with a line for every value of `line`; `x` and `y` are a column and a label."""
     panels = []

@@ -1,4 +1,4 @@
-"""The page of the FAST study: pictures, tables, and where our numbers differ from the paper's."""
+"""The page of the FAST study: figures, tables, and where our numbers differ from the paper's."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def _lead(stream: Stream, plan: FastPlan) -> Section:
     return Section(
         "What was run",
         [
-            f"Data: {stream.origin}; {people:,} people without a missing value and one row in ten a second time at a "
-            f"random place, {len(stream):,} rows in all (the paper: 30,162 and 33,178). "
-            f"Quasi-identifiers: {', '.join(stream.quasi)}. Sensitive: {', '.join(stream.sensitive)}.",
-            f"Parameters where they are not varied, as in the paper's Table 3: k = {plan.k}, δ = {plan.deadline}, "
+            f"Data: {stream.origin}; {people:,} people without a missing value, and one row in ten repeated at a "
+            f"random place, {len(stream):,} rows in all (the paper: 30,162 and 33,178). Quasi-identifiers: "
+            f"{', '.join(stream.quasi)}. Sensitive: {', '.join(stream.sensitive)}.",
+            f"Default parameters, as in the paper's Table 3: k = {plan.k}, δ = {plan.deadline}, "
             f"clusters are dropped at the age {plan.reuse}, {plan.threads} threads, α = {plan.alpha}.",
-            "The text of the paper gives no numbers behind its figures but one (29% in figure 8), so what can be "
-            "compared is what it says of them.",
+            "The paper prints only one number of its figures (29% in figure 8), so we compare its statements about "
+            "them.",
         ],
     )
 
@@ -96,20 +96,20 @@ def _claims(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]:
 
 
 def _at(sweep: Sequence[Record], plan: FastPlan, method: str, measure: str) -> float:
-    """A measure at the paper's own parameters."""
+    """Return a measure at the paper's own parameters."""
     return float(where(sweep, method=method, parameter="threads", value=plan.threads)[0][measure])
 
 
 def _claim_loss(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
     fads, fast, same = (_at(sweep, plan, method, "loss") for method in (FADS, PAPERS_CLOCK, SAME_DEADLINE))
     return Claim(
-        "Figure 3: FAST loses less information than FADS, because more clusters stand ready for reuse.",
+        "Figure 3: FAST loses less information than FADS, because more clusters are ready for reuse.",
         f"FADS {fads:.3f}; FAST {fast:.3f} when every thread waits for δ rows, as in the paper; "
         f"FAST {same:.3f} when a row waits for δ arrivals in all, as in FADS.",
         fast < fads,
-        "FAST gains because its rows may wait longer: counted in arrivals, a thread that reads δ rows while others do "
-        "the same keeps them for δ times the number of threads. At the same deadline it loses more than FADS, as each "
-        "thread has fewer rows to choose from. Reuse matters little in either: see the column reused.",
+        "FAST gains because its rows may wait longer: each thread buffers δ rows, so a row waits for δ times the "
+        "number of threads in arrivals. At the same deadline FAST loses more than FADS, because each thread has "
+        "fewer rows to choose from. Reuse matters little in either: see the column reused.",
     )
 
 
@@ -119,17 +119,18 @@ def _claims_pool(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]
     small, large = (max(one["clusters"] for one in where(pool, method=name)) for name in (few, many))
     yield Claim(
         "Figure 4: more threads, more clusters ready for reuse.",
-        f"At most {small:.1f} on average over a stretch with the fewest threads, {large:.1f} with the most.",
+        f"At most {small:.1f} (averaged over an interval) with the fewest threads, {large:.1f} with the most.",
         large > small,
-        "On the paper's clock, where clusters live for a time in which every thread makes some. We drop a cluster by "
-        "the time since it was formed; the paper starts its age anew at each reuse.",
+        "On the paper's clock, where every thread forms clusters while one lives. We drop a cluster by its age since "
+        "it was formed; the paper resets the age at each reuse.",
     )
     low, high = (_average_pool(published, name) for name in (few, many))
     yield Claim(
-        "Figure 5: with more threads, more rows leave while many clusters stand ready.",
-        f"A row leaves while {low:.1f} clusters stand ready with the fewest threads, {high:.1f} with the most.",
+        "Figure 5: with more threads, more rows are published while many clusters are ready.",
+        f"On average {low:.1f} clusters are ready when a row is published with the fewest threads, {high:.1f} with "
+        "the most.",
         high > low,
-        "The same as figure 4, weighted by rows.",
+        "The same effect as in figure 4, weighted by rows.",
     )
 
 
@@ -158,20 +159,19 @@ def _claim_time(times: Sequence[Record]) -> Claim:
         "; ".join(parts) + ".",
         agrees,
         f"Measured on {os.cpu_count()} cores; more threads than cores cannot help. At δ = 30 a row costs a few "
-        "microseconds, less than it takes to hand work to a thread: there is nothing to share. Threads pay where "
-        "windows are large. Our FADS is compiled code that looks at all held rows in one pass; the paper timed "
-        "Java.",
+        "microseconds, less than handing work to a thread. Threads pay off with large windows. Our FADS is compiled "
+        "code that scans all pending rows in one pass; the paper timed Java.",
     )
 
 
 def _claim_cost(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
     fads, fast, same = (_at(sweep, plan, method, "cost") for method in (FADS, PAPERS_CLOCK, SAME_DEADLINE))
     return Claim(
-        "Figure 7: FAST costs less (loss times 1 + α for every unit of delay), because rows leave earlier.",
+        "Figure 7: FAST costs less (loss times 1 + α for every unit of delay), because rows are published earlier.",
         f"FADS {fads:.3f}; FAST {fast:.3f} on the paper's clock, {same:.3f} at the deadline of FADS.",
         fast < fads,
-        "On the paper's clock a delay counts once for as many arrivals as there are threads. The gain is the loss's of "
-        "figure 3; delays are about the same in both.",
+        "On the paper's clock one unit of delay is as many arrivals as there are threads. The gain comes from the loss "
+        "(figure 3); delays are about the same in both.",
     )
 
 
@@ -183,11 +183,11 @@ def _claim_rounds(rounds: Sequence[Record]) -> Claim:
     ours, papers = shares.values()
     return Claim(
         f"Figure 8: {_PAPERS_SHARE:.0%} of rows take part in more than {_MANY_ROUNDS} rounds of FADS.",
-        f"{ours:.1%} where δ is how many arrivals a row may wait; {papers:.1%} where as many rows are held as in the "
-        "paper's buffer of δ.",
+        f"{ours:.1%} if δ is the number of arrivals a row may wait; {papers:.1%} if δ is the number of buffered rows, "
+        "as in the paper.",
         abs(papers - _PAPERS_SHARE) < 0.1,
-        "In the paper δ is the size of a buffer and a row may stay in it for long; here δ is a deadline no row passes. "
-        "A deadline of twice δ holds about δ rows, which is the second reading.",
+        "In the paper δ is the size of a buffer, and a row may stay in it for long; here δ is a deadline that every "
+        "row meets. With a deadline of 2δ about δ rows are pending, which is the second reading.",
     )
 
 
@@ -197,7 +197,7 @@ def _claim_ours(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
         "(Not in the paper: the method we recommend.)",
         f"least-loss {ours:.3f}, FADS {fads:.3f}: {1 - ours / fads:.1%} less at the same deadline.",
         None,
-        "The same window and the same promise; the cluster is grown by what widens it least.",
+        "The same window and guarantee; a cluster grows by the row that widens it least.",
     )
 
 
@@ -209,8 +209,8 @@ def _sections(tables: Mapping[str, Table]) -> list[Section]:
         Section(
             "Figures 3 and 7: loss and cost",
             [
-                "FAST stands here twice. On the paper's clock every thread keeps δ rows, so that a row may wait for δ "
-                "times the number of threads in arrivals. At the deadline of FADS it may wait for δ arrivals in all."
+                "FAST appears twice. On the paper's clock every thread buffers δ rows, so a row may wait for δ times "
+                "the number of threads in arrivals. At the deadline of FADS it may wait for δ arrivals in all."
             ],
             ["fast_figure_3.png", "fast_figure_7.png"],
             [tables["fast_parameters"]],
@@ -219,7 +219,7 @@ def _sections(tables: Mapping[str, Table]) -> list[Section]:
         Section("Figure 5: rows published", [], ["fast_figure_5.png"], [tables["fast_published"]]),
         Section(
             "Figure 6: execution time",
-            ["Times are of this machine and differ from run to run; everything else on this page does not."],
+            ["Times depend on the machine and vary between runs; everything else on this page is deterministic."],
             ["fast_figure_6.png"],
             [tables["fast_time"]],
         ),
@@ -231,11 +231,11 @@ def _readings() -> Section:
     return Section(
         "How we read the paper",
         [
-            "k counts different people, at least k, never rows. A deadline is a number of arrivals; no row passes it.",
-            "A published cluster is reused when it covers the row at no greater loss than a new one. Its age counts "
-            "from when it was formed.",
+            "k counts distinct people, not rows. A deadline is a number of arrivals, and every row meets it.",
+            "A published cluster is reused when it covers the row at no greater loss than a new one. Its age is "
+            "measured from when it was formed.",
             "FAST's time is logical: a round is a fixed number of arrivals, and threads see each other's clusters from "
-            "the round before. So the output depends on the number of threads, never on which of them is faster.",
+            "the previous round. The output depends on the number of threads, never on their speed.",
             "Rows that cannot wait for another round are decided as FADS would; the paper suppresses them at once. "
             "Suppressed rows count as a loss of 1.",
             "Loss of a label: (leaves below it - 1) / (leaves of the tree - 1); of a range: its width over the width "

@@ -32,7 +32,7 @@ _BINS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class FastPlan:
-    """What to run; the defaults are the paper's Table 3, with our choice of values to vary it by."""
+    """What to run; the defaults are the paper's Table 3, the varied values are our choice."""
 
     k: int = 5
     deadline: int = 30
@@ -47,7 +47,7 @@ class FastPlan:
     times: int = 3
     """How often a run is timed."""
     large: Mapping[str, int] = field(default_factory=lambda: {"k": 5, "deadline": 8000, "reuse": 200})
-    """A second setting for the times, with work enough for threads to share."""
+    """A second setting for the times, with enough work for several threads."""
 
 
 QUICK: Final = FastPlan(
@@ -57,7 +57,7 @@ QUICK: Final = FastPlan(
 
 
 def run_fast_study(stream: Stream, plan: FastPlan, progress: Progress) -> dict[str, Table]:
-    """All tables of the study by the name of their file."""
+    """Run the study; return its tables by file name."""
     return _FastStudy(stream, plan, progress).run()
 
 
@@ -111,8 +111,8 @@ class _FastStudy:
             over_time += _pool_over_time(name, decisions, len(self._stream), reuse)
             published += _published_by_pool(name, decisions, reuse)
         return (
-            Table("fast_pool", "Figure 4: clusters ready for reuse, on average over a stretch of arrivals", over_time),
-            Table("fast_published", "Figure 5: rows published while so many clusters stood ready", published),
+            Table("fast_pool", "Figure 4: clusters ready for reuse, averaged over intervals of arrivals", over_time),
+            Table("fast_published", "Figure 5: rows published by the number of clusters ready for reuse", published),
         )
 
     # ---- figure 6
@@ -146,7 +146,7 @@ class _FastStudy:
         deadline = self._plan.deadline
         readings = {
             f"δ = {deadline} arrivals to wait (ours)": deadline,
-            f"δ = {deadline} rows held (the paper's)": 2 * deadline,
+            f"δ = {deadline} buffered rows (the paper's)": 2 * deadline,
         }
         records = []
         for reading, wait in readings.items():
@@ -173,8 +173,8 @@ class _FastStudy:
             self._outcomes[key] = run_method(kind, self._stream.head(rows), settings)
         return self._outcomes[key]
 
-    def _step(self, says: str) -> None:
-        self._progress(self._done, self._steps, says)
+    def _step(self, step: str) -> None:
+        self._progress(self._done, self._steps, step)
         self._done += 1
 
 
@@ -182,10 +182,10 @@ _KINDS: Final = {FADS: "fads", PAPERS_CLOCK: "fast", SAME_DEADLINE: "fast", LEAS
 
 
 def _settings(method: str, point: Mapping[str, Any], alpha: float) -> dict[str, Any]:
-    """What a method is given.
+    """Return the settings of a method.
 
-    In the paper every thread reads δ rows and they run side by side, so while its clock ticks once each thread takes a
-    row: δ and the age of clusters last `threads` times as many arrivals, and a delay counts that much less.
+    In the paper all threads run in parallel and each takes one row per tick of the clock, so in arrivals δ and the age
+    of clusters are `threads` times as long, and the cost of a delay is scaled down accordingly.
     """
     settings = {"k": point["k"], "deadline": point["deadline"], "reuse": point["reuse"], "alpha": alpha}
     if _KINDS[method] != "fast":

@@ -1,4 +1,4 @@
-"""The page of the K-VARP study: pictures, tables, and where our numbers differ from the paper's."""
+"""The page of the K-VARP study: figures, tables, and where our numbers differ from the paper's."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Picture:
 
 _SHARE, _LOG = {"is_share": True}, {"is_log": True}
 _PICTURES: Final = (
-    _Picture("kvarp_figure_5.png", "loss", "average loss", "Figure 5: information loss, over what rows carry", {}),
+    _Picture("kvarp_figure_5.png", "loss", "average loss", "Figure 5: information loss over a row's attributes", {}),
     _Picture("kvarp_figure_6.png", "formed", "clusters", "Figure 6: clusters created", {}),
     _Picture("kvarp_figure_7.png", "self_clustered", "clusters", "Figure 7: clusters within one partition", {}),
-    _Picture("kvarp_figure_8.png", "reused", "rows", "Figure 8: rows that left by reuse", {}),
+    _Picture("kvarp_figure_8.png", "reused", "rows", "Figure 8: rows published by reuse", {}),
     _Picture("kvarp_figure_9.png", "suppressed", "rows", "Figure 9: rows suppressed", _LOG),
     _Picture("kvarp_figure_10.png", "seconds", "seconds", "Figure 10: run time", _LOG),
     _Picture("kvarp_below_k.png", "rows_below_k", "share of rows", "Rows in a class of fewer than k people", _SHARE),
@@ -61,9 +61,9 @@ def _lead(streams: Sequence[Stream], plan: KVarpPlan) -> Section:
             f"{data}. Every row counts as another person.",
             f"{_origin(plan)}: k = {plan.k}, δ = {plan.deadline} and ω = {plan.reuse} {plan.unit}{_in_arrivals(plan)}, "
             f"R = 0.2, late penalty α = 0.001. Missing values as in its Table 9, drawn with seed {plan.seed}.",
-            "The text of the paper gives no numbers behind its figures but the ranges it speaks of, so what can be "
-            "compared is what it says of them. The methods compared there run as published; beside them stand "
-            "K-VARP as shoal runs it by default (strict) and the method we recommend (least-loss, strict).",
+            "The paper prints only ranges of the numbers in its figures, so we compare its statements about them. Its "
+            "methods run as published, next to K-VARP as shoal runs it by default (strict) and the method we recommend "
+            "(least-loss, strict).",
         ],
     )
 
@@ -74,7 +74,7 @@ def _origin(plan: KVarpPlan) -> str:
         return "Parameters as in the paper's Table 8"
     return (
         f"Parameters scaled down from the paper's Table 8 (k = {paper.k}, δ = {paper.deadline}, ω = {paper.reuse}), "
-        "to be quick"
+        "for a quick run"
     )
 
 
@@ -86,7 +86,7 @@ def _in_arrivals(plan: KVarpPlan) -> str:
 
 
 class _Claims:
-    """The paper's sentences held against our runs."""
+    """The paper's claims compared with our runs."""
 
     def __init__(self, runs: Sequence[Record]) -> None:
         self._runs = runs
@@ -106,7 +106,7 @@ class _Claims:
         yield self._ours()
 
     def _each(self, data: str, method: str, measure: str) -> list[Any]:
-        """A measure for every missingness above none."""
+        """Return a measure for every number of missing values above 0."""
         return [
             record[measure]
             for record in self._runs
@@ -121,14 +121,15 @@ class _Claims:
         alone = {data: max(self._each(data, K_VARP, "rows_alone")) for data in self._data}
         strict = max(max(self._each(data, K_VARP_STRICT, "rows_below_k")) for data in self._data)
         found = "; ".join(
-            f"{data}: {from_to(shares)} of rows stand in a class below k, up to {alone[data]:.1%} alone"
+            f"{data}: {from_to(shares)} of rows are in a class of fewer than k people, up to {alone[data]:.1%} are "
+            "unique"
             for data, shares in below.items()
         )
         return Claim(
             "The output is k-anonymous.",
             f"{found} (counted by shoal's auditor). In strict mode: {strict:.1%}.",
             not any(any(shares) for shares in below.values()),
-            "As published, each row keeps its own missing values missing, which tells rows of one cluster apart. "
+            "As published, each row keeps its own missing values, which distinguish rows of one cluster. "
             "Strict mode publishes one vector for the whole cluster.",
         )
 
@@ -138,9 +139,9 @@ class _Claims:
             "Figure 5: K-VARP loses less than IoT Anonymization: 3% to 9% less on Adult, 10% to 20% less on PM2.5.",
             "; ".join(f"{data}: {from_to(shares)} less" for data, shares in gains.items()) + ".",
             all(gain > 0 for shares in gains.values() for gain in shares),
-            "In our reading the two differ only in which partitions are merged first and in what may be reused, and "
-            "both take the k nearest, so they come out close. The paper does not say how imputed values were counted; "
-            "here a row's loss is over the attributes it carries.",
+            "In our reading the two differ only in which partitions merge first and in what may be reused; both take "
+            "the k nearest, so their losses are close. The paper does not say how imputed values were counted; here "
+            "a row's loss is over the attributes it carries.",
         )
 
     def _late(self) -> Claim:
@@ -152,12 +153,12 @@ class _Claims:
                 f"{data}: {fads[0]:.3f} rising to {fads[-1]:.3f} (K-VARP: {k_varp[0]:.3f} and {k_varp[-1]:.3f})"
             )
         return Claim(
-            "Figure 5: FADS for varied streams loses most, the more the more is missing.",
+            "Figure 5: FADS for varied streams loses most, and more with more missing values.",
             f"From at most {self._least} to at most {self._most} missing values, {'; '.join(parts)}.",
             agrees,
-            "It holds rows until their own partition has k people; late rows are charged for and what is left at the "
-            "end is suppressed, a loss of 1. With at most one value missing few rows are late, and it is as good as "
-            "the others.",
+            "It buffers rows until their own partition has k people; late rows are penalized, and rows still pending "
+            "at the end are suppressed, a loss of 1. With at most one missing value few rows are late, and it is as "
+            "good as the others.",
         )
 
     def _clusters(self) -> Claim:
@@ -166,7 +167,7 @@ class _Claims:
             "Figure 6: K-VARP and IoT Anonymization create almost the same number of clusters.",
             "; ".join(f"{data}: {from_to(shares, '.0%')} of IoT's" for data, shares in ratios.items()) + ".",
             all(0.85 < ratio < 1.15 for shares in ratios.values() for ratio in shares),
-            "Nearly every row that is not reused leaves in a cluster of exactly k, so their number is given by reuse.",
+            "Nearly every row without reuse is in a cluster of exactly k, so reuse determines the number of clusters.",
         )
 
     def _self_clustering(self) -> Claim:
@@ -181,18 +182,18 @@ class _Claims:
             "Figure 7: K-VARP clusters more often within one partition than IoT on Adult, less often on PM2.5.",
             "; ".join(f"{data}, K-VARP and IoT: {text}" for data, text in counts.items()) + ".",
             more and fewer,
-            "From two missing values on hardly any partition ever has k people, so the numbers are small and the "
-            "difference is chance.",
+            "With two or more missing values hardly any partition has k people, so the numbers are small and the "
+            "difference is due to chance.",
         )
 
     def _reuse(self) -> Iterator[Claim]:
         counts = {data: self._each(data, K_VARP, "reused") for data in self._data}
         yield Claim(
-            "Figure 8: the less is missing, the more is reused.",
+            "Figure 8: fewer missing values, more reuse.",
             "; ".join(f"{data}, K-VARP: {' / '.join(map(str, found))}" for data, found in counts.items()) + ".",
             all(found == sorted(found, reverse=True) for found in counts.values()),
-            "A merged cluster is wide and shows nearly everything, so it covers many rows at no greater loss than "
-            "another merged cluster: in our reading reuse of such clusters grows with what is missing.",
+            "A merged cluster is wide and has nearly all attributes, so it covers many rows at no greater loss than "
+            "another merged cluster: in our reading such reuse grows with the number of missing values.",
         )
         pairs = [pair for data in self._data for pair in self._pairs(data, K_VARP, IOT, "reused")]
         yield Claim(
@@ -200,8 +201,8 @@ class _Claims:
             f"K-VARP {from_to((a for a, _ in pairs), 'd')} rows, IoT {from_to((b for _, b in pairs), 'd')}.",
             all(a < b for a, b in pairs),
             "The paper also says that IoT may reuse only clusters of a row's own partition and K-VARP any that covers "
-            "it, which makes more reuse for K-VARP, as found here. One rule holds for all our methods: reuse when it "
-            "is not worse than a new cluster.",
+            "it, which gives K-VARP more reuse, as found here. All our methods follow one rule: reuse a cluster when "
+            "it is not worse than a new one.",
         )
 
     def _suppression(self) -> Claim:
@@ -210,8 +211,8 @@ class _Claims:
             "Figure 9: K-VARP suppresses more rows than IoT Anonymization.",
             f"K-VARP {from_to((a for a, _ in pairs), 'd')} rows, IoT {from_to((b for _, b in pairs), 'd')}.",
             sum(a for a, _ in pairs) > sum(b for _, b in pairs),
-            "While k people are held a cluster can always be merged, so only the last rows of a stream can be "
-            "suppressed, where no cluster covers them; IoT may reuse fewer, so it suppresses more of these.",
+            "While k people are pending, partitions can always be merged into a cluster, so only the last rows of a "
+            "stream can be suppressed, if no cluster covers them; IoT may reuse fewer, so it suppresses more.",
         )
 
     def _time(self) -> Claim:
@@ -224,8 +225,9 @@ class _Claims:
             + " and ".join(f"{seconds:.1f} s" for seconds in late.values())
             + ".",
             all(0.5 < ratio < 1.1 for shares in ratios.values() for ratio in shares),
-            "A run takes well below a second here, so what is only a few percent of a slow program is much of a fast "
-            "one: K-VARP measures the distance to every held row for its R-likeness. Varied FADS holds ever more rows.",
+            "A run takes well below a second here, so a few percent of a slow program are a large part of a fast "
+            "one: for its R-likeness K-VARP measures the distance to every pending row. FADS for varied streams "
+            "buffers more and more rows.",
         )
 
     def _ours(self) -> Claim:
@@ -235,8 +237,8 @@ class _Claims:
             "; ".join(f"{data}: {from_to(shares)} less loss than K-VARP as published" for data, shares in gains.items())
             + ".",
             None,
-            "One window for all rows whatever they miss, and clusters grown by what widens them least. K-VARP as "
-            "published is not even k-anonymous.",
+            "One window for all rows, whatever is missing; a cluster grows by the row that widens it least. K-VARP as "
+            "published is not k-anonymous.",
         )
 
 
@@ -248,8 +250,8 @@ def _sections(tables: Mapping[str, Table]) -> list[Section]:
         Section(
             "Arrivals or milliseconds",
             [
-                "The paper gives δ and ω without a unit and lets a row arrive every 500 microseconds. As milliseconds "
-                "2000 and 200 are 4000 and 400 arrivals."
+                "The paper gives δ and ω without a unit; a row arrives every 500 microseconds. If they are "
+                "milliseconds, 2000 and 200 are 4000 and 400 arrivals."
             ],
             tables=[tables["kvarp_units"]],
         ),
@@ -260,16 +262,18 @@ def _readings() -> Section:
     return Section(
         "How we read the paper",
         [
-            "k counts different people. A row's loss is over the attributes it carries; two rows with no attribute in "
-            "common are at distance 1; a suppressed row has lost 1.",
+            "k counts distinct people. A row's loss is over the attributes it carries; two rows with no attribute in "
+            "common are at distance 1; a suppressed row has loss 1.",
             "Partitions are merged by Jaccard likeness to the expiring row, then R-likeness, then size (IoT: Jaccard, "
-            "then size), while the union has fewer than k people. Merging moves nothing.",
-            "A cluster may be reused for a row when it shows every attribute the row carries and covers its values "
-            "(IoT and FADS: only clusters whose rows carried exactly the same attributes), and when that is not worse.",
+            "then size), while the union has fewer than k people. Merging does not move rows between partitions.",
+            "A cluster may be reused for a row when it has every attribute the row carries and covers its values "
+            "(IoT and FADS: only clusters whose rows carried exactly the same attributes), and when that is not "
+            "worse than a new cluster.",
             "Adult: complete rows of adult.data in their order, trees of the sizes in Table 6. PM2.5: rows of the five "
             "cities in which nothing is missing, hour by hour, the first three posts of each file; the ranges of these "
             "rows are exactly those of Table 7. The paper's tree of wind directions has 5 nodes where the data has 5 "
             "values, calm among them; ours has 6.",
-            "Which values the paper removed, in what order its rows came and how many of PM2.5 it took is not known.",
+            "The paper does not say which values it removed, in what order rows arrived, or how many rows of PM2.5 "
+            "it used.",
         ],
     )

@@ -1,4 +1,4 @@
-"""The experiments of the K-VARP paper (section 5): ever more missing values, on Adult and on PM2.5."""
+"""The experiments of the K-VARP paper (section 5): a growing number of missing values, on Adult and PM2.5."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     LEAST_LOSS: ("least-loss", {"nulls": "strict"}),
 }
 METHODS: Final = tuple(_METHODS)
-ARRIVALS_A_UNIT: Final[dict[Unit, int]] = {"arrivals": 1, "milliseconds": 2}
-"""A row comes every half millisecond."""
+ARRIVALS_PER_UNIT: Final[dict[Unit, int]] = {"arrivals": 1, "milliseconds": 2}
+"""In the paper a row arrives every half millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class KVarpPlan:
 
     def settings(self, unit: Unit) -> dict[str, int]:
         """k, deadline and reuse, the last two in arrivals."""
-        each = ARRIVALS_A_UNIT[unit]
+        each = ARRIVALS_PER_UNIT[unit]
         return {"k": self.k, "deadline": self.deadline * each, "reuse": self.reuse * each}
 
 
@@ -51,7 +51,7 @@ QUICK: Final = KVarpPlan(k=10, deadline=200, reuse=20, at_most=(0, 1, 3))
 
 
 def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, progress: Progress) -> dict[str, Table]:
-    """All tables of the study by the name of their file."""
+    """Run the study; return its tables by file name."""
     runs = [(stream, at_most) for stream in streams for at_most in plan.at_most]
     steps = len(runs) * (len(METHODS) + 1)
     done = 0
@@ -66,18 +66,18 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, progress: Progre
             records.append({**place, "method": method, **_measure(method, varied, plan)})
             done += 1
         progress(done, steps, f"{stream.name}, at most {at_most} missing: {K_VARP}, times in another unit")
-        by_unit += [{**place, **_measure_unit(varied, plan, unit)} for unit in ARRIVALS_A_UNIT]
+        by_unit += [{**place, **_measure_unit(varied, plan, unit)} for unit in ARRIVALS_PER_UNIT]
         done += 1
-    caption = f"{K_VARP}: the paper's times as arrivals, and as milliseconds in which two rows arrive"
+    caption = f"{K_VARP}: the paper's times read as arrivals, and as milliseconds (two arrivals each)"
     tables = (
-        Table("kvarp_runs", "Figures 5 to 10: every method with ever more missing values", records),
+        Table("kvarp_runs", "Figures 5 to 10: every method by the largest number of missing values", records),
         Table("kvarp_units", caption, by_unit),
     )
     return {table.name: table for table in tables}
 
 
 def _warm_up(stream: Stream, plan: KVarpPlan, progress: Callable[[str], None]) -> None:
-    """Before every stream: what is missing in it decides which kernels are called, and with what."""
+    """Compile before every stream: its missing values decide which kernels run, and with which types."""
     for method, (kind, own) in _METHODS.items():
         progress(f"warming up {method}")
         warm_up(kind, stream, {**plan.settings(plan.unit), **own})

@@ -1,4 +1,4 @@
-"""One method over one stream: what it lost, how long it took, what its trace and the auditor say."""
+"""Run one method over one stream: loss, time, decisions read from the trace, and class sizes by the auditor."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
     method: str
     settings: Mapping[str, Any]
     stream: Stream
     seconds: float
-    """For deciding; making the published rows is not counted."""
+    """Time to decide; building the published rows is not included."""
     metrics: Mapping[str, float]
     rows: pa.Table
     trace: pa.Table
@@ -50,20 +50,22 @@ def run_method(method: str, stream: Stream, settings: Mapping[str, Any]) -> Outc
 
 
 def warm_up(method: str, stream: Stream, settings: Mapping[str, Any]) -> None:
-    """Run a little of the stream, so that no later time holds the compiling of kernels."""
-    enough = settings["deadline"] + 2 * settings["k"]  # rows leave by their deadline, and at the end
+    """Run the first rows, so that no later time includes compiling kernels."""
+    enough = (
+        settings["deadline"] + 2 * settings["k"]
+    )  # so that rows are published both at their deadline and by the flush
     run_method(method, stream.head(min(len(stream), enough)), settings)
 
 
 def time_method(method: str, stream: Stream, settings: Mapping[str, Any], *, times: int) -> float:
-    """The shortest of several runs in seconds."""
+    """Return the shortest of several runs in seconds."""
     warm_up(method, stream, settings)
     return min(run_method(method, stream, settings).seconds for _ in range(times))
 
 
 @dataclass(frozen=True, slots=True)
 class Crowds:
-    """How large the crowds of a release are, counted by the auditor."""
+    """Class sizes of a release, counted by the auditor."""
 
     smallest: int | None
     """People in the smallest class; None when nothing was released."""
@@ -71,11 +73,11 @@ class Crowds:
     alone_share: float
     """Share of released rows that no other row equals."""
     is_kept: bool
-    """Whether the auditor found nothing broken at all."""
+    """Whether the auditor found no violation."""
 
 
 def judge(outcome: Outcome) -> Crowds:
-    """Let the independent auditor count."""
+    """Audit a run."""
     report = audit(
         outcome.rows,
         truth=outcome.stream.table,
@@ -89,24 +91,24 @@ def judge(outcome: Outcome) -> Crowds:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """A trace read as a sequence of rounds: one expiring tuple decided, alone or with a new cluster."""
+    """A trace as a sequence of rounds: in each, one expiring tuple is decided, alone or with a new cluster."""
 
     round_of_row: Ints
-    """The round each decided row left in, in the order they were decided."""
+    """Round in which each row was decided, in order of decision."""
     arrived: Ints
     left: Ints
-    """Number of the arrival after which each row left."""
+    """Number of the arrival after which each row was decided."""
     is_first: NDArray[np.bool_]
     """Whether a row is the first of a newly formed cluster."""
 
     @property
     def formed(self) -> Ints:
-        """When each cluster was formed."""
+        """Arrival after which each cluster was formed."""
         return self.left[self.is_first]
 
 
 def read_decisions(trace: pa.Table) -> Decisions:
-    """Rounds of a run whose deadline counts arrivals. A new cluster is one round, as is a row that left otherwise."""
+    """Read the rounds of a run whose deadline counts arrivals: a new cluster, or a row decided without one."""
     arrived = trace.column("row").to_numpy()
     left = arrived + trace.column("delay").to_numpy()
     group = trace.column("group").fill_null(-1).to_numpy()
@@ -121,7 +123,7 @@ def read_decisions(trace: pa.Table) -> Decisions:
 
 
 def _decided_order(arrived: Ints, left: Ints, group: Ints, in_new: NDArray[np.bool_]) -> Ints:
-    """The order of decisions. Rows of one event are published in a secret order, but the oldest is decided first."""
+    """Return the order of decisions. Rows of one event are published in random order, but the oldest expires first."""
     expiring = arrived.copy()
     oldest = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(oldest, group[in_new], arrived[in_new])
@@ -130,13 +132,13 @@ def _decided_order(arrived: Ints, left: Ints, group: Ints, in_new: NDArray[np.bo
 
 
 def pool_sizes(decisions: Decisions, at: Ints, *, reuse: int) -> Ints:
-    """How many published clusters stood ready for reuse just before something happened after these arrivals."""
+    """Return the number of published clusters ready for reuse just before each of these arrivals is decided."""
     formed = np.sort(decisions.formed)
     return np.searchsorted(formed, at, side="left") - np.searchsorted(formed, at - reuse, side="left")
 
 
 def rounds_taken(decisions: Decisions) -> Ints:
-    """In how many rounds each row took part, its own included."""
+    """Return the number of rounds each row took part in, including its own."""
     starts = np.flatnonzero(np.diff(decisions.round_of_row, prepend=-1))
-    begun = decisions.left[starts]  # never goes back: decisions are made in the order of time
+    begun = decisions.left[starts]  # sorted: decisions are made in time order
     return decisions.round_of_row - np.searchsorted(begun, decisions.arrived, side="left") + 1

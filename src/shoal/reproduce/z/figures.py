@@ -13,14 +13,14 @@ Name = Callable[[Record], str]
 _SHARE: Final = "k-anonymous people"
 _RANGE: Final = (1e-7, 1.5)
 _LEAST, _TINY = 1e-5, 1e-12
-"""Of what is shown of 1 - p, and of what a logarithm is taken."""
-_FROM_ABOVE: Final = {
+"""Smallest 1 - p that is drawn, and the smallest a logarithm is taken of."""
+_COMPLEMENT: Final = {
     "model": "model", "lower": "upper", "upper": "lower", "simulated": "simulated", "low": "high", "high": "low",
 }  # fmt: skip
 
 
 def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
-    """Figure 2: a panel a window."""
+    """Figure 2: one panel per window."""
     panels = []
     for window in values_of(records, "window"):
         chosen = [one for one in records if one["window"] == window and one["model"] > 0]
@@ -31,14 +31,14 @@ def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measur
 
 
 def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
-    """Figure 3, and the same from above: how many people are not k-anonymous, where it falls and rises."""
+    """Figure 3, and on a log scale the share of people who are not k-anonymous."""
     panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _by_k, is_share=True)
     others = [
-        {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _FROM_ABOVE.items()}}
+        {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _COMPLEMENT.items()}}
         for one in records
         if one["method"] != "lattice"
     ]
-    zoomed = _panel("k = 2: who is not", "z", "people who are not k-anonymous", others, "z", _by_k)
+    zoomed = _panel("k = 2: not k-anonymous", "z", "people who are not k-anonymous", others, "z", _by_k)
     zoomed.measured.update(_above(zoomed.measured, _LEAST))
     panels = [panel, _logarithmic(zoomed, (_LEAST, 1.2), is_log_x=False)]
     draw_panels(path, panels, title=title, names=_names(records, _by_k), measured=measured)
@@ -57,7 +57,7 @@ def draw_by_attributes(path: Path, records: Sequence[Record], *, title: str, mea
         {**one, "model": one["entropy"], "lower": one["entropy"], "upper": one["entropy"], "simulated": None}
         for one in records
     ]
-    entropy = _panel("b: entropy", "attributes A", "nats a person", entropies, "attributes", _by_z, is_log_x=True)
+    entropy = _panel("b: entropy", "attributes A", "nats per person", entropies, "attributes", _by_z, is_log_x=True)
     draw_panels(path, [share, entropy], title=title, names=_names(records, _by_z), measured=measured)
 
 
@@ -84,7 +84,7 @@ def draw_activity(path: Path, records: Sequence[Record], *, title: str, measured
 
 
 def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
-    """Figure 8: a panel a reading of the rates."""
+    """Figure 8: one panel per reading of the rates."""
     panels = []
     for rule in values_of(records, "rule"):
         chosen = [one for one in records if one["rule"] == rule]
@@ -94,7 +94,7 @@ def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured
 
 
 def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float, title: str) -> None:
-    """Figure C.10: every run a point, their mean and deviation, and the model."""
+    """Figure C.10: the runs as points, their mean and deviation, and the model."""
     figure = make_figure([Panel("", "", "", {})])
     (axis,) = figure.axes
     mean = sum(shares) / len(shares)
@@ -150,7 +150,7 @@ def _panel(
     is_share: bool = False,
     is_log_x: bool = False,
 ) -> Panel:
-    """Lines with bands, and points with error bars where something was simulated."""
+    """Lines with bands, and points with error bars where there are simulations."""
     lines: Lines = {}
     bands: Bands = {}
     bars: Bars = {}
@@ -168,7 +168,7 @@ def _add(lists: Sequence[list[float]], *values: float) -> None:
 
 
 def _above(bars: Bars, least: float) -> Bars:
-    """Without points that a logarithmic axis cannot show."""
+    """Drop points that a logarithmic axis cannot show."""
     found: Bars = {}
     for name, points in bars.items():
         kept = [point for point in zip(*points, strict=True) if point[1] > least]

@@ -1,4 +1,4 @@
-"""The figures of the z-anonymity paper: its model with bounds, beside Algorithm 1 on streams drawn from the model."""
+"""The figures of the z-anonymity paper: its model with bounds, and Algorithm 1 on streams drawn from the model."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ USERS, ATTRIBUTES, WINDOW, Z, K = 1000, 20, 12.0, 150, 2
 """The paper's Table 2."""
 CROWDS: Final = (2, 3, 4)
 FALLS: Final = (340, 352, 378, 411, 441, 487, 536, 591)
-"""From the first to the second, the third to the fourth, …: the probability falls while z grows (k = 2)."""
+"""Pairs of z between which the probability falls while z grows (k = 2)."""
 CLASS_SIZE, CLASS_Z = 500, 50
-"""Of its figures 7 and 8."""
+"""People per class and z of figures 7 and 8."""
 TABLE_3, KEPT = "rates of Table 3", "mean rate kept"
 CONFIDENCE: Final = 0.99
-"""Of the error bars."""
+"""Confidence level of the error bars."""
 _SLOWER: Final = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7)
 _MOST_DRAWN: Final = 2e7
-"""Exposures a point; with many people there are fewer runs."""
+"""Exposures per point; with many people there are fewer runs."""
 _FEWEST_RUNS: Final = 3
 MOST_RUNS_OF_RANKS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class ZPlan:
-    """What to compute and to play; where the paper does not say, such as which z, we chose."""
+    """What to compute and to simulate; values that the paper does not give, such as some z, are our choice."""
 
     runs: int = 100
     seed: int = 1
@@ -57,19 +57,19 @@ class ZPlan:
     )
     zs_of_users: tuple[int, ...] = (10, 100, 300)
     users_for_one_z: int = 25
-    """Figure 6b: z is the users over this."""
+    """Figure 6b: z is the number of users divided by this."""
     ratios: tuple[float, ...] = (*_SLOWER, 1.0, *(1 / ratio for ratio in reversed(_SLOWER)))
     separations: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
     is_exact: bool = True
-    """Whether figure 3 and classes are enumerated (up to a second a point)."""
+    """Whether figure 3 and classes are enumerated (up to a second per point)."""
     width: float = 1e-4
-    """How far apart bounds may be elsewhere."""
+    """Largest distance between bounds where nothing is enumerated."""
     most_users_played: int = 100_000
     most_attributes_played: int = 200
 
     @property
     def steps(self) -> int:
-        """How many times it is told how far we are."""
+        """Number of progress reports."""
         swept = (self.windows_of_ranks, self.zs, self.windows, self.attributes, self.users, self.ratios)
         return sum(map(len, swept)) + 2 * len(self.separations) + 2
 
@@ -92,7 +92,7 @@ QUICK: Final = ZPlan(
 
 
 def rates_of(attributes: int) -> Floats:
-    """The paper's: 0.2 over the rank."""
+    """Return the paper's rates: 0.2 / rank."""
     return 0.2 / np.arange(1, attributes + 1)
 
 
@@ -102,13 +102,13 @@ def table_2(users: int = USERS, attributes: int = ATTRIBUTES, window: float = WI
 
 
 def activity_rates(ratio: float) -> list[Floats]:
-    """Two classes, the second `ratio` times as active, the mean rate kept (section 6.1)."""
+    """Rates of two classes, the second `ratio` times as active, with the same mean rate (section 6.1)."""
     first = rates_of(ATTRIBUTES) * 2 / (1 + ratio)
     return [first, first * ratio]
 
 
 def interest_rates(separation: float, *, is_kept: bool) -> list[Floats]:
-    """Two classes that prefer even and odd ranks (Table 3); its rates are half the single class's, unless kept."""
+    """Rates of two classes that prefer even and odd ranks (Table 3), doubled to keep the mean rate if `is_kept`."""
     rates, is_even = rates_of(ATTRIBUTES) * (2 if is_kept else 1), np.arange(1, ATTRIBUTES + 1) % 2 == 0
     eta = (1 + separation) / 2
     return [np.where(is_even, eta, 1 - eta) * rates, np.where(is_even, 1 - eta, eta) * rates]
@@ -120,7 +120,7 @@ def two_classes(rates: Sequence[Floats]) -> ZModel:
 
 
 def run_z_study(plan: ZPlan, progress: Progress) -> dict[str, Table]:
-    """All tables of the study."""
+    """Run the study; return its tables by name."""
     study = _Study(plan, progress)
     found = (
         ("publishing", "Figure 2: probability that a person publishes the attribute of a rank", study.publishing()),
@@ -130,7 +130,7 @@ def run_z_study(plan: ZPlan, progress: Progress) -> dict[str, Table]:
         ("by_users", "Figure 6: by the number of people", study.by_users()),
         ("activity", "Figure 7: classes of activity", study.activity()),
         ("interest", "Figure 8: classes of interest", study.interest()),
-        ("seeds", "Figure C.10: one run a line", study.seeds()),
+        ("seeds", "Figure C.10: one run per row", study.seeds()),
     )
     tables = {name: Table(f"z_{name}", caption, list(records), digits=6) for name, caption, records in found}
     progress(plan.steps, plan.steps, "drawing")
@@ -138,13 +138,13 @@ def run_z_study(plan: ZPlan, progress: Progress) -> dict[str, Table]:
 
 
 class _Study:
-    """Goes through the figures, one after the other."""
+    """Computes the figures, one after the other."""
 
     def __init__(self, plan: ZPlan, progress: Progress) -> None:
         self._plan, self._progress, self._done = plan, progress, 0
 
-    def _step(self, says: str) -> None:
-        self._progress(self._done, self._plan.steps, says)
+    def _step(self, step: str) -> None:
+        self._progress(self._done, self._plan.steps, step)
         self._done += 1
 
     def _runs(self, model: ZModel) -> int:
@@ -155,8 +155,8 @@ class _Study:
     def _bounded(self, model: ZModel, z: int, k: int) -> dict[str, float]:
         return _bounds(model.p_k_anonymous(z, k, width=self._plan.width))
 
-    def _play(self, model: ZModel, zs: Sequence[int], ks: Sequence[int], sizes: Sequence[int] = ()) -> Any:
-        """Counts by run, z, k, class and kind."""
+    def _simulate(self, model: ZModel, zs: Sequence[int], ks: Sequence[int], sizes: Sequence[int] = ()) -> Any:
+        """Simulate; return counts by run, z, k, class and kind."""
         users = np.array(sizes or [model.users], dtype=np.int64)
         rates = np.atleast_2d(model.rates)
         return play(users, rates, model.window, zs, ks, runs=self._runs(model), seed=self._plan.seed)
@@ -171,19 +171,19 @@ class _Study:
             users, runs = np.array([USERS]), min(plan.runs, MOST_RUNS_OF_RANKS)
             drawn = publishing(users, model.rates[None], window, plan.zs_of_ranks, runs=runs, seed=plan.seed)
             for i, z in enumerate(plan.zs_of_ranks):
-                model_says = model.p_published(z)
+                by_rank = model.p_published(z)
                 for rank in plan.ranks:
-                    value = float(model_says[rank - 1])
+                    value = float(by_rank[rank - 1])
                     yield {
                         "window": window, "z": z, "rank": rank, "model": value, "lower": value, "upper": value,
                         **_simulated(drawn[:, i, rank - 1]),
                     }  # fmt: skip
 
     def by_z(self) -> Iterator[Record]:
-        """Figure 3, with what the paper leaves out: what is released, and the share among those who show anything."""
+        """Figure 3, with the share released and the share among people with anything published."""
         plan, model = self._plan, table_2()
-        self._step("figure 3, playing")
-        drawn = self._play(model, plan.played_zs, CROWDS)
+        self._step("figure 3, simulating")
+        drawn = self._simulate(model, plan.played_zs, CROWDS)
         users, runs = np.array([USERS]), self._runs(model)
         shares = publishing(users, model.rates[None], WINDOW, plan.played_zs, runs=runs, seed=plan.seed).mean(axis=0)
         for z in plan.zs:
@@ -213,7 +213,7 @@ class _Study:
         for window in self._plan.windows:
             self._step(f"figure 4, Δt = {window:g}")
             model = table_2(window=window)
-            drawn = self._play(model, [Z], CROWDS)
+            drawn = self._simulate(model, [Z], CROWDS)
             for j, k in enumerate(CROWDS):
                 yield {
                     "k": k, "window": float(window), **self._bounded(model, Z, k),
@@ -227,7 +227,7 @@ class _Study:
             self._step(f"figure 5, A = {attributes}")
             model = table_2(attributes=attributes)
             is_played = attributes <= plan.most_attributes_played
-            drawn = self._play(model, plan.zs_of_attributes, [K]) if is_played else None
+            drawn = self._simulate(model, plan.zs_of_attributes, [K]) if is_played else None
             for i, z in enumerate(plan.zs_of_attributes):
                 yield {
                     "z": z, "attributes": attributes, **self._bounded(model, z, K), "entropy": model.entropy(z),
@@ -235,7 +235,7 @@ class _Study:
                 }  # fmt: skip
 
     def by_users(self) -> Iterator[Record]:
-        """Figure 6: for fixed z, and for z that grows with the people."""
+        """Figure 6: for fixed z, and for z that grows with the number of people."""
         plan = self._plan
         for users in plan.users:
             self._step(f"figure 6, U = {users:,}")
@@ -244,7 +244,7 @@ class _Study:
             asked = [(str(z), z, K) for z in plan.zs_of_users]
             asked += [(f"U/{plan.users_for_one_z}", growing, k) for k in CROWDS]
             zs = [*plan.zs_of_users, growing]
-            drawn = self._play(model, zs, CROWDS) if users <= plan.most_users_played else None
+            drawn = self._simulate(model, zs, CROWDS) if users <= plan.most_users_played else None
             for name, z, k in asked:
                 counts = None if drawn is None else drawn[:, zs.index(z), CROWDS.index(k), 0, ALIKE]
                 yield {
@@ -259,7 +259,7 @@ class _Study:
             yield from self._classes({"ratio": ratio}, activity_rates(ratio))
 
     def interest(self) -> Iterator[Record]:
-        """Figure 8, by the rates of Table 3 and by rates twice as high."""
+        """Figure 8, with the rates of Table 3 and with twice these rates."""
         for rule in (TABLE_3, KEPT):
             for separation in self._plan.separations:
                 self._step(f"figure 8, separation {separation:g}")
@@ -269,7 +269,7 @@ class _Study:
     def _classes(self, where: Record, rates: list[Floats]) -> Iterator[Record]:
         model = two_classes(rates)
         found = model.p_k_anonymous(CLASS_Z, K, method="exact" if self._plan.is_exact else "sample", samples=40_000)
-        counts = self._play(model, [CLASS_Z], [K], (CLASS_SIZE, CLASS_SIZE))[:, 0, 0, :, ALIKE]
+        counts = self._simulate(model, [CLASS_Z], [K], (CLASS_SIZE, CLASS_SIZE))[:, 0, 0, :, ALIKE]
         extra = {"released": model.released_share(CLASS_Z), "entropy": model.entropy(CLASS_Z)}
         for c, own in enumerate(found.by_class):
             yield {
@@ -280,7 +280,7 @@ class _Study:
     def seeds(self) -> Iterator[Record]:
         """Figure C.10."""
         self._step("figure C.10")
-        counts = self._play(table_2(), [Z], [K])[:, 0, 0, 0]
+        counts = self._simulate(table_2(), [Z], [K])[:, 0, 0, 0]
         for run, (alike, shown, both) in enumerate(counts.tolist()):
             yield {
                 "run": run + 1, "k_anonymous": alike / USERS, "people_shown": shown,
@@ -300,8 +300,8 @@ def _simulated(shares: Floats | None) -> dict[str, float | None]:
 
 
 def _with_shares(published: Floats) -> float:
-    """The formula, with the shares of people who publish each attribute as they were found in the runs."""
-    rates = -np.log1p(-published) / WINDOW  # exposed with these probabilities, and with z = 1 all is published
+    """Evaluate the formula with the shares of people who publish each attribute taken from the runs."""
+    rates = -np.log1p(-published) / WINDOW  # with z = 1 every exposure is published
     return ZModel(USERS, rates, WINDOW).p_k_anonymous(1, K, method="tree", theta1=1e-6, theta2=0.01).value
 
 
