@@ -19,7 +19,7 @@ from benchmarks.measure import Report, apart, parse, parser, short
 from shoal import FlexibleK, Hierarchy, Schema, ZAnonymity
 from shoal.methods.registry import METHODS
 from shoal.reproduce.data.adult_imitation import imitate_adult
-from shoal.reproduce.sets.campaign import make_campaign
+from shoal.reproduce.data.campaign import make_campaign
 
 PAIRS = (
     ("z-anonymity", None), ("fads", "least-loss"), ("least-loss", "castle"), ("fads", "k-varp"),

@@ -197,7 +197,7 @@ def test_where_the_text_and_the_formulae_of_z_anonymity_disagree(study: tuple[st
         ("Figure 3, k = 2: 0.8 at z = 250", "0.930808 at z = 250; 0.8 is reached at z = 208"),
         ("Figure 3: the larger z", "z = 340 to 352: 0.992654 to 0.991915"),
         ("Figure 8: with η = 0.5", "single class 0.1713"),
-        ("Figure 6b", "a share of 1.000000 of the exposures leaves"),
+        ("Figure 6b", "a share of 1.000000 of the exposures is published"),
     ):
         assert any(claim.startswith(begins) and says in found for claim, found in refused.items()), begins
     assert any(one["the_paper"].startswith("Figure C.10: exact") and one["agrees"] == "yes" for one in claims)
@@ -208,7 +208,7 @@ def test_the_page_says_where_it_differs(study: tuple[str, Path]) -> None:
     text = (out / "index.html").read_text()
     assert "How we read the paper" in text
     if paper == "km":
-        assert "1,000 people, where the paper has 4,427,486" in text
+        assert "1,000 people instead of 4,427,486" in text
         claims = read_records(out / "km_claims.csv")
         assert any(one["agrees"] == "no" and "5,866,617" in one["the_paper"] for one in claims)
 
@@ -226,8 +226,8 @@ def test_from_a_folder_of_downloads(tmp_path: Path) -> None:
     ("args", "says"),
     [
         (("kvarp", "--data", "."), "PM2.5 Data of Five Chinese Cities"),
-        (("kvarp", "--data", "."), "lacks adult.data"),
-        (("fast", "--data", "nowhere"), "there is no such folder"),
+        (("kvarp", "--data", "."), "missing adult.data"),
+        (("fast", "--data", "nowhere"), "nowhere: no such folder"),
         (("fast", "--rows", "10"), "rows: take at least 400"),
         (("km", "--people", "10"), "people: take at least 400"),
         (("km", "--trials", "0"), "trials: must be at least 1"),

@@ -19,8 +19,8 @@ import pytest
 from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import is_sealed_trace, read_sealed_trace
 from shoal.errors import OutputError, ShoalError
+from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
-from shoal.observe.set_counts import SetSummary
 from shoal.pipeline import Pipeline
 from tests.e2e.scene import CANARY, Ended, Scene, encode, shoal
 

@@ -1,4 +1,4 @@
-"""The made-up day: the same from the same seed, shaped like a day, and with what was planted in it."""
+"""The synthetic day: the same from the same seed, shaped like a day, and with what was planted in it."""
 
 from __future__ import annotations
 

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from shoal.observe.counts import RunSummary
+from shoal.observe.counts import RunSummary, SetSummary
 from shoal.observe.observer import COMPILING, Observer
-from shoal.observe.set_counts import SetSummary
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
 _LONG: Final = 0.1

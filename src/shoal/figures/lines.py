@@ -1,4 +1,4 @@
-"""Panels of lines, as papers draw their results."""
+"""Figures made of panels with lines, bands, points and error bars, as in papers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, Final
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, missing_extra
 
-# Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style and marker.
+# Okabe and Ito's colours, distinguishable with any colour blindness; lines also differ in style and marker.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 _DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
 _LARGE: Final = 1e6
-"""Numbers below are written out."""
+"""Numbers from here on are written as powers of ten."""
 _MOST_MARKED: Final = 20
 """Points; a longer line has no markers."""
 
@@ -26,9 +26,9 @@ _MOST_MARKED: Final = 20
 Record = Mapping[str, Any]
 Lines = dict[str, tuple[list[float], list[float]]]
 Bands = dict[str, tuple[list[float], list[float], list[float]]]
-"""Where, from and up to."""
+"""x, lower and upper bound."""
 Bars = dict[str, tuple[list[float], list[float], list[float], list[float]]]
-"""Where, the value, from and up to."""
+"""x, value, lower and upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Panel:
     is_share: bool = False
     """Whether y is a share, shown in percent from 0 to 100."""
     is_log: bool = False
-    """Whether y grows by factors."""
+    """Whether the y axis is logarithmic."""
     as_bars: bool = False
     bands: Bands = field(default_factory=dict)
-    """Shaded around lines, by their names."""
+    """Shaded areas around lines, by the name of the line."""
     measured: Bars = field(default_factory=dict)
-    """Points with error bars beside lines, by their names."""
+    """Points with error bars, by the name of their line."""
     is_log_x: bool = False
     y_range: tuple[float, float] | None = None
 
@@ -56,9 +56,9 @@ class Panel:
 def draw_panels(
     path: str | PathLike[str], panels: Sequence[Panel], *, title: str, names: Sequence[str], measured: str = "measured"
 ) -> None:
-    """Draw panels side by side, three in a row, as a PNG; `names` fixes the order and so the look of the lines.
+    """Draw panels side by side, three per row, as a PNG.
 
-    `measured` says what points with error bars are.
+    The position of a line in `names` decides its look; `measured` labels points with error bars in the legend.
     """
     figure = make_figure(panels)
     for axis, panel in zip(figure.axes, panels, strict=False):
@@ -108,17 +108,29 @@ def values_of(records: Sequence[Record], key: str) -> list[Any]:
 
 def make_figure(panels: Sequence[Panel]) -> Any:
     """An empty figure with axes for these panels."""
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    return new_figure(rows, columns, size=(max(6.5, 4.2 * columns), 1.0 + 3.1 * rows))
+
+
+def new_figure(rows: int, columns: int = 1, *, size: tuple[float, float], dpi: int = 130, **options: Any) -> Any:
+    """An empty figure with rows and columns of axes; `size` is in inches, `options` go to ``Figure.subplots``."""
     require_matplotlib()
     # The object interface with Agg: no display, no global state of pyplot.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(max(6.5, 4.2 * columns), 1.0 + 3.1 * rows), dpi=130, layout="constrained")
+    figure = Figure(figsize=size, dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.subplots(rows, columns, squeeze=False)
+    figure.subplots(rows, columns, squeeze=False, **options)
     return figure
+
+
+def style_axis(axis: Any) -> None:
+    """Horizontal grid lines behind the data, no frame at the top and right."""
+    axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def require_matplotlib() -> None:
@@ -130,7 +142,7 @@ def require_matplotlib() -> None:
 
 
 def save(figure: Any, path: str | PathLike[str], *, private: bool = False) -> None:
-    """Write a figure, for its owner alone if `private`; the same figure gives the same bytes."""
+    """Write a figure as a PNG, readable only by its owner if `private`; equal figures give equal bytes."""
     picture = io.BytesIO()
     figure.savefig(picture, format="png", metadata={"Software": None})
     try:
@@ -149,27 +161,24 @@ def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
             x, y, label=name, color=_COLOURS[look], linestyle=_DASHES[look], linewidth=1.5,
             marker=_MARKERS[look] if len(x) <= _MOST_MARKED and not panel.measured else None, markersize=4.5,
         )  # fmt: skip
-    _draw_known(axis, panel, names)
+    _draw_uncertainty(axis, panel, names)
     axis.set_title(panel.title, loc="left", fontsize=10.5)
     axis.set_xlabel(panel.x, fontsize=9.5)
     axis.set_ylabel(panel.y, fontsize=9.5)
     axis.tick_params(labelsize=8.5)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
+    style_axis(axis)
     if panel.is_log_x:
         axis.set_xscale("log")
     elif all(float(at).is_integer() for x, _ in panel.lines.values() for at in x):
         axis.xaxis.get_major_locator().set_params(integer=True)
-    is_power = panel.is_log_x  # a large number is written as one
     axis.xaxis.set_major_formatter(
-        lambda at, _: f"$10^{{{math.log10(at):.3g}}}$" if is_power and at >= _LARGE else f"{at:,g}"
+        lambda at, _: f"$10^{{{math.log10(at):.3g}}}$" if panel.is_log_x and at >= _LARGE else f"{at:,g}"
     )
     _scale(axis, panel)
 
 
-def _draw_known(axis: Any, panel: Panel, names: Sequence[str]) -> None:
-    """How well the lines are known, and what was measured beside them."""
+def _draw_uncertainty(axis: Any, panel: Panel, names: Sequence[str]) -> None:
+    """Draw the bands around lines and the points with error bars."""
     for name, (x, low, high) in panel.bands.items():
         axis.fill_between(x, low, high, color=_COLOURS[names.index(name) % len(_COLOURS)], alpha=0.25, linewidth=0)
     for name, (x, y, low, high) in panel.measured.items():

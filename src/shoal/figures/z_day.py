@@ -1,4 +1,4 @@
-"""A day under z-anonymity in one picture: what came in, what left, what was held back."""
+"""A day under z-anonymity in one figure: events that arrived, were released, and were suppressed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import PolicyError
-from shoal.figures.lines import require_matplotlib, save
+from shoal.figures.lines import new_figure, save, style_axis
 
 SECOND: Final = 1_000_000_000
 BIN, HOUR, DAY = 600 * SECOND, 3600 * SECOND, 86_400 * SECOND
-# Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style.
+# Okabe and Ito's colours, distinguishable with any colour blindness; lines also differ in style.
 _RELEASED, _SUPPRESSED, _DEAD, _INK = "#0072B2", "#E69F00", "#CC79A7", "#333333"
 
 Counts = NDArray[np.int64]
@@ -33,7 +33,7 @@ def draw_day(
 ) -> None:
     """Draw events per ten minutes by verdict and the share released, as a PNG.
 
-    The legend counts all events, also those that have no place in the picture; a note says how many these are.
+    The legend counts all events; a note gives the number of those that are not drawn.
 
     Parameters
     ----------
@@ -42,17 +42,20 @@ def draw_day(
     verdicts
         ``released``, ``suppressed`` or ``dead``; the caller leaves out dead events without a time.
     timeless
-        How many dead events without a time were left out.
+        Number of dead events without a time that were left out.
     unique_share
-        Starts of epochs (nanoseconds) and the share of people shown in each whose released set of attributes
-        no one else has; drawn as a third panel.
+        Starts of epochs (nanoseconds) and the share of people in each whose released set of attributes is unique;
+        drawn as a third panel.
     """
     moments, kinds = np.asarray(times, dtype=np.int64), np.asarray(verdicts, dtype=np.str_)
     if len(moments) == 0 or moments.shape != kinds.shape:
-        raise PolicyError("draw_day: times and verdicts must have one entry an event, and at least one event")
-    midnight = int(np.median(moments)) // DAY * DAY  # one wrong clock must not choose the day
+        raise PolicyError("draw_day: times and verdicts need one entry per event, and at least one event")
+    midnight = int(np.median(moments)) // DAY * DAY  # the median: one wrong clock must not decide the day
     counts = count_by_verdict(moments - midnight, kinds)
-    figure = _figure(rows=3 if unique_share else 2)
+    rows = 3 if unique_share else 2
+    figure = new_figure(
+        rows, size=(10, 2.6 + 1.9 * rows), dpi=150, sharex=True, height_ratios=[2.2, 1.2, 1][:rows]
+    )  # fmt: skip
     axes = figure.axes
     date = datetime.fromtimestamp(midnight // SECOND, UTC).date().isoformat()
     axes[0].set_title(f"{title}, {date}", loc="left", fontsize=13, fontweight="bold", pad=26)
@@ -81,20 +84,8 @@ def _totals(verdicts: NDArray[np.str_], timeless: int) -> dict[str, int]:
     return totals
 
 
-def _figure(*, rows: int) -> Any:
-    require_matplotlib()
-    # The object interface with Agg: no display, no global state of pyplot.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 2.6 + 1.9 * rows), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.subplots(rows, 1, sharex=True, height_ratios=[2.2, 1.2, 1][:rows])
-    return figure
-
-
 def _edges(values: NDArray[Any]) -> tuple[Hours, NDArray[Any]]:
-    """Edges of equal bins over the day in hours; the last value twice, so that its bin is drawn whole."""
+    """Edges of equal bins over the day in hours; the last value is repeated, so that its bin has full width."""
     return np.linspace(0, 24, len(values) + 1), np.append(values, values[-1:])
 
 
@@ -145,9 +136,7 @@ def _draw_unique(axis: Any, hours: Hours, shares: Hours) -> None:
 
 def _finish(axes: Sequence[Any], *, outside: int, timeless: int) -> None:
     for axis in axes:
-        axis.grid(axis="y", color="#dddddd", linewidth=0.8)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axis(axis)
     for axis in axes[1:]:
         axis.set_ylim(0, 1.02)
         axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")

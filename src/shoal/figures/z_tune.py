@@ -1,4 +1,4 @@
-"""Choosing z in one picture: what the model says, and what was counted, against z."""
+"""Choosing z in one figure: predictions of the model and counts on data, against z."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Final
 
-from shoal.figures.lines import require_matplotlib, save
+from shoal.figures.lines import new_figure, save, style_axis
 from shoal.models.z.tuning import Target, Tuning, WindowTuning
 
 _MODEL, _LATER, _EARLIER, _INK = "#0072B2", "#D55E00", "#009E73", "#333333"
@@ -32,42 +32,36 @@ def draw_tuning(path: str | PathLike[str], tuning: Tuning, *, private: bool = Fa
     found = {label: line for axis in figure.axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(found.values(), found.keys(), loc="outside lower left", ncols=3, frameon=False, fontsize=9)
     best = tuning.best
-    said = f"z = {best[1].z}, window {best[0].window}" if best else "not reached on unused data"
-    title = f"{tuning.target.p:g} of people shown {tuning.target.k}-anonymous: {said}"
+    result = f"z = {best[1].z}, window {best[0].window}" if best else "not reached on unused data"
+    title = f"{tuning.target.p:g} of people shown {tuning.target.k}-anonymous: {result}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     save(figure, path, private=private)
 
 
 def _figure(columns: int) -> Any:
-    require_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    figure = new_figure(3, columns, size=(max(7.0, 4.0 * columns), 8.4))
     from matplotlib.ticker import LogLocator, NullLocator
 
-    figure = Figure(figsize=(max(7.0, 4.0 * columns), 8.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    for axis in figure.subplots(3, columns, squeeze=False).flat:
+    for axis in figure.axes:
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda at, _: f"{at:,g}")
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.xaxis.set_minor_locator(NullLocator())
         axis.tick_params(labelsize=8.5)
-        axis.grid(axis="y", color="#dddddd", linewidth=0.8)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axis(axis)
     return figure
 
 
 def _z(window: WindowTuning) -> list[int]:
-    return [said.z for said, _, _ in window.curve]
+    return [model.z for model, _, _ in window.curve]
 
 
 def _draw_share(axis: Any, window: WindowTuning, target: Target) -> None:
-    z, said = _z(window), [said.shown for said, _, _ in window.curve]
+    z, shown = _z(window), [model.shown for model, _, _ in window.curve]
     axis.fill_between(
-        z, [one.lower for one in said], [one.upper for one in said], color=_MODEL, alpha=0.25, linewidth=0
+        z, [one.lower for one in shown], [one.upper for one in shown], color=_MODEL, alpha=0.25, linewidth=0
     )
-    axis.plot(z, [one.value for one in said], color=_MODEL, linewidth=1.6, label="model, with its bounds")
+    axis.plot(z, [one.value for one in shown], color=_MODEL, linewidth=1.6, label="model, with its bounds")
     _draw_counted(axis, z, [before.over_shown for _, before, _ in window.curve], _EARLIER, "^", "counted, earlier part")
     _draw_counted(
         axis, z, [after.over_shown for _, _, after in window.curve], _LATER, "o", "counted, later part (unused)"
@@ -78,14 +72,14 @@ def _draw_share(axis: Any, window: WindowTuning, target: Target) -> None:
 
 def _draw_released(axis: Any, window: WindowTuning) -> None:
     z = _z(window)
-    axis.plot(z, [said.released for said, _, _ in window.curve], color=_MODEL, linewidth=1.6)
+    axis.plot(z, [model.released for model, _, _ in window.curve], color=_MODEL, linewidth=1.6)
     _draw_counted(axis, z, [before.released for _, before, _ in window.curve], _EARLIER, "^", None)
     _draw_counted(axis, z, [after.released for _, _, after in window.curve], _LATER, "o", None)
     _percent(axis)
 
 
 def _draw_entropy(axis: Any, window: WindowTuning) -> None:
-    axis.plot(_z(window), [said.entropy for said, _, _ in window.curve], color=_MODEL, linewidth=1.6)
+    axis.plot(_z(window), [model.entropy for model, _, _ in window.curve], color=_MODEL, linewidth=1.6)
     axis.set_ylim(bottom=0)
 
 
@@ -102,7 +96,7 @@ def _draw_counted(
 def _mark(axis: Any, window: WindowTuning) -> None:
     best = window.best
     if best is not None:
-        axis.axvline(best.z, color=_INK, linewidth=1, linestyle="--", label="smallest z that held")
+        axis.axvline(best.z, color=_INK, linewidth=1, linestyle="--", label="smallest z that reached the target")
 
 
 def _percent(axis: Any) -> None:

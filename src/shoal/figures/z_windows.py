@@ -1,4 +1,4 @@
-"""A release under z-anonymity window by window: the share of people who are k-anonymous, and how many are not."""
+"""A z-anonymous release window by window: the share of k-anonymous people, and the number of the others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import PolicyError
-from shoal.figures.lines import require_matplotlib, save
+from shoal.figures.lines import new_figure, save, style_axis
 
-# Okabe and Ito's colours, told apart with any kind of colour blindness; the lines also differ in style.
+# Okabe and Ito's colours, distinguishable with any colour blindness; lines also differ in style.
 _SHOWN, _EXPOSED, _INK = "#0072B2", "#D55E00", "#333333"
 
 Counts = NDArray[np.int64]
@@ -29,25 +29,25 @@ def draw_windows(
     target: float | None = None,
     private: bool = False,
 ) -> None:
-    """Draw the share of shown people who are k-anonymous, and below it how many are shown and are not, as a PNG.
+    """Draw the share of k-anonymous people, and below it the numbers of people shown and not k-anonymous, as a PNG.
 
     Parameters
     ----------
     starts
-        When windows begin, in nanoseconds since 1970 UTC, rising.
+        Starts of the windows in nanoseconds since 1970 UTC, in ascending order.
     length
-        How long a window is, in nanoseconds.
+        Length of a window in nanoseconds.
     shown, anonymous
         People with a released row in each window, and those of them who are k-anonymous.
     target
-        The share to reach, drawn as a line.
+        Target share, drawn as a line.
     private
-        Only the owner may read the file.
+        Make the file readable only by its owner.
     """
     begins, people, safe = (np.asarray(side, np.int64) for side in (starts, shown, anonymous))
     if not len(begins) or not begins.shape == people.shape == safe.shape:
         raise PolicyError("draw_windows: give a start, people shown and people k-anonymous for at least one window")
-    figure = _figure()
+    figure = new_figure(2, size=(10, 6), dpi=150, sharex=True, height_ratios=[1.4, 1])
     upper, lower = figure.axes
     _draw_share(upper, begins, length, people, safe)
     if target is not None:
@@ -61,20 +61,8 @@ def draw_windows(
     save(figure, path, private=private)
 
 
-def _figure() -> Any:
-    require_matplotlib()
-    # The object interface with Agg: no display, no global state of pyplot.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.subplots(2, 1, sharex=True, height_ratios=[1.4, 1])
-    return figure
-
-
 def stairs(starts: Counts, length: int, values: Points) -> tuple[NDArray[np.datetime64], Points]:
-    """Both ends of every window with its value, and a gap (NaN) where the next window does not follow at once."""
+    """Return both ends of every window with its value, and NaN (a gap) where the next window is not adjacent."""
     ends = starts + length
     places = np.stack((starts, ends, ends), axis=1).astype("datetime64[ns]").astype("datetime64[us]")
     follows = np.append(starts[1:] == ends[:-1], False)
@@ -108,9 +96,7 @@ def _finish(figure: Any, k: int) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     for axis in figure.axes:
-        axis.grid(axis="y", color="#dddddd", linewidth=0.8)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
+        style_axis(axis)
         axis.legend(loc="best", frameon=False, fontsize=9.5)
     bottom = figure.axes[-1]
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]

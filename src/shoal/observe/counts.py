@@ -1,4 +1,4 @@
-"""What happened in a run: counts and timings, never values."""
+"""The summary of a run: counts and timings, never values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RunSummary:
     dead: int = 0
     dead_by_reason: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    """How long reading, deciding and writing took, without `compiling_seconds`."""
+    """Time to read, decide and write, without `compiling_seconds`."""
     compiling_seconds: float = 0.0
-    """How long it took to compile kernels: on the first run of a machine, else 0."""
+    """Time to compile kernels: on the first run on a machine, else 0."""
     rows_per_second: float = 0.0
     files: int = 0
     resumed: bool = False
@@ -30,16 +30,16 @@ class RunSummary:
     live_pairs: int = 0
     state_bytes: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)
-    """What the method measured as rows went by, such as the average loss; empty where it measures nothing."""
+    """Metrics of the method, such as the average loss; empty if it has none."""
     delay_unit: str = "seconds"
-    """What delays in `metrics` are counted in."""
+    """Unit of the delays in `metrics`."""
     guarantee: str = ""
     released_to: str = ""
     dead_letters: str = ""
     trace: str | None = None
     failure: str | None = None
     outcome: str | None = None
-    """Why hardly anything was released, and what to do; None where enough was. It is also among the warnings."""
+    """Why hardly anything was released, and what to do; else None. Also in `warnings`."""
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -50,3 +50,28 @@ class RunSummary:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {"ok": self.ok, **asdict(self)}
+
+
+@dataclass
+class SetSummary(RunSummary):
+    """The result of a run on sets. `released` counts records."""
+
+    records: int = 0
+    """People, or rows if each row is a person's set."""
+    empty_records: int = 0
+    """Those without a usable item; they are not published."""
+    items: int = 0
+    """Number of different items."""
+    blocks_before: int = 0
+    """Items in the generalization."""
+    blocks_after: int = 0
+    blocks_used: int = 0
+    """Blocks with at least one person's item."""
+    error: float = 0.0
+    """To two digits: more digits would reveal counts that the release hides."""
+    error_kind: str = ""
+    certificate: list[dict[str, Any]] = field(default_factory=list)
+    """One entry per itemset size."""
+    statement: str = ""
+    certificate_file: str = ""
+    blocks_file: str = ""

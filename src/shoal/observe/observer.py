@@ -12,7 +12,7 @@ COMPILING: Final = "compiling the kernels for this machine, once; this takes a m
 
 
 class Observer:
-    """Writes to the log; the command line shows the same on a terminal."""
+    """Logs the events of a run; the command line shows them on a terminal."""
 
     def compiling(self) -> None:
         """Kernels are compiled before the first row is decided."""
@@ -22,7 +22,7 @@ class Observer:
         """Another batch is done."""
 
     def z_set(self, moment: str, z: int) -> None:
-        """A z that follows the stream was set for the epoch that begins at a moment."""
+        """The adaptive z was set for the epoch that starts at this moment."""
         _LOG.info("z = %d from %s on", z, moment)
 
     def deciding(self, what: str, size: int, blocks: int) -> None:

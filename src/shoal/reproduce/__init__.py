@@ -1,1 +1,1 @@
-"""Studies: the papers' experiments, run again on their data or on an imitation of it."""
+"""Studies: the papers' experiments, repeated on their data or on synthetic data like it."""

@@ -1,4 +1,4 @@
-"""Driving an anonymizer: cutting streams, running them here and in another process, batches over own memory."""
+"""Helpers of the laws: cut streams into batches, run methods here and in another process, copy buffers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shoal.methods.base import Release, StreamMethod
 
 Make = Callable[[], StreamMethod]
 OTHER_SEED: Final = "271828"
-"""The hash seed of the other process: what depends on the order of a set differs there."""
+"""Hash seed of the other process, so that results that depend on set order differ there."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """All that came out of a run, as plain lists."""
+    """The complete output of a run, as Python lists."""
 
     rows: list[dict[str, Any]]
     trace: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class Output:
 
     @classmethod
     def of(cls, releases: Iterable[Release], anonymizer: StreamMethod) -> Output:
-        """Join what a run gave."""
+        """Join the releases of a run."""
         kept = list(releases)
         rows = [row for release in kept for row in release.rows.to_pylist()]
         trace = [row for release in kept for row in release.trace.to_pylist()]
@@ -38,13 +38,13 @@ class Output:
 
 
 def batches_of(stream: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
-    """Cut a stream into batches of so many rows."""
+    """Cut a stream into batches of `size` rows."""
     for start in range(0, stream.num_rows, size):
         yield one_batch(stream.slice(start, size))
 
 
 def one_batch(stream: pa.Table) -> pa.RecordBatch:
-    """A table as a single batch."""
+    """Return a table as a single batch."""
     whole = stream.combine_chunks()
     empty = pa.RecordBatch.from_pylist([], schema=stream.schema)
     return whole.to_batches()[0] if whole.num_rows else empty
@@ -57,13 +57,13 @@ def run(anonymizer: StreamMethod, batches: Iterable[pa.RecordBatch]) -> Output:
 
 
 def records_of(stream: pa.Table) -> list[dict[str, Any]]:
-    """A stream as single records."""
+    """Return a stream as single records."""
     records: list[dict[str, Any]] = stream.to_pylist()
     return records
 
 
 def refusals_of(stream: pa.Table, columns: Sequence[str]) -> list[Any]:
-    """Batches every method must refuse: a column missing, there twice, of a type no method takes; no batch at all."""
+    """Return inputs every method must refuse: a column missing, duplicated or of a wrong type; not a batch at all."""
     refused: list[Any] = [object(), [1, 2]]
     for name in columns:
         at = stream.schema.get_field_index(name)
@@ -77,13 +77,13 @@ def refusals_of(stream: pa.Table, columns: Sequence[str]) -> list[Any]:
 
 
 def digest(make: Make, stream: pa.Table) -> str:
-    """A fingerprint of all that a stream makes of an anonymizer."""
+    """Return a digest of the output and final state of a method over a stream."""
     output = run(make(), batches_of(stream, 7))
     return hashlib.sha256(repr((output.rows, output.trace)).encode() + output.state).hexdigest()
 
 
 def digests_elsewhere(cases: Sequence[tuple[Make, pa.Table]]) -> list[str]:
-    """The fingerprints as another process finds them, one process for all cases."""
+    """Return the digests computed in another process, one process for all cases."""
     written = pickle.dumps([(make, _as_bytes(stream)) for make, stream in cases])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": OTHER_SEED}
     script = "from shoal.testing.driving import answer_digests; answer_digests()"
@@ -96,7 +96,7 @@ def digests_elsewhere(cases: Sequence[tuple[Make, pa.Table]]) -> list[str]:
 
 
 def answer_digests() -> None:
-    """The other process: read cases from standard input, write their fingerprints."""
+    """Entry point of the other process: read cases from standard input, write their digests."""
     cases = pickle.load(sys.stdin.buffer)  # written by the process that started this one
     found = [digest(make, pa.ipc.open_stream(stream).read_all()) for make, stream in cases]
     sys.stdout.write("\n".join(found))
@@ -111,7 +111,7 @@ def _as_bytes(stream: pa.Table) -> bytes:
 
 
 def on_own_buffers(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[bytearray]]:
-    """The same batch over memory that can be destroyed."""
+    """Return a copy of a batch and its buffers, so that a test can overwrite them."""
     buffers: list[bytearray] = []
     columns = [_array_on(column, buffers) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema), buffers
@@ -124,10 +124,9 @@ def _array_on(column: pa.Array, buffers: list[bytearray]) -> pa.Array:
     plain = pa.concat_arrays([column])  # no offset
     own: list[pa.Buffer | None] = []
     for buffer in plain.buffers():
-        own.append(None if buffer is None else pa.py_buffer(_kept(bytearray(buffer), buffers)))
+        if buffer is None:
+            own.append(None)
+        else:
+            buffers.append(bytearray(buffer))
+            own.append(pa.py_buffer(buffers[-1]))
     return pa.Array.from_buffers(plain.type, len(plain), own, plain.null_count, plain.offset)
-
-
-def _kept(made: bytearray, buffers: list[bytearray]) -> bytearray:
-    buffers.append(made)
-    return made

@@ -1,4 +1,4 @@
-"""Inputs that follow a script: bytes in pieces of any size, or records, silences and errors at a chosen place."""
+"""Inputs that follow a script: bytes in pieces, or records, idle times and errors at chosen points."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Step = bytes | Exception
 
 
 class ScriptedFile:
-    """A file as decoders read it; every opening plays the script from its start.
+    """A file for decoders; every `open` starts the script again.
 
     Parameters
     ----------
     script
-        Bytes are handed out piece by piece: no read goes over the end of a piece. An exception is raised when it
-        is reached, and again by every later read.
+        Pieces of bytes and exceptions. No read crosses the end of a piece. An exception is raised when it is reached,
+        and again by every later read.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class _Playing(io.RawIOBase):
 
 
 class ScriptedSource:
-    """A source of records that follows a script of batches, silences and errors.
+    """A source that follows a script of batches, idle times and errors.
 
     Parameters
     ----------
     script
-        A batch is polled as decoded records; :class:`~shoal.sources.base.Idle` as a silence; an exception is raised.
-        The source ends after the last step. A position counts the steps taken.
+        Batches and :class:`~shoal.sources.base.Idle` are returned by `poll`; an exception is raised.
+        The source ends after the last step. A position is the number of steps taken.
     schema
         The columns of the batches.
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for streams of events: few people or many, ties, gaps, late and broken records."""
+"""Hypothesis strategies for event streams: few or many people, ties, gaps, late and invalid records."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ SECOND: Final = 1_000_000_000
 EVENT_SCHEMA: Final = pa.schema(
     [("ts", pa.timestamp("ns")), ("user", pa.string()), ("site", pa.string()), ("device", pa.string())]
 )
-"""Columns of the streams below: time, person, attribute, and a column to carry."""
+"""Columns of the streams: time, person, attribute, and a carried column."""
 
 SITES: Final = ("a.news.example", "b.news.example", "c.shop.example", "news.example", "d.example", "")
 PEOPLE: Final = ("ann", "bob", "cat", "dan", "eve")
 
 
 def steps_ns(window_ns: int, lateness_ns: int = 0) -> st.SearchStrategy[int]:
-    """Time from one event to the next: none, a little, exactly a window and 1 ns beyond, and back in time."""
+    """Draw the time between two events: zero, short, a window ± 1 ns, or negative."""
     forward = (0, 0, 1, window_ns // 7, window_ns - 1, window_ns, window_ns + 1)
     backward = (-1, -lateness_ns, -lateness_ns - 1) if lateness_ns else (-1,)
     return st.sampled_from((*forward, *backward))
 
 
 def people(*, wide: bool = False) -> st.SearchStrategy[str]:
-    """Names of people: a handful who meet again, or any text."""
+    """Draw names of people: one of five, or any text if `wide`."""
     return st.text(min_size=1, max_size=12) if wide else st.sampled_from(PEOPLE)
 
 
@@ -43,7 +43,7 @@ def event_records(
     broken: bool = True,
     most: int = 40,
 ) -> list[dict[str, Any]]:
-    """Records {ts, user, site, device} in order of arrival; ts in nanoseconds, None where it is missing."""
+    """Draw records {ts, user, site, device} in arrival order; ts in nanoseconds, None where it is missing."""
     one = st.tuples(steps_ns(window_ns, lateness_ns), people(wide=wide), st.sampled_from(sites))
     time, records = 0, []
     for step, user, site in draw(st.lists(one, max_size=most)):
@@ -74,6 +74,6 @@ def as_records(table: pa.Table, *, time: str = "ts") -> list[dict[str, Any]]:
 
 @st.composite
 def cuts(draw: st.DrawFn, rows: int) -> list[int]:
-    """Where to cut a stream of so many rows into batches; the same place twice is an empty batch."""
+    """Draw where to cut a stream of `rows` rows into batches; a repeated position gives an empty batch."""
     inner = draw(st.lists(st.integers(0, rows), max_size=6))
     return [0, *sorted(inner), rows]

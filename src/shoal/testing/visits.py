@@ -1,4 +1,4 @@
-"""A made-up day of web visits: heavy tails, a daily rhythm, drifting interests, late and broken rows."""
+"""A synthetic day of web visits: heavy tails, a daily rhythm, drifting interests, late and invalid rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 DAY_S: Final = 86_400
 DEVICES: Final = ("phone", "laptop", "tablet", "tv")
-# Each topic with the hour at which people turn to it most.
+# Topics with their peak hour.
 TOPICS: Final = {
     "news": 7.5, "weather": 6.5, "work": 10.5, "bank": 11.0, "school": 9.0, "shop": 13.0, "recipes": 17.0,
     "sport": 18.5, "games": 20.5, "video": 21.0, "music": 16.0, "travel": 19.5, "health": 22.0, "blog": 14.5,
@@ -47,7 +47,7 @@ _BREAKS: Final = ("fields", "time", "user", "utf8", "nul")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visits:
-    """Events in the order of their times; `person`, `site` and `device` are positions in the names."""
+    """Events in time order; `person`, `site` and `device` are indices into the names."""
 
     times: Ints
     person: Ints
@@ -71,7 +71,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What a file of visits holds."""
+    """Counts of the rows in a file of visits."""
 
     rows: int
     sound: int
@@ -80,7 +80,7 @@ class Planted:
     """Sound rows older than the newest sound row before them."""
     longest_lateness_ns: int
     broken: dict[str, int]
-    """Rows that cannot be read, by what is wrong: fields, time, user, utf8, nul."""
+    """Number of invalid rows by fault: fields, time, user, utf8, nul."""
 
 
 def make_visits(
@@ -136,7 +136,7 @@ def _name_people(count: int) -> tuple[str, ...]:
 def _first_visits(
     people: int, topic_of_site: Ints, events: int, random: np.random.Generator
 ) -> tuple[Floats, Ints, Ints]:
-    """Visits of their own accord: when, who, and what."""
+    """Draw visits that are not repetitions: time, person and site."""
     count = max(1, round(events * 0.6))
     seconds = _times(count, random)
     person = _draw(random.lognormal(0, 1.1, people), count, random)
@@ -145,7 +145,7 @@ def _first_visits(
 
 
 def _times(count: int, random: np.random.Generator) -> Floats:
-    """Seconds of the day, dense in the evening and thin at night."""
+    """Draw seconds of the day, many in the evening and few at night."""
     hours = np.arange(25)
     density = np.array([*_ACTIVITY_BY_HOUR, _ACTIVITY_BY_HOUR[0]])
     fine = np.linspace(0, 24, 24 * 60 + 1)
@@ -155,7 +155,7 @@ def _times(count: int, random: np.random.Generator) -> Floats:
 
 
 def _topics(seconds: Floats, person: Ints, people: int, random: np.random.Generator) -> Ints:
-    """Half the visits follow the hour, half the person's own three topics."""
+    """Draw topics: half by the hour, half from the person's own three topics."""
     peaks = np.array(list(TOPICS.values()))
     quarter = np.arange(96)[:, None] / 4
     away = np.abs(quarter - peaks)
@@ -170,7 +170,7 @@ def _topics(seconds: Floats, person: Ints, people: int, random: np.random.Genera
 
 
 def _sites(seconds: Floats, topic: Ints, topic_of_site: Ints, random: np.random.Generator) -> Ints:
-    """A site of the topic, by Zipf's law; as the day goes on a second ranking takes over from the first."""
+    """Draw sites of the topics by Zipf's law; over the day a second ranking replaces the first."""
     site = np.zeros(len(seconds), dtype=np.int64)
     is_evening = random.random(len(seconds)) < seconds / DAY_S
     for number in range(len(TOPICS)):
@@ -194,7 +194,7 @@ def _draw(weights: Floats, count: int, random: np.random.Generator) -> Ints:
 def _bursts(
     seconds: Floats, person: Ints, site: Ints, events: int, random: np.random.Generator
 ) -> tuple[Floats, Ints, Ints]:
-    """Some visits are repeated within seconds to minutes by the same person: reloads, next pages."""
+    """Add visits of the same person to the same site seconds to minutes later: reloads, next pages."""
     again = random.integers(len(seconds), size=max(0, events - len(seconds)))
     delay = random.exponential(60, size=len(again)) + 1
     repeated = np.minimum(seconds[again] + delay, DAY_S - 0.001)
@@ -208,7 +208,7 @@ def _bursts(
 def write_visits_csv(
     path: str | PathLike[str], visits: Visits, *, late_share: float = 0.01, broken_share: float = 0.001
 ) -> Planted:
-    """Write ``ts,user,site,device`` in order of arrival, with late and broken rows planted.
+    """Write ``ts,user,site,device`` in arrival order, with some rows late and some invalid.
 
     Equal visits and shares give equal bytes. Late rows arrive seconds to two hours after their time.
     """
@@ -251,7 +251,7 @@ def _lines(visits: Visits, order: Ints) -> list[str]:
 
 
 def _break(lines: list[str], share: float, random: np.random.Generator) -> dict[str, list[int]]:
-    """Break some rows in place; return which, by what is wrong with them."""
+    """Corrupt some rows in place; return the rows by fault."""
     rows = random.choice(len(lines), size=round(len(lines) * share), replace=False).tolist()
     broken = {what: rows[number :: len(_BREAKS)] for number, what in enumerate(_BREAKS)}
     for what, members in broken.items():
@@ -269,7 +269,7 @@ def _broken(line: str, what: str, row: int) -> str:
     elif what == "user":
         user = ""
     elif what == "utf8":
-        site = "\udcff" + site  # written as the byte FF, which no UTF-8 text holds
+        site = "\udcff" + site  # written as the byte FF, which is invalid UTF-8
     else:
         site = site[:3] + "\0" + site[3:]
     return ",".join((stamp, user, site, device))

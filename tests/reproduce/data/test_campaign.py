@@ -1,4 +1,4 @@
-"""The made-up measurement campaign."""
+"""The synthetic measurement campaign."""
 
 from __future__ import annotations
 

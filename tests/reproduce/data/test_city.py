@@ -105,7 +105,7 @@ def test_the_longest_are_as_long_as_published() -> None:
 def test_towers_and_their_popularity(city: City) -> None:
     assert len(city.places) == cities.TOWERS == len(city.places.sites)
     assert city.places.areas.sum() == pytest.approx(cities.AREA_KM2, rel=0.005)
-    people = city.people_a_tower
+    people = city.people_per_tower
     assert people.std() / people.mean() == pytest.approx(cities.POPULARITY_VARIATION, rel=0.1)
 
 

@@ -70,7 +70,7 @@ def test_gzipped_in_a_folder_below(tmp_path: Path) -> None:
 
 
 def test_files_that_lack_are_named_with_their_publisher(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"lacks adult\.data .*UCI Machine Learning Repository, Adult"):
+    with pytest.raises(InputError, match=r"missing adult\.data .*UCI Machine Learning Repository, Adult"):
         read_adult(tmp_path)
     (tmp_path / FILES[1]).write_text(city_file("Chengdu"))
     with pytest.raises(InputError, match=r"PM2\.5 Data of Five Chinese Cities") as caught:
@@ -84,8 +84,8 @@ def test_files_that_lack_are_named_with_their_publisher(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("1, 2, 3\n", "line 1: has 3 fields, not 15"),
-        (ADULT_LINES.replace("44", "forty-four"), "line 1: column 'age' is no whole number"),
+        ("1, 2, 3\n", "line 1: 3 fields instead of 15"),
+        (ADULT_LINES.replace("44", "forty-four"), "line 1: column 'age' is not a whole number"),
         ("\n", "no row without a missing value"),
     ],
 )
@@ -119,9 +119,9 @@ def test_five_cities_hour_by_hour(cities: Path) -> None:
     ("old", "new", "says"),
     [
         ("DEWP", "dew", "does not name the columns"),
-        (",cv,", ",", "line 3: has 16 fields, not 17"),
-        ("61.5", "wet", "line 3: holds what is no reading"),
-        ("2013,1,1,1,4", "2013,1,1,1,5", "line 2: holds what is no reading"),
+        (",cv,", ",", "line 3: 16 fields instead of 17"),
+        ("61.5", "wet", "line 3: a field is not a valid reading"),
+        ("2013,1,1,1,4", "2013,1,1,1,5", "line 2: a field is not a valid reading"),
     ],
 )
 def test_a_city_that_is_broken(cities: Path, old: str, new: str, says: str) -> None:

@@ -16,8 +16,8 @@ from shoal.hierarchies import Hierarchy
 from shoal.methods.base import BatchMethod
 from shoal.methods.registry import METHODS
 from shoal.methods.sets.records import ReadRecords
+from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
-from shoal.observe.set_counts import SetSummary
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import (

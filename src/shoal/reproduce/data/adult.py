@@ -1,4 +1,4 @@
-"""UCI Adult: people of the 1994 census, as both papers use them."""
+"""UCI Adult: people of the 1994 census, prepared as in the FAST and K-VARP papers."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _MISSING: Final = "?"
 
 
 def read_adult(folder: Path) -> Stream:
-    """All rows without a missing value, in the order of the file, each another person."""
+    """Read all rows without a missing value, in file order, each a different person."""
     (path,) = find_files(folder, [FILE], publisher=PUBLISHER)
     rows = []
     for line, fields in read_records(path):
         if len(fields) != len(COLUMNS):
             raise InputError(
-                f"{path.name}, line {line}: has {len(fields)} fields, not {len(COLUMNS)}; download it again"
+                f"{path.name}, line {line}: {len(fields)} fields instead of {len(COLUMNS)}; download the file again"
             )
         if _MISSING not in fields:
             rows.append((line, fields))
     if not rows:
-        raise InputError(f"{path.name}: holds no row without a missing value; download it again")
+        raise InputError(f"{path.name}: no row without a missing value; download the file again")
     columns = {name: _column(path, name, at, rows) for at, name in enumerate(COLUMNS[:-1])}
     return adult_stream(columns, origin=f"{path.name} of the {PUBLISHER}")
 
@@ -46,19 +46,21 @@ def _column(path: Path, name: str, at: int, rows: list[tuple[int, list[str]]]) -
     numbers = []
     for line, fields in rows:
         if not fields[at].isdecimal():
-            raise InputError(f"{path.name}, line {line}: column {name!r} is no whole number; download it again")
+            raise InputError(
+                f"{path.name}, line {line}: column {name!r} is not a whole number; download the file again"
+            )
         numbers.append(int(fields[at]))
     return pa.array(numbers, pa.int64())
 
 
 def adult_stream(columns: dict[str, pa.Array], *, origin: str) -> Stream:
-    """Columns of Adult as a stream with all fourteen quasi-identifiers."""
+    """Return the columns of Adult as a stream with all fourteen quasi-identifiers."""
     table = numbered(columns, len(columns["age"]))
     return Stream("Adult", origin, table, domains=ADULT_DOMAINS, trees=ADULT_TREES)
 
 
 def repeat_people(stream: Stream, *, share: float, seed: int) -> Stream:
-    """Insert a share of the rows a second time at random places; a repeated row is of the same person."""
+    """Repeat a share of the rows at random places; a repeated row belongs to the same person."""
     random = np.random.default_rng(seed)
     rows = len(stream)
     again = np.sort(random.choice(rows, size=int(rows * share), replace=False))
@@ -68,5 +70,5 @@ def repeat_people(stream: Stream, *, share: float, seed: int) -> Stream:
 
 
 def fast_stream(stream: Stream, *, seed: int) -> Stream:
-    """The FAST paper's data: ten quasi-identifiers, a sensitive occupation, one row in ten a second time."""
+    """Return the FAST paper's data: ten quasi-identifiers, sensitive occupation, one row in ten repeated."""
     return repeat_people(stream.narrowed(FAST_QUASI, ["occupation"]), share=0.1, seed=seed)

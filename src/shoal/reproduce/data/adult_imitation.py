@@ -1,9 +1,9 @@
-"""An imitation of UCI Adult: made-up people whose columns are shared out, and hang together, about as there.
+"""Synthetic people like those of UCI Adult: columns with similar distributions and dependencies.
 
-The tables are rounded frequencies of the published data, in thousandths unless said otherwise; no row of it is here.
-What hangs together: age and sex with marital status; that with relationship; country with race and schooling; age and
-country with education; sex and education with occupation; that with the class of work; sex and age with hours; age and
-education with capital gains and losses. `education-num` is the rank of the education, as there.
+The tables are rounded frequencies of the published data, in thousandths unless noted; they contain no row of it.
+Dependencies: marital status on age and sex; relationship on marital status; race and education on country; education on
+age; occupation on sex and education; class of work on occupation; hours on sex and age; capital gains and losses on age
+and education. `education-num` is the rank of the education, as in Adult.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ _HOURS_BY_GROUP: Final = (  # men and women from 25 to 64, people below 25, peop
     (378, 12, 28, 19, 46, 21, 118, 18, 64, 90, 14, 62, 9, 12, 6, 5, 27, 11, 42, 3, 10, 17, 4, 3, 1, 2, 1, 1),
     (281, 30, 52, 26, 38, 38, 138, 36, 42, 58, 12, 55, 8, 8, 2, 5, 27, 8, 58, 2, 21, 18, 4, 8, 5, 3, 1, 7),
 )  # fmt: skip
-_GAIN_BY_AGE: Final = (0.3, 0.75, 1.2, 1.3, 1.25, 2.2)  # times the share by education
+_GAIN_BY_AGE: Final = (0.3, 0.75, 1.2, 1.3, 1.25, 2.2)  # factor on the share by education
 _GAIN_BY_EDUCATION: Final = (0.047, 0.062, 0.071, 0.112, 0.165)
 _LOSS_BY_AGE: Final = (0.5, 0.9, 1.15, 1.25, 1.15, 1.3)
 _LOSS_BY_EDUCATION: Final = (0.033, 0.044, 0.048, 0.073, 0.11)
-_GAINS: Final = {  # the usual amounts, per thousand gains
+_GAINS: Final = {  # frequent amounts, per thousand gains
     15024: 133, 7688: 106, 7298: 95, 99999: 58, 3103: 38, 5178: 37, 5013: 30, 4386: 30, 3325: 25, 8614: 24, 2174: 25,
     10520: 20, 4064: 23, 4650: 22, 14084: 18, 3137: 20, 20051: 13, 27828: 13, 3908: 20, 2829: 20, 594: 18, 14344: 11,
     6849: 16, 13550: 11, 2885: 18, 4787: 15, 1055: 16, 3411: 18, 2176: 17, 2597: 17, 9386: 12, 6497: 13, 1506: 12,
@@ -141,7 +141,7 @@ _WEIGHT: Final = (  # quantiles of fnlwgt
 
 
 def imitate_adult(rows: int, *, seed: int) -> Stream:
-    """So many made-up people in the columns of Adult."""
+    """Return synthetic people in the columns of Adult."""
     random = np.random.default_rng(seed)
     sex = draw(random, rows, SEX_SHARES)
     age = np.where(sex == 0, *(draw_between(random, rows, quantiles) for quantiles in _AGE)).astype(np.int64)
@@ -195,7 +195,7 @@ def _draw_hours(random: np.random.Generator, sex: Ints, band: Ints) -> Ints:
 
 
 def _draw_capital(random: np.random.Generator, band: Ints, schooling: Ints) -> tuple[Ints, Ints]:
-    """Few have a gain, fewer a loss, nobody both."""
+    """Draw gains and losses: few people have a gain, fewer a loss, no one both."""
     rows = len(band)
     has_gain = random.random(rows) < np.asarray(_GAIN_BY_AGE)[band] * np.asarray(_GAIN_BY_EDUCATION)[schooling]
     has_loss = random.random(rows) < np.asarray(_LOSS_BY_AGE)[band] * np.asarray(_LOSS_BY_EDUCATION)[schooling]
@@ -205,7 +205,7 @@ def _draw_capital(random: np.random.Generator, band: Ints, schooling: Ints) -> t
 
 
 def draw_given(random: np.random.Generator, given: Ints, shares: Sequence[Sequence[float]]) -> Ints:
-    """A choice for every entry of `given`, by the row of shares it names; a row need not add up to anything."""
+    """Draw one choice per entry of `given`, with the weights of the row it names; weights need no fixed sum."""
     table = np.asarray(shares, dtype=np.float64)
     edges = np.cumsum(table, axis=1) / table.sum(axis=1, keepdims=True)
     lots = random.random(len(given))
@@ -216,11 +216,11 @@ def draw_given(random: np.random.Generator, given: Ints, shares: Sequence[Sequen
 
 
 def draw(random: np.random.Generator, rows: int, shares: Sequence[float]) -> Ints:
-    """Choices by one row of shares."""
+    """Draw choices with one row of weights."""
     return draw_given(random, np.zeros(rows, dtype=np.int64), [shares])
 
 
 def draw_between(random: np.random.Generator, rows: int, quantiles: Sequence[tuple[float, float]]) -> Floats:
-    """Numbers whose quantiles are these pairs of a share and a number, straight in between."""
+    """Draw numbers from a distribution given by its quantiles, pairs of share and value, interpolated linearly."""
     at, values = zip(*quantiles, strict=True)
     return np.asarray(np.interp(random.random(rows), at, values))

@@ -1,7 +1,7 @@
-"""A made-up measurement campaign: people move through a city and measure how fast their phones' networks are.
+"""A synthetic measurement campaign: people move through a city and measure the speed of their phones' networks.
 
-Everybody has a home, perhaps a workplace, and a few other places; days have a rhythm. Models of phones are popular by a
-power law, so most are rare. Nobody and nothing in it is real.
+Everyone has a home, perhaps a workplace, and a few other places; activity follows the time of day. The popularity of
+phone models follows a power law, so most models are rare. No person in it is real.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ _PROVIDER_SHARES: Final = (0.42, 0.31, 0.19, 0.08)
 _SECOND_DEVICE: Final = 0.08
 """Share of people who measure with two phones."""
 _POPULARITY, _FIRST_RANK = 1.1, 7.0
-"""Exponent of the power law of models, and the rank it starts from: the first has about 4 in 100."""
-_TOO_PLAIN, _PLAIN = "Series 30+", "feature phone system"
-"""Labels of phones that cannot measure anything, and of those without 5G."""
+"""Exponent of the power law of models, and the rank it starts from: the first model has about 4%."""
+_CANNOT_MEASURE, _WITHOUT_5G = "Series 30+", "feature phone system"
+"""Labels of phones that cannot measure, and of phones without 5G."""
 
 _HOME, _WORK, _SPOTS = 0, 1, 5
-"""Everybody's spots: home, work, and three others."""
+"""Spots of each person: home, work, and three others."""
 _HOME_PARTS: Final = (0.22, 0.19, 0.19, 0.17, 0.17, 0.06)
 _WORK_PARTS: Final = (0.55, 0.12, 0.11, 0.10, 0.10, 0.02)
 _OTHER_PARTS: Final = (0.40, 0.14, 0.14, 0.13, 0.13, 0.06)
 _OTHER_SHARES: Final = (0.5, 0.3, 0.2)
 _WORKING: Final = 0.8
 _AT_NIGHT: Final = 0.06
-"""Share of those who work at night."""
+"""Share of workers on night shift."""
 _SPREAD_M, _FIX_M = 180.0, 12.0
-"""How far spots lie from the middle of their cells, and measured positions from their spots."""
+"""Standard deviations of spots from the middle of their cell, and of measured positions from their spot."""
 
 _HOURS: Final = (
     *(1.2, 0.7, 0.4, 0.3, 0.3, 0.6, 1.6, 3.2, 4.6, 4.8, 4.7, 4.9),
     *(5.6, 5.2, 4.8, 4.8, 5.2, 6.0, 6.6, 6.8, 6.6, 6.0, 4.4, 2.6),
 )
-"""How often people measure, by the hour of the day."""
+"""Relative number of measurements by hour of the day."""
 _CELLULAR: Final = np.array(
     [
         [0.01, 0.06, 0.48, 0.45],  # centre
@@ -61,9 +61,9 @@ _CELLULAR: Final = np.array(
         [0.10, 0.28, 0.58, 0.04],  # villages
     ]
 )
-"""Share of 2G to 5G by part of the city."""
+"""Shares of 2G to 5G by part of the city."""
 _WIFI_SHARES: Final = (0.7, 0.55, 0.2)
-"""Of measurements at home, at work, elsewhere."""
+"""Share of Wi-Fi at home, at work, elsewhere."""
 _DOWN: Final = np.array([0.12, 4.0, 32.0, 190.0, 65.0])
 _UP: Final = np.array([0.05, 1.1, 11.0, 38.0, 24.0])
 _LATENCY: Final = np.array([320.0, 85.0, 42.0, 19.0, 24.0])
@@ -83,7 +83,7 @@ _LAST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """Who there is: phones by the person who carries them, and everybody's spots and hours."""
+    """Phones with their owners, and the spots and working hours of each person."""
 
     carrier: Ints
     model: Ints
@@ -97,18 +97,18 @@ class _Crowd:
 
 
 def make_campaign(people: int, records: int, seed: int = 0, days: int = 7) -> pa.Table:
-    """Measurements in the order of time.
+    """Return measurements in time order.
 
     Parameters
     ----------
     people
-        Who take part. Some carry two phones: each phone is an agent of its own (``maid``), with the same account.
+        Number of participants. Some have two phones: each phone has its own ``maid``, with the same account.
     records
-        Measurements of all together.
+        Number of measurements in all.
     seed
-        Another seed makes another campaign; the city stays.
+        A different seed gives a different campaign in the same city.
     days
-        From Monday, 2 March 2026 on.
+        Number of days, starting on Monday, 2 March 2026.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def make_campaign(people: int, records: int, seed: int = 0, days: int = 7) -> pa
         ``mbps_down``, ``mbps_up`` and ``latency_ms``.
     """
     _check(people, records, days)
-    devices, is_plain = _measuring_devices()
+    devices, lacks_5g = _measuring_devices()
     crowd = _crowd(np.random.default_rng([seed, 1]), people, len(devices))
     chooser = np.random.default_rng([seed, 2])
     phone = np.searchsorted(np.cumsum(crowd.activity), chooser.random(records) * crowd.activity.sum(), side="right")
@@ -129,14 +129,14 @@ def make_campaign(people: int, records: int, seed: int = 0, days: int = 7) -> pa
     person = crowd.carrier[phone]
     spot = _spots(chooser, crowd, person, moment)
     cell = crowd.spot_cell[person, spot]
-    network = _networks(chooser, cell, spot, is_plain[crowd.model[phone]])
+    network = _networks(chooser, cell, spot, lacks_5g[crowd.model[phone]])
     return pa.table(
         {
             **_identities(np.random.default_rng([seed, 3]), crowd, phone),
-            "device": _taken(devices, crowd.model[phone]),
-            "provider": _taken(PROVIDERS, crowd.provider[phone]),
-            "network": _taken(NETWORKS, network),
-            "place": _taken(city_cells().names, cell),
+            "device": _take(devices, crowd.model[phone]),
+            "provider": _take(PROVIDERS, crowd.provider[phone]),
+            "network": _take(NETWORKS, network),
+            "place": _take(city_cells().names, cell),
             **_positions(chooser, crowd, person, spot),
             "time": pa.array(START + moment.astype("timedelta64[ms]"), pa.timestamp("ms", tz="UTC")),
             **_results(chooser, network, moment),
@@ -151,10 +151,10 @@ def _check(people: object, records: object, days: object) -> None:
 
 
 def _measuring_devices() -> tuple[tuple[str, ...], Flags]:
-    """Models that can measure, and which of them know no 5G."""
+    """Return the models that can measure, and which of them lack 5G."""
     concepts = Ontology.devices().attribute("device")
-    devices = tuple(value for value in concepts.values if not concepts.subsumes(_TOO_PLAIN, value))
-    return devices, np.array([concepts.subsumes(_PLAIN, value) for value in devices])
+    devices = tuple(value for value in concepts.values if not concepts.subsumes(_CANNOT_MEASURE, value))
+    return devices, np.array([concepts.subsumes(_WITHOUT_5G, value) for value in devices])
 
 
 # ---- people
@@ -181,7 +181,7 @@ def _crowd(chooser: np.random.Generator, people: int, models: int) -> _Crowd:
 
 
 def _cells_of(chooser: np.random.Generator, people: int, shares: tuple[float, ...]) -> Ints:
-    """A cell for everybody: a part by its share, and any cell of that part."""
+    """Draw a cell per person: a part by its share, then a uniform cell of that part."""
     parts = city_cells().parts
     weights = np.asarray(shares)[parts] / np.bincount(parts, minlength=len(PARTS))[parts]
     drawn: Ints = chooser.choice(len(parts), people, p=weights / weights.sum())
@@ -195,21 +195,21 @@ def _identities(chooser: np.random.Generator, crowd: _Crowd, phone: Ints) -> dic
     emails = [f"{_FIRST[first]}.{_LAST[last]}{number}@mail.example" for number, (first, last) in enumerate(names)]
     accounts = [f"u{number:010}" for number in (np.arange(people) * 7_368_787 + 1_234_567) % 9_999_999_967]
     return {
-        "maid": _taken(_words(chooser, phones), phone),
-        "account": _taken(accounts, person),
-        "email": _taken(emails, person),
-        "imei": _taken(_imeis(chooser, crowd.model), phone),
+        "maid": _take(_words(chooser, phones), phone),
+        "account": _take(accounts, person),
+        "email": _take(emails, person),
+        "imei": _take(_imeis(chooser, crowd.model), phone),
     }
 
 
 def _words(chooser: np.random.Generator, count: int) -> list[str]:
-    """16 hexadecimal digits each; the last ones are a count, mixed, so that no two are alike."""
+    """Return words of 16 hexadecimal digits; the last 8 are a scrambled counter, so that all words differ."""
     high = chooser.integers(2**32, size=count).tolist()
     return [f"{first:08x}{place * 2_654_435_761 % 2**32:08x}" for place, first in enumerate(high)]
 
 
 def _imeis(chooser: np.random.Generator, model: Ints) -> list[str]:
-    """A type code of the model, a serial number no other phone has, and the Luhn digit."""
+    """Return IMEIs: a type code of the model, a unique serial number, and the Luhn digit."""
     phones = len(model)
     serial = (np.arange(phones) * 618_033 + chooser.integers(1_000_000)) % 1_000_000
     body = (35_000_000 + model * 100 + np.arange(phones) // 1_000_000) * 1_000_000 + serial
@@ -219,11 +219,11 @@ def _imeis(chooser: np.random.Generator, model: Ints) -> list[str]:
     return [f"{number:014}{check}" for number, check in zip(body.tolist(), (-total % 10).tolist(), strict=True)]
 
 
-# ---- when and where
+# ---- times and positions
 
 
 def _moments(chooser: np.random.Generator, person: Ints, records: int, days: int) -> Ints:
-    """Milliseconds from the start; somebody's day is shifted by up to two hours."""
+    """Draw milliseconds since the start; each person's day is shifted by up to two hours."""
     weights = np.array(_HOURS)
     hour = chooser.choice(24, records, p=weights / weights.sum())
     shift = person * 2_654_435_761 % 5 - 2
@@ -234,7 +234,7 @@ def _moments(chooser: np.random.Generator, person: Ints, records: int, days: int
 
 
 def _spots(chooser: np.random.Generator, crowd: _Crowd, person: Ints, moment: Ints) -> Ints:
-    """Which of their spots people are at: at work in their hours, at home by night, out now and then."""
+    """Draw the spot of each measurement: work in working hours, home at night, sometimes elsewhere."""
     hour = moment / 3_600_000 % 24
     is_weekday = moment // 86_400_000 % 7 < 5
     at_work = crowd.works[person] & is_weekday & ((hour - crowd.begins[person]) % 24 < 8)
@@ -255,13 +255,13 @@ def _positions(chooser: np.random.Generator, crowd: _Crowd, person: Ints, spot: 
     return {"lat": np.round(lat, 6), "lon": np.round(lon, 6)}
 
 
-# ---- what is measured
+# ---- measurements
 
 
-def _networks(chooser: np.random.Generator, cell: Ints, spot: Ints, is_plain: Flags) -> Ints:
+def _networks(chooser: np.random.Generator, cell: Ints, spot: Ints, lacks_5g: Flags) -> Ints:
     up_to = np.cumsum(_CELLULAR, axis=1)[city_cells().parts[cell]]
     cellular = (chooser.random(len(cell))[:, None] >= up_to[:, :-1]).sum(axis=1)
-    cellular = np.where(is_plain, np.minimum(cellular, NETWORKS.index("4G")), cellular)
+    cellular = np.where(lacks_5g, np.minimum(cellular, NETWORKS.index("4G")), cellular)
     is_wifi = chooser.random(len(cell)) < np.asarray(_WIFI_SHARES)[np.minimum(spot, len(_WIFI_SHARES) - 1)]
     networks: Ints = np.where(is_wifi, _WIFI, cellular)
     return networks
@@ -270,7 +270,7 @@ def _networks(chooser: np.random.Generator, cell: Ints, spot: Ints, is_plain: Fl
 def _results(chooser: np.random.Generator, network: Ints, moment: Ints) -> dict[str, Any]:
     hour = moment // 3_600_000 % 24
     slower = np.where((hour >= _BUSY[0]) & (hour < _BUSY[1]), 0.7, 1.0)
-    quality = chooser.normal(0.0, 0.45, len(network))  # a good signal is good for all three
+    quality = chooser.normal(0.0, 0.45, len(network))  # signal quality affects all three
     down, up, latency = (
         median[network] * np.exp(sign * quality + chooser.normal(0.0, 0.3, len(network))) * slower**sign
         for median, sign in ((_DOWN, 1), (_UP, 1), (_LATENCY, -0.5))
@@ -282,5 +282,5 @@ def _results(chooser: np.random.Generator, network: Ints, moment: Ints) -> dict[
     }
 
 
-def _taken(words: Any, places: Ints) -> Any:
+def _take(words: Any, places: Ints) -> Any:
     return pc.take(pa.array(words, pa.string()), pa.array(places))

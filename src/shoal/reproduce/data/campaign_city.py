@@ -1,4 +1,4 @@
-"""The invented city of the measurement campaign: its cells, their districts and parts, and where they lie."""
+"""The synthetic city of the measurement campaign: its cells, their districts, parts and coordinates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VILLAGES_STRETCH: Final = 1.6
 
 
 class CityCells(NamedTuple):
-    """Name, part (a place in `PARTS`) and coordinates of every cell."""
+    """Name, part (an index into `PARTS`) and coordinates of every cell."""
 
     names: tuple[str, ...]
     parts: Ints
@@ -38,7 +38,7 @@ class CityCells(NamedTuple):
 
 
 def campaign_places() -> Hierarchy:
-    """Cell, district, part of the city, city: what the column ``place`` can be generalized along."""
+    """Return the hierarchy of the column ``place``: cell, district, part of the city, city."""
     tree: dict[str, dict[str, list[str]]] = {}
     for name in city_cells().names:
         district = name.rsplit("-", 1)[0]
@@ -48,7 +48,7 @@ def campaign_places() -> Hierarchy:
 
 @cache
 def city_cells() -> CityCells:
-    """Cells along a spiral that fills a disk evenly; parts are the middle, the rim and four sides between."""
+    """Return cells along a spiral that fills a disk evenly; parts are the middle, the rim and four sides between."""
     place = np.arange(CELLS)
     angle = place * math.pi * (3 - math.sqrt(5))
     radius = _RADIUS_M * np.sqrt((place + 0.5) / CELLS)
@@ -63,7 +63,7 @@ def city_cells() -> CityCells:
 
 
 def _parts(place: Ints, angle: Floats) -> Ints:
-    """The inner cells, the outer ones, and as many on each side."""
+    """Assign parts: the inner cells, the outer cells, and equally many cells on each side."""
     parts = np.zeros(CELLS, dtype=np.int64)
     parts[place >= CELLS - _IN_VILLAGES] = PARTS.index("villages")
     between = place[_IN_CENTRE : CELLS - _IN_VILLAGES]

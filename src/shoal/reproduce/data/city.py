@@ -1,8 +1,8 @@
-"""An invented city: cell towers, and the towers that people were seen at.
+"""A synthetic city: cell towers, and the towers that each person visited.
 
 It has the published statistics of a city whose data are not public (Acs, Achara, Castelluccia 2015, Table II): 1,303
-towers over 128.1 km², sets with 11.42 towers on average, a deviation of 17.23 and at most 422, and towers whose
-popularity differs by 1.31 times its average. Everything else is made up.
+towers over 128.1 km², sets with 11.42 towers on average (standard deviation 17.23, at most 422), and towers whose
+popularity has a coefficient of variation of 1.31. Everything else is synthetic.
 """
 
 from __future__ import annotations
@@ -28,71 +28,71 @@ Ints = npt.NDArray[np.int64]
 TOWERS: Final = 1303
 AREA_KM2: Final = 128.1
 PEOPLE: Final = 4_427_486
-"""As many as the paper's city has."""
+"""People of the paper's city."""
 MEAN_SIZE: Final = 11.42
 SIZE_DEVIATION: Final = 17.23
 LONGEST: Final = 422
 POPULARITY_VARIATION: Final = 50_911 / 38_817
-"""Deviation of the people a tower, over their average."""
+"""Standard deviation of the people per tower over their mean."""
 
 _MIDDLE: Final = (-30.0, 45.0)
 """Longitude and latitude in the open sea: no real city is meant."""
 _CORNERS: Final = 180
 _THINNING_KM: Final = 5.0
-"""Over this distance from the middle towers become fewer by a factor of e."""
+"""Over this distance from the middle the density of towers falls by a factor of e."""
 _OUTERMOST: Final = 0.985
-"""How far towards the border there are towers."""
+"""Towers reach up to this part of the way to the border."""
 _GOLDEN: Final = 1.32471795724474602596
 """The plastic number; multiples of its inverse powers spread evenly over a square."""
 _SIZE_SHAPE, _SIZE_SCALE = 0.65285604, 8.0028839
-"""Of a Weibull law rounded up and cut off at the longest: so it has the average and the deviation above."""
+"""Weibull parameters that, rounded up and truncated at the longest, give the mean and deviation above."""
 _SKEW: Final = 0.78
-"""Deviation of the logarithm of a tower's attraction; gives the variation of popularity above."""
+"""Standard deviation of a tower's log attraction; gives the variation of popularity above."""
 _CORE_SHARE: Final = 0.3
-"""Of the towers: those who get around meet at these."""
+"""Share of towers in the core, where people with many towers meet."""
 _CORE_EDGE: Final = 8.0
-"""How steeply attraction falls at the edge of the core, for those."""
+"""How steeply attraction falls at the edge of the core, for these people."""
 _REACH_M: Final = 900.0
-"""Over this distance from somebody's centre places become less likely by a factor of e."""
+"""Over this distance from a person's centre a visit becomes less likely by a factor of e."""
 _AT_HOME: Final = 0.6
 _WANDERING_FROM: Final = 20.0
-"""Who visits as many places draws half of them from the whole city."""
-_PEOPLE_A_TASK: Final = 1 << 16
+"""A person with this many places draws half of them from the whole city."""
+_PEOPLE_PER_TASK: Final = 1 << 16
 _PLACES_STREAM, _SKEW_STREAM, _SIZE_STREAM, _VISIT_STREAM = range(4)
 
 
 @dataclass(frozen=True, slots=True)
 class City:
-    """Towers, and everybody's towers by number."""
+    """Towers, and the towers of each person."""
 
     places: Places
     starts: Ints
     towers: npt.NDArray[np.int32]
-    """Numbers among the names of the places, person after person."""
+    """Positions in the names of the places, person by person."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     @property
     def records(self) -> pa.LargeListArray:
-        """One list of tower names a person."""
+        """One list of tower names per person."""
         names = pa.array(self.places.names, pa.string())
         values = pa.DictionaryArray.from_arrays(pa.array(self.towers), names)
         return pa.LargeListArray.from_arrays(pa.array(self.starts), values)
 
     @property
     def sizes(self) -> Ints:
-        """Towers of each person."""
+        """Number of towers of each person."""
         return np.diff(self.starts)
 
     @property
-    def people_a_tower(self) -> Ints:
-        """How many people were seen at each tower."""
+    def people_per_tower(self) -> Ints:
+        """Number of people at each tower."""
         return np.bincount(self.towers, minlength=len(self.places))
 
 
 def make_city(people: int, *, seed: int = 0) -> City:
-    """A city with so many people; the towers depend on the seed alone."""
+    """Return a city with this many people; the towers depend only on the seed."""
     if people < 1:
         raise PolicyError("people: must be at least 1")
     places = make_places(seed)
@@ -101,7 +101,7 @@ def make_city(people: int, *, seed: int = 0) -> City:
 
 
 def make_places(seed: int = 0) -> Places:
-    """Towers, denser in the middle, in a city whose border winds a little."""
+    """Return towers, denser in the middle, in a city with an irregular border."""
     shift = _random(seed, _PLACES_STREAM).random(2)
     steps = np.outer(np.arange(1, TOWERS + 1), [1 / _GOLDEN, 1 / _GOLDEN**2])
     share, turn = ((steps + shift) % 1.0).T
@@ -114,17 +114,17 @@ def make_places(seed: int = 0) -> Places:
 
 
 def _winding(angles: Floats) -> Floats:
-    """Metres from the middle to the border: the area within is the city's."""
+    """Return the distance in metres from the middle to the border, scaled to the area of the city."""
     waves = ((2, 0.10, 0.4), (3, 0.06, 2.0), (5, 0.03, 1.1))
     shape = np.ones_like(angles)
     for count, height, phase in waves:
         shape += height * np.cos(count * angles + phase)
-    square = 1 + sum(height**2 / 2 for _, height, _ in waves)  # of the shape, on average
+    square = 1 + sum(height**2 / 2 for _, height, _ in waves)  # mean of shape²
     return 1000 * math.sqrt(AREA_KM2 / math.pi / square) * shape
 
 
 def _from_the_middle(share: Floats) -> Floats:
-    """At which part of the way to the border so great a share of the towers is nearer."""
+    """Return the part of the way to the border within which this share of the towers lies."""
     way = np.linspace(0, _OUTERMOST, 2001)
     fallen = way * math.sqrt(AREA_KM2 / math.pi) / _THINNING_KM
     nearer = 1 - (1 + fallen) * np.exp(-fallen)
@@ -132,7 +132,7 @@ def _from_the_middle(share: Floats) -> Floats:
 
 
 def _on_globe(metres: Floats, angles: Floats) -> Floats:
-    """Longitudes and latitudes of what is so far from the middle."""
+    """Convert distances and angles from the middle to longitudes and latitudes."""
     shrinking = math.cos(math.radians(_MIDDLE[1]))
     steps = np.column_stack([np.cos(angles) / shrinking, np.sin(angles)]) * metres[:, None] / METRES_A_DEGREE
     points: Floats = steps + _MIDDLE
@@ -140,7 +140,7 @@ def _on_globe(metres: Floats, angles: Floats) -> Floats:
 
 
 def _draw_sizes(people: int, seed: int) -> Ints:
-    """How many towers everybody visits: one from each of as many equal slices of the law, so that few fit it too."""
+    """Draw the number of towers of each person, stratified so that few people fit the distribution too."""
     random = _random(seed, _SIZE_STREAM)
     upto = 1 - np.exp(-((np.arange(1, LONGEST + 1) / _SIZE_SCALE) ** _SIZE_SHAPE))
     drawn = (np.arange(people) + random.random(people)) / people
@@ -168,10 +168,10 @@ def _draw_visits(places: Places, starts: Ints, seed: int) -> npt.NDArray[np.int3
 
     def work(first: int) -> None:
         seen, coins = np.full(len(places), -1, np.int64), np.zeros(1, np.uint64)
-        visit_places(starts, first, min(first + _PEOPLE_A_TASK, people), habits, key, seen, coins, towers)
+        visit_places(starts, first, min(first + _PEOPLE_PER_TASK, people), habits, key, seen, coins, towers)
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(work, range(0, people, _PEOPLE_A_TASK)))
+        list(pool.map(work, range(0, people, _PEOPLE_PER_TASK)))
     return towers
 
 

@@ -19,7 +19,7 @@ PUBLISHER: Final = "UCI Machine Learning Repository, PM2.5 Data of Five Chinese 
 SEASONS: Final = {"1": "Spring", "2": "Summer", "3": "Autumn", "4": "Winter"}
 _HOUR: Final = ("year", "month", "day", "hour")
 _POST: Final = "PM_"
-# Our names of the columns all files share, beside the files' own.
+# Our names of the columns that all files share, and the names in the files.
 _SHARED: Final = {
     "dew-point": "DEWP", "temperature": "TEMP", "humidity": "HUMI", "pressure": "PRES", "wind-speed": "Iws",
     "h-precipitation": "precipitation", "c-precipitation": "Iprec", "season": "season", "wind-direction": "cbwd",
@@ -29,21 +29,21 @@ _MISSING: Final = "NA"
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where a city's file keeps what."""
+    """Positions of columns in a city's file."""
 
     width: int
     hour: tuple[int, ...]
     values: tuple[int, ...]
-    """Places of our columns, in our order."""
+    """Positions of our columns, in our order."""
 
 
 def read_pm25(folder: Path) -> Stream:
-    """All rows of the five cities without a missing value, hour by hour, each another person."""
+    """Read all rows of the five cities without a missing value, hour by hour, each a different person."""
     rows = [
         row for path in find_files(folder, FILES, publisher=PUBLISHER) for row in _read_city(path)
     ]  # fmt: skip
     if not rows:
-        raise InputError(f"{folder}: the five files hold no row without a missing value; download them again")
+        raise InputError(f"{folder}: the five files have no row without a missing value; download them again")
     rows.sort(key=lambda row: row[0])  # stable: within an hour the cities keep their order
     columns = dict(zip(_NAMES, zip(*(values for _, values in rows), strict=True), strict=True))
     return pm25_stream(
@@ -55,33 +55,37 @@ _NAMES: Final = (*PM25_DOMAINS, *PM25_TREES)
 
 
 def pm25_stream(columns: dict[str, pa.Array], *, origin: str) -> Stream:
-    """Columns of PM2.5 as a stream with all twelve quasi-identifiers."""
+    """Return the columns of PM2.5 as a stream with all twelve quasi-identifiers."""
     table = numbered(columns, len(columns["season"]))
     return Stream("PM2.5", origin, table, domains=PM25_DOMAINS, trees=PM25_TREES)
 
 
 def _read_city(path: Path) -> Iterator[tuple[tuple[int, ...], list[float | str]]]:
-    """The hour and our columns of every complete row."""
+    """Yield the hour and our columns of every complete row."""
     records = read_records(path)
     _, header = next(records, (0, []))
     layout = _layout(path, header)
     for line, fields in records:
         if len(fields) != layout.width:
             raise InputError(
-                f"{path.name}, line {line}: has {len(fields)} fields, not {layout.width}; download it again"
+                f"{path.name}, line {line}: {len(fields)} fields instead of {layout.width}; download the file again"
             )
         if _MISSING not in fields:
             try:
                 yield _read_row(layout, fields)
             except (ValueError, KeyError):
-                raise InputError(f"{path.name}, line {line}: holds what is no reading; download it again") from None
+                raise InputError(
+                    f"{path.name}, line {line}: a field is not a valid reading; download the file again"
+                ) from None
 
 
 def _layout(path: Path, header: list[str]) -> _Layout:
     posts = [name for name in header if name.startswith(_POST)][:3]  # Beijing has a fourth
     wanted = [*posts, *_SHARED.values(), *_HOUR]
     if len(posts) < 3 or not set(wanted) <= set(header):
-        raise InputError(f"{path.name}: its first line does not name the columns of this data set; download it again")
+        raise InputError(
+            f"{path.name}: the first line does not name the columns of this data set; download the file again"
+        )
     at = {name: place for place, name in enumerate(header)}
     return _Layout(len(header), tuple(at[name] for name in _HOUR), tuple(at[name] for name in wanted[: -len(_HOUR)]))
 

@@ -1,8 +1,8 @@
-"""An imitation of UCI PM2.5 of five Chinese cities: made-up weather and air, hour by hour from January 2013.
+"""Synthetic weather and air quality like UCI PM2.5 of five Chinese cities, hour by hour from January 2013.
 
-The tables are rounded averages of the published data; no row of it is here. What hangs together: hours that follow one
-another; the posts of a city; season and hour of the day with temperature; that with pressure and dew point, and these
-with humidity; a dry hour with little dust; wind that keeps its direction with the sum of its speed; rain with its sum.
+The tables are rounded averages of the published data; they contain no row of it. Dependencies: consecutive hours; the
+posts of a city; temperature on season and hour; pressure and dew point on temperature; humidity on both; less dust in
+dry hours; cumulated wind speed while the direction stays; cumulated rain.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Ints = NDArray[np.int64]
 SEASONS: Final = ("Winter", "Spring", "Summer", "Autumn")
 DIRECTIONS: Final = ("NE", "NW", "SE", "SW", "cv")
 COMPLETE_SHARE: Final = 0.77
-"""How many hours have every reading."""
+"""Share of hours with every reading."""
 _HOURS_A_DAY, _DAYS_A_YEAR, _LONGEST = 24, 365, 3 * 8760
 _CALM: Final = DIRECTIONS.index("cv")
 _WARMEST_HOUR: Final = 14
 _MEMORY: Final = {"temperature": 0.985, "gap": 0.96, "pressure": 0.995, "dust": 0.967, "post": 0.65}
-"""How much of a deviation is left an hour later."""
+"""Autocorrelation of a deviation over one hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class _City:
-    """Averages by season (winter, spring, summer, autumn), with what they vary by where it matters."""
+    """Averages by season (winter, spring, summer, autumn), some with their spread."""
 
     temperature: tuple[float, ...]
     temperature_spread: tuple[float, ...]
@@ -50,11 +50,11 @@ class _City:
     dust_and_gap: float
     """Correlation of the dust with the gap."""
     posts: tuple[float, float, float]
-    """How much the logarithm of each post is above the average."""
+    """Deviation of each post from the average, as a logarithm."""
     post_spread: float
     directions: tuple[float, ...]
     stays: tuple[float, ...]
-    """How often each direction is kept for another hour."""
+    """Probability that a direction stays for another hour."""
     speed: float
     rain: tuple[float, ...]
     """Share of hours with rain."""
@@ -91,7 +91,7 @@ _CITIES: Final = {
 
 
 def imitate_pm25(rows: int, *, seed: int) -> Stream:
-    """So many made-up readings of five cities, in the columns of PM2.5."""
+    """Return synthetic readings of five cities in the columns of PM2.5."""
     random = np.random.default_rng(seed)
     hours = int(rows / COMPLETE_SHARE / len(CITIES) * 1.1) + 200
     hour = np.arange(hours) % _LONGEST
@@ -129,7 +129,7 @@ def _imitate_city(random: np.random.Generator, city: _City, hour: Ints) -> dict[
 
 
 def _wave(random: np.random.Generator, length: int, memory: float) -> Floats:
-    """A standard normal number every hour that remembers the one before."""
+    """Draw a standard normal AR(1) process."""
     steps = random.standard_normal(length) * np.sqrt(1 - memory**2)
     steps[0] /= np.sqrt(1 - memory**2)
     wave = np.empty(length)
@@ -147,7 +147,7 @@ def _waves(random: np.random.Generator, length: int, correlation: float) -> tupl
 
 
 def _temperature(random: np.random.Generator, city: _City, hour: Ints, season: Ints) -> Floats:
-    """The season's average, the swing of the day, and weather; from season to season it changes day by day."""
+    """Draw temperatures: the interpolated average of the season, the swing of the day, and weather."""
     middle = np.asarray(city.temperature)
     place = ((hour / _HOURS_A_DAY + 31) % _DAYS_A_YEAR) / 91 - 0.5
     average = np.interp(place, np.arange(-1, 5), [middle[3], *middle, middle[0]])
@@ -164,7 +164,7 @@ def _humidity(temperature: Floats, dew: Floats) -> Floats:
 
 
 def _wind(random: np.random.Generator, city: _City, length: int) -> Ints:
-    """Every hour the direction stays or is drawn anew, so that each has its share in the long run."""
+    """Draw directions that stay or change every hour, each with its share in the long run."""
     leaves = np.asarray(city.directions) * (1 - np.asarray(city.stays))
     drawn = random.choice(len(DIRECTIONS), size=length, p=leaves / leaves.sum())
     stays = np.asarray(city.stays)
@@ -184,7 +184,7 @@ def _speeds(random: np.random.Generator, city: _City, direction: Ints) -> Floats
 
 
 def _rain(random: np.random.Generator, city: _City, season: Ints) -> Floats:
-    """Rain begins now and then and mostly goes on; most of it is little."""
+    """Draw rain: spells that mostly continue, with log-normal amounts."""
     share, stays = np.asarray(city.rain)[season], 0.68
     begins = (share * (1 - stays) / (1 - share)).tolist()
     falls = np.zeros(len(season), dtype=np.bool_)
@@ -197,7 +197,7 @@ def _rain(random: np.random.Generator, city: _City, season: Ints) -> Floats:
 
 
 def _sums(values: Floats, starts: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Floats:
-    """Running sums that begin anew where `starts` says so."""
+    """Return running sums that restart where `starts` is true."""
     total = np.cumsum(values)
     before = np.where(starts, total - values, -np.inf)
     return np.round(total - np.maximum.accumulate(before), 2)

@@ -23,11 +23,11 @@ PERSON: Final = "person"
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Rows in arrival order, and what a tuple method has to know of their columns."""
+    """Rows in arrival order, and the description of their columns for tuple methods."""
 
     name: str
     origin: str
-    """Where the rows come from, in words."""
+    """Description of where the rows come from."""
     table: pa.Table
     domains: Mapping[str, Domain]
     trees: Mapping[str, Nested]
@@ -43,13 +43,13 @@ class Stream:
 
     @property
     def schema(self) -> Schema:
-        """The columns as a tuple method wants them."""
+        """The columns as a schema for tuple methods."""
         numbers = [Numeric(name, low=low, high=high) for name, (low, high) in self.domains.items()]
         labels = [Categorical(name, Hierarchy.from_nested(tree)) for name, tree in self.trees.items()]
         return Schema(person=PERSON, quasi=[*numbers, *labels], sensitive=self.sensitive)
 
     def policy(self, method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """What a run promised, as the auditor reads it."""
+        """Return the policy of a run for the auditor."""
         numbers = {
             name: {"kind": "numeric", "low": low, "high": high} for name, (low, high) in self.domains.items()
         }  # fmt: skip
@@ -61,15 +61,15 @@ class Stream:
         return {"stream": {"person": PERSON}, "anonymize": promised}
 
     def head(self, rows: int) -> Self:
-        """The first rows."""
+        """Return the first rows."""
         return replace(self, table=self.table.slice(0, rows))
 
     def with_table(self, table: pa.Table) -> Self:
-        """Other rows with the same columns."""
+        """Return a stream of other rows with the same columns."""
         return replace(self, table=table)
 
     def narrowed(self, quasi: Sequence[str], sensitive: Sequence[str]) -> Self:
-        """Some of the columns, some of them sensitive."""
+        """Return a stream with only these quasi-identifiers and sensitive columns."""
         return replace(
             self,
             table=self.table.select([PERSON, *quasi, *sensitive]),
@@ -80,15 +80,15 @@ class Stream:
 
 
 def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:
-    """A table whose every row is another person."""
+    """Return a table in which every row is a different person."""
     return pa.table({PERSON: pa.array(range(rows), pa.int64()), **columns})
 
 
 def remove_values(stream: Stream, *, at_most: int, seed: int) -> Stream:
-    """Leave out up to `at_most` quasi-identifiers of every row.
+    """Remove up to `at_most` quasi-identifiers of every row, as in section 5 of the K-VARP paper.
 
-    As in Table 9 of the paper there are as many rows with none missing as with one, two, …: row i of a shuffle loses
-    ``i % (at_most + 1)`` of its values, which ones is drawn evenly.
+    As in its Table 9, equally many rows miss none, one, two, … values: row i of a shuffle loses ``i % (at_most + 1)``
+    values, chosen uniformly.
     """
     rows, names = len(stream), stream.quasi
     random = np.random.default_rng([seed, at_most])
@@ -105,16 +105,16 @@ def remove_values(stream: Stream, *, at_most: int, seed: int) -> Stream:
 
 
 def find_files(folder: Path, names: Sequence[str], *, publisher: str) -> list[Path]:
-    """Where each file is, plain or gzipped, in the folder or in a folder right below it."""
+    """Find each file, possibly gzipped, in the folder or its direct subfolders."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder; give the one that holds {', '.join(names)}")
+        raise InputError(f"{folder}: no such folder; give the one that contains {', '.join(names)}")
     places = [folder, *sorted(place for place in folder.iterdir() if place.is_dir())]
     found = {name: _find(places, name) for name in names}
     lacking = [name for name, path in found.items() if path is None]
     if lacking:
         raise InputError(
-            f"{folder}: lacks {', '.join(lacking)} (or the same with .gz), neither there nor in a folder right below; "
-            f"published in the {publisher}. Without --data an imitation is used"
+            f"{folder}: missing {', '.join(lacking)} (or the same with .gz), here or in a direct subfolder; published "
+            f"in the {publisher}. Without --data synthetic data is used"
         )
     return [path for path in found.values() if path is not None]
 
@@ -125,7 +125,7 @@ def _find(places: Sequence[Path], name: str) -> Path | None:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and fields; empty lines are left out."""
+    """Yield line numbers and fields; skip empty lines."""
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             reader = csv.reader(file, skipinitialspace=True)
@@ -134,4 +134,4 @@ def read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
                     yield reader.line_num, fields
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise InputError(f"{path.name}: cannot be read ({reason}); download it again") from None
+        raise InputError(f"{path.name}: cannot be read ({reason}); download the file again") from None

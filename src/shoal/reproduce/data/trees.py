@@ -2,9 +2,9 @@
 
 Adult: ranges and sizes of trees as in Table 6 of the K-VARP paper (26, 11, 13, 62, 15, 7, 6 and 3 nodes). PM2.5: ranges
 as in its Table 7, which are exactly those of the rows without a missing value. Its tree of seasons has 8 nodes on three
-levels, as here. Its tree of wind directions is said to have 5 nodes on two levels: a root and four directions. But the
-largest value of its first post stands in a row with calm wind, so calm rows were used; a value must be a leaf here, so
-calm is a fifth one and the tree has 6 nodes.
+levels, as here. The paper gives its tree of wind directions 5 nodes on two levels: a root and four directions. But
+the largest value of its first post is in a row with calm wind, so calm rows were used; every value is a leaf here, so
+calm is a fifth leaf and the tree has 6 nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the paper on probabilistic k^m-anonymity says of its results, held against ours."""
+"""What the paper on probabilistic k^m-anonymity says about its results, compared with ours."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAPER_AREA_BEFORE: Final = 0.1
 PAPER_SAMPLES: Final = {0.99: 45_845, 0.999: 5_866_617}
 _PAPER_LONGEST: Final = 300
 _NEAR: Final = 0.2
-"""How far off, relatively, a number still agrees."""
+"""Largest relative difference at which numbers agree."""
 
 
 class KmClaims:
-    """The paper's sentences held against our runs."""
+    """The paper's claims compared with our runs."""
 
     def __init__(self, findings: KmFindings, people: int) -> None:
         self._runs = findings.tables["km_runs"].records
@@ -46,8 +46,8 @@ class KmClaims:
 
     def _why_people(self) -> str:
         if self._people >= PEOPLE:
-            return "The city is invented: the paper gives its Table II, not who was where."
-        return f"{self._people:,} people where the paper has {PEOPLE:,}, and the city is invented."
+            return "The city is synthetic: the paper publishes the statistics of its data (Table II), not the data."
+        return f"{self._people:,} people instead of {PEOPLE:,}, and the city is synthetic."
 
     def _value(self, measure: str, sigma: float, m: int, k: int = MAP_K) -> Any:
         wanted = (k, 1.0 if m <= COUNTED else sigma, m)
@@ -62,7 +62,7 @@ class KmClaims:
             "Figure 2: 0.2 of the itemsets of 5 towers are unique, 0.78 of those of 11.",
             "; ".join(f"m = {m}: {found[m]:.2f}" for m in PAPER_UNIQUE) + ".",
             all(abs(found[m] - share) <= 0.05 for m, share in PAPER_UNIQUE.items()),
-            f"{self._why_people()} The fewer people there are, the fewer share an itemset.",
+            f"{self._why_people()} With fewer people, fewer share an itemset.",
         )
 
     def _afterwards(self) -> Claim:
@@ -71,8 +71,8 @@ class KmClaims:
             f"k = {MAP_K}, σ = {self._sigmas[0]}, m = {self._most}: "
             f"{from_to(self._shares(AFTER).values(), '.3f')} of the sets of blocks are unique.",
             None,
-            "The promise is about itemsets of the original towers. Sets of blocks are fewer, and rare ones weigh more "
-            "among them, so a larger share of them than 1 - σ can be below k.",
+            "The guarantee covers itemsets of the original towers. There are fewer sets of blocks, and rare ones weigh "
+            "more among them, so a larger share than 1 - σ can be below k.",
         )
 
     def _by_caption(self, figures: str, measure: str, paper: dict[float, dict[int, int]], unit: str) -> Claim:
@@ -95,7 +95,7 @@ class KmClaims:
             f"{self._area_before:.3f} km² before; "
             + "; ".join(f"σ = {sigma}: {area:.2f} km²" for sigma, area in found.items()) + f", at m = {self._most}.",
             all(abs(area / PAPER_AREAS[sigma][11] - 1) <= _NEAR for sigma, area in found.items()),
-            f"{self._why_people()} For which m the paper's numbers are it does not say; the largest is taken.",
+            f"{self._why_people()} The paper does not give the m of its numbers; we take the largest.",
         )  # fmt: skip
 
     def _k_matters_little(self) -> Claim:
@@ -105,9 +105,9 @@ class KmClaims:
         ]  # fmt: skip
         return Claim(
             "Figures 4 to 6: k = 20 instead of 10 does not change the results significantly.",
-            f"k = 20 leaves {from_to((a / b for a, b in pairs), '.0%')} of the blocks of k = 10.",
+            f"With k = 20 there are {from_to((a / b for a, b in pairs), '.0%')} of the blocks of k = 10.",
             all(a / b >= 1 - _NEAR for a, b in pairs),
-            "The fewer people there are, the harder it is to find twice as many: with few people k matters.",
+            "With fewer people it is harder to find twice as many for each itemset, so k matters more.",
         )
 
     def _what_matters_most(self) -> Claim:
@@ -116,19 +116,20 @@ class KmClaims:
         by_sigma = self._value("blocks", low, self._most) / self._value("blocks", high, self._most)
         return Claim(
             "Conclusion: m matters most, then σ.",
-            f"From m = 5 to {self._most} blocks become fewer by a factor of {by_m:.2f}; from σ = {low} to {high} by "
-            f"{by_sigma:.2f}.",
+            f"From m = 5 to {self._most} the number of blocks falls by a factor of {by_m:.2f}; from σ = {low} to "
+            f"{high} by {by_sigma:.2f}.",
             by_m > by_sigma >= 1,
-            "One trial more or less, or another seed, changes the number of blocks by some percent.",
+            "Another trial or seed changes the number of blocks by a few percent.",
         )
 
     def _longest(self) -> Claim:
         longest = self._value("longest_record", 1.0, COUNTED)
         return Claim(
-            "After sizes up to 4 are counted and mended, the longest record still has more than 300 blocks.",
+            "After sizes up to 4 are counted and repaired, the longest record still has more than 300 blocks.",
             f"{longest} blocks, k = {MAP_K}.",
             longest > _PAPER_LONGEST,
-            "The longest record of fewer people is shorter, and fewer blocks are left. The paper has 337 blocks there.",
+            "With fewer people the longest record is shorter, and there are fewer blocks. The paper has 337 blocks "
+            "here.",
         )
 
     def _samples(self) -> Claim:
@@ -137,5 +138,5 @@ class KmClaims:
             "45,845 (σ = 0.99) and 5,866,617 (0.999) samples of every size must pass.",
             "; ".join(f"σ = {sigma}: {samples:,}" for sigma, samples in found.items()) + " in a first attempt.",
             all(samples == PAPER_SAMPLES[sigma] for sigma, samples in found.items()),
-            'The same promise from the exact bound for samples that all pass; bound="hoeffding2" takes the paper\'s.',
+            'The exact bound for samples that all pass gives the same guarantee; bound="hoeffding2" uses the paper\'s.',
         )

@@ -1,4 +1,4 @@
-"""Figures 2 to 6 of the paper on probabilistic k^m-anonymity: maps of blocks, and what they cost."""
+"""Figures 2 to 6 of the paper on probabilistic k^m-anonymity: maps of blocks, and their error and area."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PAPER: Final = "the paper"
 _FILLS: Final = ("#cfe3f3", "#fbe3c4", "#d5eee3", "#f3dbe8", "#fbf5c8", "#e3e3e3", "#e5d9f2")
 _INK: Final = "#444444"
 _MANY: Final = 600
-"""Blocks; with more of them borders are thin."""
+"""With more blocks than this, borders are thin."""
 
 
 def draw_maps(path: str | PathLike[str], places: Places, maps: Mapping[str, Blocks], *, title: str) -> None:
-    """A map of blocks a panel; blocks side by side have different colours."""
+    """Draw one map of blocks per panel; adjacent blocks have different colours."""
     figure = make_figure([Panel(name, "", "", {}) for name in maps])
     for axis, (name, blocks) in zip(figure.axes, maps.items(), strict=False):
         _draw_map(axis, places, blocks)
@@ -31,7 +31,7 @@ def draw_maps(path: str | PathLike[str], places: Places, maps: Mapping[str, Bloc
 
 
 def draw_uniqueness(path: str | PathLike[str], records: Sequence[Record], paper: Mapping[int, float]) -> None:
-    """Figure 2, right: the share of itemsets that single somebody out."""
+    """Figure 2, right: the share of unique itemsets."""
     lines = lines_by(records, "when", x="m", y="unique")
     lines |= {
         f"{name}, a person picked first": line
@@ -46,7 +46,7 @@ def draw_by_m(
     path: str | PathLike[str], records: Sequence[Record], paper: Mapping[float, Mapping[int, float]], *, measure: str,
     says: str, title: str,
 ) -> None:  # fmt: skip
-    """A measure against m, a panel a σ; what the paper says of it beside."""
+    """Draw a measure against m, one panel per σ, next to the paper's numbers."""
     panels, names = [], [f"k = {k}" for k in values_of(records, "k")]
     for sigma in values_of(records, "sigma"):
         if sigma == 1:
@@ -67,34 +67,34 @@ def _draw_map(axis: Any, places: Places, blocks: Blocks) -> None:
     shapes = [shapely.union_all(of_block) for of_block in cells]
     fills = _fills(places, blocks, number)
     parts = [(part, fill) for shape, fill in zip(shapes, fills, strict=True) for part in shapely.get_parts(shape)]
-    parts.sort(key=lambda one: -one[0].area)  # what lies within another comes later, on top of it
+    parts.sort(key=lambda one: -one[0].area)  # small ones last, on top of blocks that enclose them
     corners = [part.exterior.coords for part, _ in parts]
     width = 0.3 if len(blocks) > _MANY else 0.6
     axis.add_collection(
         PolyCollection(corners, facecolors=[fill for _, fill in parts], edgecolors=_INK, linewidths=width)
     )
     axis.autoscale_view()
-    axis.set_aspect(1 / _shrinking(places))
+    axis.set_aspect(1 / _degree_ratio(places))
 
 
-def _shrinking(places: Places) -> float:
-    """How much shorter a degree is from west to east than from south to north, in the middle of the map."""
+def _degree_ratio(places: Places) -> float:
+    """Return the ratio of a degree of longitude to a degree of latitude in the middle of the map."""
     return math.cos(math.radians(float(places.y.mean()))) if places.geographic else 1.0
 
 
 def _fills(places: Places, blocks: Blocks, number: Mapping[str, int]) -> list[str]:
-    """A colour a block, greedily the first that no neighbour has; where all are taken, the last."""
+    """Return a colour per block: the first that no neighbour has, or the last if all are taken."""
     block_at = {
         int(places.site_of[number[item]]): block for block, items in enumerate(blocks.values()) for item in items
     }
-    beside: list[set[int]] = [set() for _ in blocks]
+    neighbours: list[set[int]] = [set() for _ in blocks]
     for one, other in places.edges.tolist():
         first, second = block_at[one], block_at[other]
         if first != second:
-            beside[first].add(second)
-            beside[second].add(first)
+            neighbours[first].add(second)
+            neighbours[second].add(first)
     chosen: list[int] = []
     for block in range(len(blocks)):
-        taken = {chosen[other] for other in beside[block] if other < block}
+        taken = {chosen[other] for other in neighbours[block] if other < block}
         chosen.append(next((fill for fill in range(len(_FILLS)) if fill not in taken), len(_FILLS) - 1))
     return [_FILLS[fill] for fill in chosen]

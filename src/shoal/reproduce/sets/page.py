@@ -1,4 +1,4 @@
-"""The page of the k^m study: maps, pictures, tables, and where our numbers differ from the paper's."""
+"""The page of the k^m study: maps, figures, tables, and where our numbers differ from the paper's."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def _lead(city: City, plan: KmPlan) -> Section:
     return Section(
         "What was run",
         [
-            "The paper's data are not public. In their place stands an invented city with the statistics of its Table "
-            f"II and {len(city):,} people, where the paper has {PEOPLE:,}. The numbers differ therefore: what can be "
-            "compared is how they change with m, σ and k.",
+            "The paper's data are not public. We use a synthetic city with the statistics of its Table II and "
+            f"{len(city):,} people instead of {PEOPLE:,}. The numbers therefore differ; how they change with m, σ and "
+            "k can be compared.",
             f"k = {', '.join(map(str, plan.crowds))}; σ = {', '.join(map(str, plan.sigmas))}; sizes up to 4 counted, "
             f"larger ones sampled; least error of {plan.trials} trial{'s' if plan.trials > 1 else ''} (the paper: 10); "
             f"seed {plan.seed}.",
-            "Fewer people make more itemsets unique, and more must be joined until k people have each. With "
-            f"--people {PEOPLE} as many people are made as the paper has; that takes hours.",
+            "With fewer people more itemsets are unique, and more blocks must be joined until k people share each. "
+            f"--people {PEOPLE} uses as many people as the paper; that takes hours.",
         ],
     )
 
 
 def _statistics(city: City) -> Table:
-    sizes, people = city.sizes, city.people_a_tower
+    sizes, people = city.sizes, city.people_per_tower
     rows = (
         ("people", PEOPLE, len(city)),
         ("towers", 1303, len(city.places)),
@@ -78,10 +78,14 @@ def _statistics(city: City) -> Table:
         ("average record", 11.42, float(sizes.mean())),
         ("deviation of records", 17.23, float(sizes.std())),
         ("area in km²", 128.1, float(city.places.areas.sum())),
-        ("deviation of people a tower, over their average", POPULARITY_VARIATION, float(people.std() / people.mean())),
+        (
+            "deviation of people per tower, over their average",
+            POPULARITY_VARIATION,
+            float(people.std() / people.mean()),
+        ),
     )
     records = [{"what": what, "the_paper": paper, "here": here} for what, paper, here in rows]
-    return Table("km_city", "Table II of the paper, and the invented city", records)
+    return Table("km_city", "Table II of the paper, and the synthetic city", records)
 
 
 def _singles(places: Places) -> Blocks:
@@ -89,7 +93,7 @@ def _singles(places: Places) -> Blocks:
 
 
 def _named(city: City, findings: KmFindings) -> dict[str, Blocks]:
-    """Blocks by the title of their map, as the paper orders them."""
+    """Return the blocks by the title of their map, in the paper's order."""
     rows = {(one["m"], one["sigma"]): one for one in findings.tables["km_runs"].records if one["k"] == MAP_K}
     named = {f"original, {len(city.places)} cells": _singles(city.places)}
     for m, sigma in MAPS:
@@ -117,14 +121,14 @@ def _readings() -> Section:
         "How we read the paper",
         [
             "How many samples must pass: the paper's 45,845 (σ = 0.99) and 5,866,617 (0.999) come from Hoeffding's "
-            "two-sided bound. All samples must pass, so the exact bound gives the same promise from 760 and 10,228.",
-            "Samples are drawn uniformly and independently by rejection; the paper's Markov chain comes near to that.",
+            "two-sided bound. All samples must pass, so the exact bound gives the same guarantee with 760 and 10,228.",
+            "Samples are drawn uniformly and independently by rejection; the paper's Markov chain approximates that.",
             "A release counts only when fresh samples, drawn after the last blocks were joined, have all passed.",
-            "Its text and the captions of its Figure 3 give different numbers for m = 5 (350 and 296 blocks at σ = "
-            "0.99): the text does not say for which k. Lines of the paper are the captions, for k = 20.",
+            "The paper's text and the captions of its Figure 3 give different numbers for m = 5 (350 and 296 blocks at "
+            "σ = 0.99), and the text does not give k. The paper's lines show the captions, for k = 20.",
             "Cells are neighbours when they share an edge, in the paper also when they share a point.",
             "The area of a block is weighted by the people who have it in their published set.",
-            "Uniform itemsets are mostly those of the longest records. Who first picks a person finds fewer unique "
-            "ones: both are shown.",
+            "Uniform itemsets come mostly from the longest records. Picking a person first gives fewer unique "
+            "itemsets; both are shown.",
         ],
     )

@@ -1,4 +1,4 @@
-"""The experiments of the paper on probabilistic k^m-anonymity (section VI), on an invented city."""
+"""The experiments of the paper on probabilistic k^m-anonymity (section VI), on a synthetic city."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True, slots=True)
 class KmPlan:
-    """What to run; the defaults are the paper's, but for the number of trials."""
+    """What to run; the defaults are the paper's, except the number of trials."""
 
     crowds: tuple[int, ...] = (10, 20)
     sigmas: tuple[float, ...] = (0.99, 0.999)
@@ -41,7 +41,7 @@ class KmPlan:
     seed: int = 1
 
     def runs(self) -> Iterator[tuple[int, float, int]]:
-        """Every k, σ and m; sizes that are all counted need no σ below 1."""
+        """Yield every k, σ and m; sizes that are counted completely have σ = 1."""
         for k in self.crowds:
             yield k, 1.0, COUNTED
             yield from ((k, sigma, m) for sigma in self.sigmas for m in self.sizes)
@@ -52,7 +52,7 @@ QUICK: Final = KmPlan(sizes=(5, 8, 11), unique_sizes=(1, 2, 5, 8, 11))
 
 @dataclass(frozen=True, slots=True)
 class KmFindings:
-    """What the study found."""
+    """Results of the study."""
 
     tables: dict[str, Table]
     maps: dict[tuple[int, float], Blocks]
@@ -61,7 +61,7 @@ class KmFindings:
 
 
 def run_km_study(city: City, plan: KmPlan, progress: Progress) -> KmFindings:
-    """All tables and maps of the study."""
+    """Run the study; return its tables and maps."""
     records, runs = city.records, list(plan.runs())
     steps = len(runs) + 2 * len(plan.unique_sizes)
     found: list[Record] = []
@@ -86,7 +86,7 @@ def run_km_study(city: City, plan: KmPlan, progress: Progress) -> KmFindings:
     shares = _uniqueness(plan, {BEFORE: records, AFTER: shown}, lambda at, says: progress(len(runs) + at, steps, says))
     tables = (
         Table("km_runs", "Figures 4 to 6: blocks, average error in metres, and people-weighted area of blocks", found),
-        Table("km_uniqueness", "Figure 2: share of itemsets that single somebody out, before and after", list(shares)),
+        Table("km_uniqueness", "Figure 2: share of unique itemsets, before and after", list(shares)),
     )
     return KmFindings({table.name: table for table in tables}, maps, _area_before(city))
 
@@ -108,7 +108,7 @@ def _measure(result: KmResult, published: pa.ChunkedArray, places: Places) -> di
 
 
 def _weighted_area(blocks: Blocks, published: pa.ChunkedArray, places: Places) -> float:
-    """Average area of a block, each counted once for everybody who was there."""
+    """Return the average area of a block, weighted by the people in it."""
     area_of = dict(zip(places.names, places.areas[places.site_of].tolist(), strict=True))
     people = {one["values"]: one["counts"] for one in pc.value_counts(pc.list_flatten(published)).to_pylist()}
     areas = np.array([sum(area_of[item] for item in blocks[label]) for label in people])
@@ -116,7 +116,7 @@ def _weighted_area(blocks: Blocks, published: pa.ChunkedArray, places: Places) -
 
 
 def _area_before(city: City) -> float:
-    return _average(city.places.areas[city.places.site_of], city.people_a_tower)
+    return _average(city.places.areas[city.places.site_of], city.people_per_tower)
 
 
 def _average(values: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) -> float:
