@@ -11,7 +11,7 @@ from shoal.figures.lines import Panel, draw_panels, lines_by, panels_by
 from shoal.reproduce.data.streams import Stream
 from shoal.reproduce.page import Section, write_page
 from shoal.reproduce.study import Claim, Record, Table, claims_table, where
-from shoal.reproduce.tuples.fast_study import FADS, LEAST_LOSS, PAPERS_CLOCK, SAME_DEADLINE, FastPlan
+from shoal.reproduce.tuples.fast_study import FADS, LEAST_LOSS, PAPERS_CLOCK, SAME_DEADLINE, FastPlan, name_of_threads
 
 _PARAMETERS: Final = {
     "rows": "rows of the stream", "k": "k", "deadline": "δ", "reuse": "age at which clusters are dropped",
@@ -115,7 +115,7 @@ def _claim_loss(plan: FastPlan, sweep: Sequence[Record]) -> Claim:
 
 def _claims_pool(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]:
     pool, published = tables["fast_pool"].records, tables["fast_published"].records
-    few, many = _thread_names(plan)
+    few, many = (name_of_threads(plan.all_threads[at]) for at in (0, -1))
     small, large = (max(one["clusters"] for one in where(pool, method=name)) for name in (few, many))
     yield Claim(
         "Figure 4: more threads, more clusters ready for reuse.",
@@ -132,11 +132,6 @@ def _claims_pool(plan: FastPlan, tables: Mapping[str, Table]) -> Iterator[Claim]
         high > low,
         "The same effect as in figure 4, weighted by rows.",
     )
-
-
-def _thread_names(plan: FastPlan) -> tuple[str, str]:
-    names = [f"FAST, {threads} thread{'s' if threads > 1 else ''}" for threads in plan.all_threads]
-    return names[0], names[-1]
 
 
 def _average_pool(published: Sequence[Record], name: str) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +56,11 @@ QUICK: Final = FastPlan(
 )  # fmt: skip
 
 
+def name_of_threads(threads: int) -> str:
+    """Return the line name of FAST with this many threads."""
+    return f"FAST, {threads} thread{'s' if threads > 1 else ''}"
+
+
 def run_fast_study(stream: Stream, plan: FastPlan, progress: Progress) -> dict[str, Table]:
     """Run the study; return its tables by file name."""
     return _FastStudy(stream, plan, progress).run()
@@ -66,8 +71,8 @@ class _FastStudy:
         self._stream, self._plan, self._progress = stream, plan, progress
         self._outcomes: dict[tuple[Any, ...], Outcome] = {}
         self._done = 0
-        points = [point for _, points in self._sweeps() for point in points]
-        self._steps = len(points) * len(METHODS) + len(plan.all_threads) + 1 + 2 * (len(plan.all_threads) + 1) + 2
+        points = sum(map(len, self._varied().values()))
+        self._steps = points * len(METHODS) + len(plan.all_threads) + 1 + 2 * (len(plan.all_threads) + 1) + 2
 
     def run(self) -> dict[str, Table]:
         """Run everything."""
@@ -76,25 +81,23 @@ class _FastStudy:
 
     # ---- figures 3 and 7
 
-    def _sweeps(self) -> list[tuple[str, list[dict[str, Any]]]]:
+    def _varied(self) -> dict[str, Sequence[int]]:
         plan, rows = self._plan, len(self._stream)
-        varied: dict[str, list[Any]] = {
+        return {
             "rows": [int(rows * share) for share in plan.rows_shares],
-            "k": list(plan.ks),
-            "deadline": list(plan.deadlines),
-            "reuse": list(plan.reuses),
-            "threads": list(plan.all_threads),
+            "k": plan.ks,
+            "deadline": plan.deadlines,
+            "reuse": plan.reuses,
+            "threads": plan.all_threads,
         }
-        return [(name, [{name: value} for value in values]) for name, values in varied.items()]
 
     def _sweep(self) -> Table:
         records = []
-        for parameter, points in self._sweeps():
-            for point in points:
-                for method in METHODS:
-                    found = self._run(method, **point).metrics
-                    measured = {key: found[key] for key in ("loss", "cost", "delay", "formed", "reused", "suppressed")}
-                    records.append({"parameter": parameter, "value": point[parameter], "method": method, **measured})
+        for parameter, values in self._varied().items():
+            for value, method in product(values, METHODS):
+                found = self._run(method, **{parameter: value}).metrics
+                measured = {key: found[key] for key in ("loss", "cost", "delay", "formed", "reused", "suppressed")}
+                records.append({"parameter": parameter, "value": value, "method": method, **measured})
         caption = "Figures 3 and 7: averages at the paper's parameters, one of them varied (delays in arrivals)"
         return Table("fast_parameters", caption, records)
 
@@ -106,7 +109,7 @@ class _FastStudy:
         runs = [(FADS, 1), *((PAPERS_CLOCK, threads) for threads in self._plan.all_threads)]
         for method, threads in runs:
             outcome = self._run(method, threads=threads)
-            name = method if method == FADS else f"FAST, {threads} thread{'s' if threads > 1 else ''}"
+            name = method if method == FADS else name_of_threads(threads)
             decisions, reuse = read_decisions(outcome.trace), outcome.settings["reuse"]
             over_time += _pool_over_time(name, decisions, len(self._stream), reuse)
             published += _published_by_pool(name, decisions, reuse)
@@ -125,7 +128,7 @@ class _FastStudy:
             setting = f"k={point['k']}, δ={point['deadline']}"
             for threads in plan.all_threads:
                 self._step(f"timing FAST, {setting}, {threads} threads")
-                settings = {**_settings(SAME_DEADLINE, {**point, "threads": threads}, plan.alpha)}
+                settings = _settings(SAME_DEADLINE, {**point, "threads": threads}, plan.alpha)
                 seconds = time_method("fast", self._stream, settings, times=plan.times)
                 records.append({"setting": setting, "method": "FAST", "threads": threads, "seconds": seconds})
             self._step(f"timing FADS, {setting}")

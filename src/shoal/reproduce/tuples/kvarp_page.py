@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,37 +12,26 @@ from shoal.reproduce.page import Section, write_page
 from shoal.reproduce.study import Claim, Record, Table, claims_table, from_to
 from shoal.reproduce.tuples.kvarp_study import FADS, IOT, K_VARP, K_VARP_STRICT, LEAST_LOSS, KVarpPlan
 
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    file: str
-    measure: str
-    label: str
-    title: str
-    options: Mapping[str, bool]
-
-
 _SHARE, _LOG = {"is_share": True}, {"is_log": True}
-_PICTURES: Final = (
-    _Picture("kvarp_figure_5.png", "loss", "average loss", "Figure 5: information loss over a row's attributes", {}),
-    _Picture("kvarp_figure_6.png", "formed", "clusters", "Figure 6: clusters created", {}),
-    _Picture("kvarp_figure_7.png", "self_clustered", "clusters", "Figure 7: clusters within one partition", {}),
-    _Picture("kvarp_figure_8.png", "reused", "rows", "Figure 8: rows published by reuse", {}),
-    _Picture("kvarp_figure_9.png", "suppressed", "rows", "Figure 9: rows suppressed", _LOG),
-    _Picture("kvarp_figure_10.png", "seconds", "seconds", "Figure 10: run time", _LOG),
-    _Picture("kvarp_below_k.png", "rows_below_k", "share of rows", "Rows in a class of fewer than k people", _SHARE),
+# file, measure, label of the y axis, title, options of the panel
+_PICTURES: Final[tuple[tuple[str, str, str, str, dict[str, bool]], ...]] = (
+    ("kvarp_figure_5.png", "loss", "average loss", "Figure 5: information loss over a row's attributes", {}),
+    ("kvarp_figure_6.png", "formed", "clusters", "Figure 6: clusters created", {}),
+    ("kvarp_figure_7.png", "self_clustered", "clusters", "Figure 7: clusters within one partition", {}),
+    ("kvarp_figure_8.png", "reused", "rows", "Figure 8: rows published by reuse", {}),
+    ("kvarp_figure_9.png", "suppressed", "rows", "Figure 9: rows suppressed", _LOG),
+    ("kvarp_figure_10.png", "seconds", "seconds", "Figure 10: run time", _LOG),
+    ("kvarp_below_k.png", "rows_below_k", "share of rows", "Rows in a class of fewer than k people", _SHARE),
 )
 
 
 def write_kvarp_page(folder: Path, streams: Sequence[Stream], plan: KVarpPlan, tables: Mapping[str, Table]) -> Path:
     """Draw the pictures, write the tables and the page."""
     runs = tables["kvarp_runs"].records
-    for picture in _PICTURES:
-        panels = panels_by(
-            runs, "data", line="method", x=("at_most", "at most missing"), y=(picture.measure, picture.label),
-            **picture.options,
-        )  # fmt: skip
-        draw_panels(folder / picture.file, panels, title=picture.title, names=values_of(runs, "method"))
+    for file, measure, label, title, options in _PICTURES:
+        x, y = ("at_most", "at most missing"), (measure, label)
+        panels = panels_by(runs, "data", line="method", x=x, y=y, **options)
+        draw_panels(folder / file, panels, title=title, names=values_of(runs, "method"))
     claims = claims_table("kvarp_claims", _Claims(runs).all())
     sections = [_lead(streams, plan), Section("Claim by claim", tables=[claims]), *_sections(tables), _readings()]
     return write_page(
@@ -243,9 +231,8 @@ class _Claims:
 
 
 def _sections(tables: Mapping[str, Table]) -> list[Section]:
-    titles = [Section(picture.title, [], [picture.file]) for picture in _PICTURES]
     return [
-        *titles,
+        *(Section(title, [], [file]) for file, _, _, title, _ in _PICTURES),
         Section("All numbers", tables=[tables["kvarp_runs"]]),
         Section(
             "Arrivals or milliseconds",

@@ -42,19 +42,12 @@ class Evidence:
 
 def figure_claims(given: Evidence) -> Iterator[Claim]:
     """Yield the claims about figures 2 to 6, in the paper's order."""
-    yield _rank_13()
-    yield _straight()
-    yield _rises_from_100(given)
-    yield _at_250(given)
-    yield _monotone(given)
-    yield _whole_release(given)
-    yield _match(given)
-    yield _window(given)
-    yield _without_z(given)
-    yield _marginal(given)
-    yield _entropy(given)
-    yield _falls_then_rises(given)
-    yield _proportional(given)
+    yield from (_rank_13(), _straight())
+    on_one_class = (
+        _rises_from_100, _at_250, _monotone, _whole_release, _match, _window, _without_z, _marginal, _entropy,
+        _falls_then_rises, _proportional,
+    )  # fmt: skip
+    yield from (claim(given) for claim in on_one_class)
 
 
 def _rank_13() -> Claim:

@@ -33,12 +33,8 @@ _SLOW: Final = 0.1
 def class_claims(given: Evidence) -> Iterator[Claim]:
     """Yield the claims about figures 7, 8 and C.10, in the paper's order."""
     yield _printed_formula()
-    yield _fewer_tuples(given)
-    yield _ratio_one(given)
-    yield _equal_interests(given)
-    yield _both_benefit(given)
-    yield _seeds(given)
-    yield _same_result(given)
+    claims = (_fewer_tuples, _ratio_one, _equal_interests, _both_benefit, _seeds, _same_result)
+    yield from (claim(given) for claim in claims)
 
 
 def _printed_formula() -> Claim:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Final
 
-from shoal.figures.lines import Bands, Bars, Lines, Panel, Record, draw_panels, make_figure, save, values_of
+from shoal.figures.lines import Bands, Bars, Lines, Panel, Record, draw_panels, make_figure, save, style_axis, values_of
 
 Path = str | PathLike[str]
-Name = Callable[[Record], str]
+_BY_K, _BY_Z, _BY_RULE, _BY_PEOPLE = "k = {k}", "z = {z}", "z = {rule}", "{people}"
+"""Templates of line names, filled from a record."""
 _SHARE: Final = "k-anonymous people"
 _RANGE: Final = (1e-7, 1.5)
 _LEAST, _TINY = 1e-5, 1e-12
@@ -24,41 +26,41 @@ def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measur
     panels = []
     for window in values_of(records, "window"):
         chosen = [one for one in records if one["window"] == window and one["model"] > 0]
-        panel = _panel(f"Δt = {window:g}", "rank of the attribute", "publishes it", chosen, "rank", _by_z)
+        panel = _panel(f"Δt = {window:g}", "rank of the attribute", "publishes it", chosen, "rank", _BY_Z)
         panel.measured.update(_above(panel.measured, _RANGE[0]))
         panels.append(_logarithmic(panel))
-    draw_panels(path, panels, title=title, names=_names(records, _by_z), measured=measured)
+    draw_panels(path, panels, title=title, names=_names(records, _BY_Z), measured=measured)
 
 
 def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 3, and on a log scale the share of people who are not k-anonymous."""
-    panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _by_k, is_share=True)
+    panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _BY_K, is_share=True)
     others = [
         {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _COMPLEMENT.items()}}
         for one in records
         if one["method"] != "lattice"
     ]
-    zoomed = _panel("k = 2: not k-anonymous", "z", "people who are not k-anonymous", others, "z", _by_k)
+    zoomed = _panel("k = 2: not k-anonymous", "z", "people who are not k-anonymous", others, "z", _BY_K)
     zoomed.measured.update(_above(zoomed.measured, _LEAST))
     panels = [panel, _logarithmic(zoomed, (_LEAST, 1.2), is_log_x=False)]
-    draw_panels(path, panels, title=title, names=_names(records, _by_k), measured=measured)
+    draw_panels(path, panels, title=title, names=_names(records, _BY_K), measured=measured)
 
 
 def draw_by_window(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 4."""
-    panel = _panel("z = 150", "Δt", _SHARE, records, "window", _by_k, is_share=True)
-    draw_panels(path, [panel], title=title, names=_names(records, _by_k), measured=measured)
+    panel = _panel("z = 150", "Δt", _SHARE, records, "window", _BY_K, is_share=True)
+    draw_panels(path, [panel], title=title, names=_names(records, _BY_K), measured=measured)
 
 
 def draw_by_attributes(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 5: a and b."""
-    share = _panel("a: k = 2", "attributes A", _SHARE, records, "attributes", _by_z, is_share=True, is_log_x=True)
+    share = _panel("a: k = 2", "attributes A", _SHARE, records, "attributes", _BY_Z, is_share=True, is_log_x=True)
     entropies = [
         {**one, "model": one["entropy"], "lower": one["entropy"], "upper": one["entropy"], "simulated": None}
         for one in records
     ]
-    entropy = _panel("b: entropy", "attributes A", "nats per person", entropies, "attributes", _by_z, is_log_x=True)
-    draw_panels(path, [share, entropy], title=title, names=_names(records, _by_z), measured=measured)
+    entropy = _panel("b: entropy", "attributes A", "nats per person", entropies, "attributes", _BY_Z, is_log_x=True)
+    draw_panels(path, [share, entropy], title=title, names=_names(records, _BY_Z), measured=measured)
 
 
 def draw_by_users(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
@@ -68,19 +70,19 @@ def draw_by_users(path: Path, records: Sequence[Record], *, title: str, measured
     panels = [
         _panel(says, "people U", _SHARE, chosen, "users", name, is_share=True, is_log_x=True)
         for says, chosen, name in (
-            ("a: k = 2, z fixed", fixed, _by_rule),
-            (f"b: z = {growing[0]['rule']}", growing, _by_k),
+            ("a: k = 2, z fixed", fixed, _BY_RULE),
+            (f"b: z = {growing[0]['rule']}", growing, _BY_K),
         )
     ]
-    names = [*_names(fixed, _by_rule), *_names(growing, _by_k)]
+    names = [*_names(fixed, _BY_RULE), *_names(growing, _BY_K)]
     draw_panels(path, panels, title=title, names=names, measured=measured)
 
 
 def draw_activity(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 7."""
     x = "rates of class 2 over those of class 1"
-    panel = _panel("z = 50, k = 2", x, _SHARE, records, "ratio", _by_people, is_share=True, is_log_x=True)
-    draw_panels(path, [panel], title=title, names=_names(records, _by_people), measured=measured)
+    panel = _panel("z = 50, k = 2", x, _SHARE, records, "ratio", _BY_PEOPLE, is_share=True, is_log_x=True)
+    draw_panels(path, [panel], title=title, names=_names(records, _BY_PEOPLE), measured=measured)
 
 
 def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
@@ -89,8 +91,8 @@ def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured
     for rule in values_of(records, "rule"):
         chosen = [one for one in records if one["rule"] == rule]
         says = "class separation 2η - 1"
-        panels.append(_panel(rule, says, _SHARE, chosen, "separation", _by_people, is_share=True))
-    draw_panels(path, panels, title=title, names=_names(records, _by_people), measured=measured)
+        panels.append(_panel(rule, says, _SHARE, chosen, "separation", _BY_PEOPLE, is_share=True))
+    draw_panels(path, panels, title=title, names=_names(records, _BY_PEOPLE), measured=measured)
 
 
 def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float, title: str) -> None:
@@ -112,31 +114,14 @@ def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float
     axis.set_ylabel(_SHARE, fontsize=9.5)
     axis.tick_params(labelsize=8.5)
     axis.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
-    axis.grid(axis="y", color="#dddddd", linewidth=0.8)
-    axis.spines[["top", "right"]].set_visible(False)
+    style_axis(axis)
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
     figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9.5)
     save(figure, path)
 
 
-def _by_k(record: Record) -> str:
-    return f"k = {record['k']}"
-
-
-def _by_z(record: Record) -> str:
-    return f"z = {record['z']}"
-
-
-def _by_rule(record: Record) -> str:
-    return f"z = {record['rule']}"
-
-
-def _by_people(record: Record) -> str:
-    return str(record["people"])
-
-
-def _names(records: Sequence[Record], name: Name) -> list[str]:
-    return list(dict.fromkeys(map(name, records)))
+def _names(records: Sequence[Record], name: str) -> list[str]:
+    return list(dict.fromkeys(name.format(**one) for one in records))
 
 
 def _panel(
@@ -145,7 +130,7 @@ def _panel(
     y: str,
     records: Sequence[Record],
     key: str,
-    name: Name,
+    name: str,
     *,
     is_share: bool = False,
     is_log_x: bool = False,
@@ -155,10 +140,11 @@ def _panel(
     bands: Bands = {}
     bars: Bars = {}
     for one in records:
-        _add(lines.setdefault(name(one), ([], [])), one[key], one["model"])
-        _add(bands.setdefault(name(one), ([], [], [])), one[key], one["lower"], one["upper"])
+        line = name.format(**one)
+        _add(lines.setdefault(line, ([], [])), one[key], one["model"])
+        _add(bands.setdefault(line, ([], [], [])), one[key], one["lower"], one["upper"])
         if one["simulated"] is not None:
-            _add(bars.setdefault(name(one), ([], [], [], [])), one[key], one["simulated"], one["low"], one["high"])
+            _add(bars.setdefault(line, ([], [], [], [])), one[key], one["simulated"], one["low"], one["high"])
     return Panel(title, x, y, lines, is_share, bands=bands, measured=bars, is_log_x=is_log_x)
 
 
@@ -178,7 +164,4 @@ def _above(bars: Bars, least: float) -> Bars:
 
 
 def _logarithmic(panel: Panel, y_range: tuple[float, float] = _RANGE, *, is_log_x: bool = True) -> Panel:
-    return Panel(
-        panel.title, panel.x, panel.y, panel.lines, is_log=True, bands=panel.bands, measured=panel.measured,
-        is_log_x=is_log_x, y_range=y_range,
-    )  # fmt: skip
+    return replace(panel, is_log=True, is_share=False, is_log_x=is_log_x, y_range=y_range)
