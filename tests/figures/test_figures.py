@@ -81,7 +81,7 @@ def test_a_single_event(tmp_path):
 
 @pytest.mark.parametrize(("times", "verdicts"), [([], []), ([1, 2], ["released"])])
 def test_refused(tmp_path, times, verdicts):
-    with pytest.raises(PolicyError, match="one entry an event"):
+    with pytest.raises(PolicyError, match="one entry per event"):
         draw_day(tmp_path / "day.png", times=times, verdicts=verdicts)
 
 
