@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from shoal.auditor import audit
 from shoal.errors import ShoalError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release, StreamMethod
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release
 from shoal.testing.driving import (
     Make,
     Output,
@@ -266,27 +266,16 @@ def pending_is_bounded(make: Make, stream: pa.Table) -> None:
 
 def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2) -> None:
     """Ten times the stream needs no more memory. ``lap(n)`` is the n-th equal part of a steady stream."""
-    for push in (_push_whole, _push_singly):
-        anonymizer = make()
-        once = max(push(anonymizer, lap(number)) for number in range(laps))
-        later = max(push(anonymizer, lap(number)) for number in range(laps, 10 * laps))
-        require(later <= _FLAT * once, "memory grows with the length of the stream")
-
-
-def _push_whole(anonymizer: StreamMethod, stream: pa.Table) -> int:
-    anonymizer.push_batch(stream)
-    return _size(anonymizer)
-
-
-def _push_singly(anonymizer: StreamMethod, stream: pa.Table) -> int:
-    for record in records_of(stream):
-        anonymizer.push(record)
-    return _size(anonymizer)
-
-
-def _size(anonymizer: StreamMethod) -> int:
-    tables: int = anonymizer.state_bytes
-    return tables + len(anonymizer.snapshot())
+    for is_single in (False, True):
+        anonymizer, sizes = make(), []
+        for number in range(10 * laps):
+            if is_single:
+                for record in records_of(lap(number)):
+                    anonymizer.push(record)
+            else:
+                anonymizer.push_batch(lap(number))
+            sizes.append(anonymizer.state_bytes + len(anonymizer.snapshot()))
+        require(max(sizes[laps:]) <= _FLAT * max(sizes[:laps]), "memory grows with the length of the stream")
 
 
 # ---- 9 input

@@ -14,7 +14,6 @@ PAPER_UNIQUE: Final = {5: 0.2, 11: 0.78}
 PAPER_BLOCKS: Final = {0.99: {4: 337, 5: 296, 8: 158, 11: 143}, 0.999: {4: 337, 5: 234, 8: 121, 11: 118}}
 PAPER_ERRORS: Final = {0.99: {4: 120, 5: 143, 8: 264, 11: 284}, 0.999: {4: 120, 5: 184, 8: 314, 11: 331}}
 PAPER_AREAS: Final = {0.99: {11: 1.0}, 0.999: {11: 1.3}}
-PAPER_AREA_BEFORE: Final = 0.1
 PAPER_SAMPLES: Final = {0.99: 45_845, 0.999: 5_866_617}
 _PAPER_LONGEST: Final = 300
 _NEAR: Final = 0.2

@@ -14,25 +14,18 @@ from shoal.reproduce.sets.figures import draw_by_m, draw_maps, draw_uniqueness
 from shoal.reproduce.sets.study import MAP_K, MAPS, Blocks, KmFindings, KmPlan
 from shoal.reproduce.study import Table, claims_table
 
+_CITY_MAP: Final = "km_figure_2_map.png"
 _PICTURES: Final = (
     ("km_figure_4.png", "blocks", "blocks", "Figure 4: number of blocks (more is better)", PAPER_BLOCKS),
     ("km_figure_5.png", "error_m", "metres", "Figure 5: average error (less is better)", PAPER_ERRORS),
-    (
-        "km_figure_6.png",
-        "block_km2",
-        "km²",
-        "Figure 6: area of blocks, weighted by people (less is better)",
-        PAPER_AREAS,
-    ),
+    ("km_figure_6.png", "block_km2", "km²", "Figure 6: people-weighted area of blocks (less is better)", PAPER_AREAS),
 )
 
 
 def write_km_page(folder: Path, city: City, plan: KmPlan, findings: KmFindings) -> Path:
     """Draw the pictures, write the tables and the page."""
     runs, shares = (findings.tables[name].records for name in ("km_runs", "km_uniqueness"))
-    draw_maps(
-        folder / "km_figure_2_map.png", city.places, {"": _singles(city.places)}, title="Figure 2: cells of towers"
-    )
+    draw_maps(folder / _CITY_MAP, city.places, {"": _singles(city.places)}, title="Figure 2: cells of towers")
     draw_uniqueness(folder / "km_figure_2.png", shares, PAPER_UNIQUE)
     draw_maps(folder / "km_figure_3.png", city.places, _named(city, findings), title=f"Figure 3: blocks, k = {MAP_K}")
     for file, measure, says, title, paper in _PICTURES:
@@ -104,12 +97,7 @@ def _named(city: City, findings: KmFindings) -> dict[str, Blocks]:
 
 def _sections(tables: Mapping[str, Table]) -> list[Section]:
     return [
-        Section(
-            "Figure 2: the city, and uniqueness",
-            [],
-            ["km_figure_2_map.png", "km_figure_2.png"],
-            [tables["km_uniqueness"]],
-        ),
+        Section("Figure 2: the city, and uniqueness", [], [_CITY_MAP, "km_figure_2.png"], [tables["km_uniqueness"]]),
         Section("Figure 3: maps of blocks", [], ["km_figure_3.png"]),
         *(Section(title, [], [file]) for file, _, _, title, _ in _PICTURES),
         Section("All numbers", tables=[tables["km_runs"]]),

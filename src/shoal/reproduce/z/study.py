@@ -40,10 +40,8 @@ class ZPlan:
     runs: int = 100
     seed: int = 1
     ranks: tuple[int, ...] = (
-        *range(1, 21),
-        *range(22, 43, 3),
-        *(50, 60, 80, 100, 130, 160, 200, 250, 300, 400, 500, 700, 1000),
-    )
+        *range(1, 21), *range(22, 43, 3), 50, 60, 80, 100, 130, 160, 200, 250, 300, 400, 500, 700, 1000,
+    )  # fmt: skip
     windows_of_ranks: tuple[float, ...] = (WINDOW, 4.0)
     zs_of_ranks: tuple[int, ...] = (1, 10, 100, 250)
     zs: tuple[int, ...] = tuple(sorted({*range(10, 601, 10), *range(75, 326, 50), 208, *FALLS}))
@@ -52,9 +50,8 @@ class ZPlan:
     attributes: tuple[int, ...] = (*range(1, 21), 25, 30, 40, 50, 70, 100, 200, 500, 1000)
     zs_of_attributes: tuple[int, ...] = (1, 50, 100, 150, 300)
     users: tuple[int, ...] = (
-        *(50, 75, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000),
-        *(10**4, 30_000, 10**5, 10**6, 10**7, 10**8),
-    )
+        50, 75, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10**4, 30_000, 10**5, 10**6, 10**7, 10**8,
+    )  # fmt: skip
     zs_of_users: tuple[int, ...] = (10, 100, 300)
     users_for_one_z: int = 25
     """Figure 6b: z is the number of users divided by this."""
@@ -75,7 +72,7 @@ class ZPlan:
 
 
 QUICK: Final = ZPlan(
-    runs=10,
+    runs=10, is_exact=False, width=2e-3, most_users_played=2000, most_attributes_played=20,
     ranks=(*range(1, 21, 2), 25, 30, 37, 50, 70, 100, 200, 300),
     zs=(50, 100, 150, 200, 208, 250, 300, 340, 350, 352, 378, 411, 450, 500),
     played_zs=(50, 100, 150, 200, 250, *FALLS[:4], 350, 500),
@@ -84,11 +81,7 @@ QUICK: Final = ZPlan(
     users=(100, 200, 500, 1000, 2000, 5000, 10_000, 10**6, 10**8),
     ratios=(0.01, 0.1, 0.3, 1.0, 1 / 0.3, 10.0, 100.0),
     separations=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-    is_exact=False,
-    width=2e-3,
-    most_users_played=2000,
-    most_attributes_played=20,
-)
+)  # fmt: skip
 
 
 def rates_of(attributes: int) -> Floats:
