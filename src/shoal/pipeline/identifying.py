@@ -15,11 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.errors import InputError, PolicyError
-from shoal.pipeline.wiring import make_decoder
+from shoal.errors import PolicyError
 from shoal.policy import Policy
 from shoal.policy.z import ZAnonymitySection
-from shoal.sources.input_file import InputFile
+from shoal.sources.base import Source
 
 SAMPLE_ROWS: Final = 100_000
 MOST_RARE_ROWS: Final = 0.05
@@ -125,16 +124,16 @@ class CarryCheck:
         self._policy = policy
         self._is_due = bool(policy.stream.carry) and not policy.stream.carry_identifying
 
-    def on_files(self, files: list[InputFile]) -> list[str]:
-        """Measure the first rows of files that can be read again for the run; return warnings, raise when refused."""
-        sample = first_rows(self._policy, files) if self._is_due else None
+    def before_run(self, source: Source) -> list[str]:
+        """Measure the first rows of a source that can be read twice; return warnings, raise when refused."""
+        sample = first_rows(self._policy, source) if self._is_due else None
         if sample is None:
             return []
         self._is_due = False
         return refuse_identifying(self._policy, sample)
 
     def on_first_block(self, batch: pa.RecordBatch) -> list[str]:
-        """Measure the first block of a pipe, unless files were measured; return warnings, raise when refused."""
+        """Measure the first block of a pipe, unless the source was measured; return warnings, raise when refused."""
         if not self._is_due:
             return []
         self._is_due = False
@@ -167,29 +166,9 @@ def _measured(policy: Policy, batch: pa.RecordBatch | pa.Table, names: tuple[str
             yield found
 
 
-def first_rows(policy: Policy, files: list[InputFile]) -> pa.Table | None:
-    """Read the person and the carried columns of the first rows; None where the files can be read only once.
-
-    What cannot be read is left to the run to report.
-    """
-    if not files or any(file.path is None or not file.path.is_file() for file in files):
-        return None
-    columns = tuple(dict.fromkeys((*person_columns(policy), *policy.stream.carry)))
-    parts: list[pa.RecordBatch] = []
-    types: dict[str, pa.DataType] | None = None
-    left = SAMPLE_ROWS
-    try:
-        for file in files:
-            with make_decoder(policy, file, columns, types, first_row=SAMPLE_ROWS - left) as decoder:
-                types = decoder.types
-                for decoded in decoder.batches():
-                    parts.append(decoded.batch.slice(0, left))
-                    left -= parts[-1].num_rows
-                    if left <= 0:
-                        return pa.Table.from_batches(parts)
-    except InputError:
-        pass
-    return pa.Table.from_batches(parts) if parts else None
+def first_rows(policy: Policy, source: Source) -> pa.Table | None:
+    """The person and the carried columns of the first rows; None if the source can be read only once."""
+    return source.first_rows(tuple(dict.fromkeys((*person_columns(policy), *policy.stream.carry))), SAMPLE_ROWS)
 
 
 def _flat(columns: list[Any]) -> Iterator[Any]:

@@ -29,7 +29,7 @@ from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
-from shoal.pipeline.wiring import make_anonymizer, make_files, make_source
+from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
 from shoal.sources.base import Decoded, End, Idle, Source
 from shoal.times import column_ns
@@ -44,7 +44,7 @@ class StreamRun:
     Parameters
     ----------
     source
-        Where records come from; by default the files that the policy names.
+        Where records come from; by default what ``[source]`` of the policy names.
     """
 
     method: StreamMethod
@@ -61,8 +61,8 @@ class StreamRun:
 
     def execute(self) -> RunSummary:
         """Run to the end."""
-        files = make_files(self.policy) if self._given_source is None else []
-        self._warn(*self._carry_check.on_files(files))
+        self.source = self._given_source or make_source(self.policy)
+        self._warn(*self._carry_check.before_run(self.source))
         with ExitStack() as stack:
             self._warn(key_warning())
             if self.policy.checkpoint is not None:
@@ -70,7 +70,6 @@ class StreamRun:
                 stack.callback(self._folder.release)
             secret = self._folder.secret if self._folder else as_secret(None)
             self.method = make_anonymizer(self.policy, secret)
-            self.source = self._given_source or make_source(self.policy, files, self.method.columns)
             stack.callback(self.source.close)
             self.outputs = Outputs(self.policy, resumable=self._folder is not None)
             stack.callback(self.outputs.close)
@@ -124,7 +123,7 @@ class StreamRun:
         """Fix the types of the columns, so that those of the output are known, and open the outputs."""
         if must_compile(self.policy.anonymize.METHOD):
             self.observer.compiling()
-        self.source.open(self.progress.position)
+        self.source.open(self.method.columns, self.progress.position)
         schema = self.source.schema
         try:
             self.method.bind(schema)

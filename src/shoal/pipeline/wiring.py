@@ -1,8 +1,14 @@
-"""From a checked policy to the objects that run it: files, source, method, sinks."""
+"""From a checked policy to the objects that run it: source, method, sinks.
+
+The class of the table ``[source]`` or ``[sink]`` says which system is meant; `_SOURCES` and `_SINKS` have one entry per
+system. Everything else in this file is about files.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +24,14 @@ from shoal.encode.sealed import SealedEncoder
 from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
 from shoal.policy import Policy
+from shoal.policy import models as tables
+from shoal.policy.fields import Section
 from shoal.policy.stream import ROW
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink
 from shoal.sinks.files import FileSink, FolderSink, JoinedFileSink, StandardOutputSink
 from shoal.sinks.part_files import PartFiles
+from shoal.sources.base import Source
 from shoal.sources.files import FileSource, find_files
 from shoal.sources.input_file import InputFile
 
@@ -41,11 +50,14 @@ def make_files(policy: Policy) -> list[InputFile]:
     return find_files(places, compression=policy.source.compression)
 
 
-def make_source(policy: Policy, files: list[InputFile], columns: tuple[str, ...]) -> FileSource:
-    """The records of these files."""
-    return FileSource(
-        files, lambda file, types, first_row: make_decoder(policy, file, columns, types, first_row=first_row)
-    )
+def make_source(policy: Policy) -> Source:
+    """Where records come from."""
+    return _SOURCES[type(policy.source)](policy)
+
+
+def make_file_source(policy: Policy, files: list[InputFile] | None = None) -> FileSource:
+    """The records of files; by default those that the policy names."""
+    return FileSource(make_files(policy) if files is None else files, partial(make_decoder, policy))
 
 
 def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:
@@ -115,6 +127,10 @@ def _file_decoder(
 
 def make_sink(policy: Policy, *, resumable: bool) -> Sink:
     """Where published rows go."""
+    return _SINKS[type(policy.sink)](policy, resumable=resumable)
+
+
+def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
     place, encoder = policy.sink.path, _encoder(policy)
     if place.is_standard:
         return StandardOutputSink(encoder)
@@ -163,3 +179,7 @@ def _encoder(policy: Policy) -> Encoder:
         is_stream = sink.path.is_standard or sink.path.path.suffix == ".arrows"
         return encoder_for("arrow-stream" if is_stream else "arrow")()
     return encoder_for(sink.kind)(**options)
+
+
+_SOURCES: Final[dict[type[Section], Callable[[Policy], Source]]] = {tables.FileSource: make_file_source}
+_SINKS: Final[dict[type[Section], Callable[..., Sink]]] = {tables.FileSink: _files_sink}

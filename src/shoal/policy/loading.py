@@ -30,12 +30,11 @@ from shoal.policy.hierarchies import build_concepts, build_hierarchy
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
 from shoal.policy.models import (
-    FILE_KINDS,
+    SINKS,
+    SOURCES,
     CheckpointSection,
     DeadLetters,
     DeadLettersSection,
-    FileSink,
-    FileSource,
     Policy,
     TraceSection,
 )
@@ -57,9 +56,9 @@ class _Rule:
 
 _RULES: Final = {
     "stream": _Rule(lambda _: StreamSection, is_needed=True),
-    "source": _Rule(lambda _: FileSource, "kind", FILE_KINDS, is_needed=True),
+    "source": _Rule(SOURCES.get, "kind", SOURCES, is_needed=True),
     "anonymize": _Rule(section_for, "method", METHODS, is_needed=True),
-    "sink": _Rule(lambda _: FileSink, "kind", FILE_KINDS, is_needed=True),
+    "sink": _Rule(SINKS.get, "kind", SINKS, is_needed=True),
     "trace": _Rule(lambda _: TraceSection),
     "dead_letters": _Rule(lambda _: DeadLettersSection),
     "checkpoint": _Rule(lambda _: CheckpointSection),

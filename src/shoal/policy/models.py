@@ -87,6 +87,11 @@ class FileSink(Section):
         return [*_misplaced_keys(table), *_compressed_outside(table)]
 
 
+SOURCES: Final[dict[str, type[Section]]] = dict.fromkeys(FILE_KINDS, FileSource)
+SINKS: Final[dict[str, type[Section]]] = dict.fromkeys(FILE_KINDS, FileSink)
+"""The table for each `kind`. Every kind is a format of files now; a broker adds its own name and table."""
+
+
 def _compressed_outside(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Parquet and Arrow files are compressed inside or not at all: readers find no gzip around them."""
     found: list[tuple[tuple[str, ...], str]] = []

@@ -19,7 +19,7 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
-from shoal.pipeline.wiring import make_anonymizer
+from shoal.pipeline.wiring import make_anonymizer, make_file_source
 from shoal.policy import Policy, load_policy
 from shoal.sanitize.audit import audit_stores
 from shoal.sanitize.intake import Intake
@@ -159,7 +159,8 @@ class Sanitizer:
 
     def _check_carried(self, intake: Intake, observer: Observer, *, whole_lines: bool) -> None:
         """Refuse identifying carried columns before the first record is read."""
-        for sentence in CarryCheck(self.policy).on_files(intake.files(whole_lines=whole_lines)):
+        source = make_file_source(self.policy, intake.files(whole_lines=whole_lines))
+        for sentence in CarryCheck(self.policy).before_run(source):
             observer.warn(sentence)
 
     def _audit(self, workspace: Workspace, publisher: Publisher) -> None:

@@ -35,7 +35,7 @@ class End:
 
 
 class Source(Protocol):
-    """Where records come from. It is opened first, then asked for its schema, then polled."""
+    """Where records come from. It is opened, then asked for its schema, then polled; `first_rows` may come before."""
 
     @property
     def name(self) -> str:
@@ -56,8 +56,17 @@ class Source(Protocol):
     def identity(self) -> dict[str, str]:
         """What is read, by name, with a fingerprint: a checkpoint of other input is refused."""
 
-    def open(self, position: Position | None) -> None:
-        """Start at a position that this source had before, in this or an earlier process; None is the beginning."""
+    def first_rows(self, columns: tuple[str, ...], count: int) -> pa.Table | None:
+        """These columns of the first records, for checks before a run; None if records can be read only once.
+
+        What cannot be read is left out: the run reports it.
+        """
+
+    def open(self, columns: tuple[str, ...], position: Position | None) -> None:
+        """Start to read these columns, at a position that this source had before, in this or an earlier process.
+
+        None is the beginning.
+        """
 
     def poll(self) -> Decoded | Idle | End:
         """The next records, in order.

@@ -22,7 +22,9 @@ _LEFTOVERS: Final = (".partial", ".tmp", ".dead.jsonl")
 class OpenDecoder(Protocol):
     """Opens the decoder of one file."""
 
-    def __call__(self, file: InputFile, types: dict[str, pa.DataType] | None, first_row: int) -> Decoder:
+    def __call__(
+        self, file: InputFile, columns: tuple[str, ...], types: dict[str, pa.DataType] | None, *, first_row: int
+    ) -> Decoder:
         """`types` are those of the first file, `first_row` is the number of the file's first record in the stream."""
 
 
@@ -36,6 +38,7 @@ class FileSource:
     def __init__(self, files: Sequence[InputFile], open_decoder: OpenDecoder) -> None:
         self.files = files
         self._open_decoder = open_decoder
+        self._columns: tuple[str, ...] = ()
         self._first: Decoder | None = None
         self._types: dict[str, pa.DataType] | None = None
         self._numbers_rows = False
@@ -51,7 +54,7 @@ class FileSource:
     @property
     def schema(self) -> pa.Schema:
         if self._first is None:
-            self._first = self._open_decoder(self.files[0], None, self._rows)
+            self._first = self._open_decoder(self.files[0], self._columns, None, first_row=self._rows)
         self._types, self._numbers_rows = self._first.types, self._first.numbers_rows
         return self._first.schema
 
@@ -66,7 +69,27 @@ class FileSource:
     def identity(self) -> dict[str, str]:
         return {file.name: file.fingerprint() for file in self.files}
 
-    def open(self, position: Position | None) -> None:
+    def first_rows(self, columns: tuple[str, ...], count: int) -> pa.Table | None:
+        if not self.files or any(file.path is None or not file.path.is_file() for file in self.files):
+            return None
+        parts: list[pa.RecordBatch] = []
+        types: dict[str, pa.DataType] | None = None
+        left = count
+        try:
+            for file in self.files:
+                with self._open_decoder(file, columns, types, first_row=count - left) as decoder:
+                    types = decoder.types
+                    for decoded in decoder.batches():
+                        parts.append(decoded.batch.slice(0, left))
+                        left -= parts[-1].num_rows
+                        if left <= 0:
+                            return pa.Table.from_batches(parts)
+        except InputError:
+            pass
+        return pa.Table.from_batches(parts) if parts else None
+
+    def open(self, columns: tuple[str, ...], position: Position | None) -> None:
+        self._columns = columns
         if position is not None:
             self._file, self._at, self._rows = position["file"], position["at"], position["rows"]
             self._starts = list(position["starts"])
@@ -104,7 +127,7 @@ class FileSource:
             return first
         if first is not None:
             first.close()
-        return self._open_decoder(self.files[self._file], self._types, self._rows)
+        return self._open_decoder(self.files[self._file], self._columns, self._types, first_row=self._rows)
 
 
 def find_files(

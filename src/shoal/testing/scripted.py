@@ -98,7 +98,7 @@ class ScriptedSource:
     --------
     >>> batch = pa.record_batch({"user": ["ann", "bob"]})
     >>> source = ScriptedSource([batch, Idle(1)], schema=batch.schema)
-    >>> source.open(None)
+    >>> source.open(("user",), None)
     >>> source.poll().rows, source.poll(), source.poll()
     (2, Idle(now=1), End())
     """
@@ -116,8 +116,11 @@ class ScriptedSource:
         """Scripts of the same name count as the same input."""
         return {self.name: "-"}
 
-    def open(self, position: Position | None) -> None:
-        """Go to a step."""
+    def first_rows(self, columns: tuple[str, ...], count: int) -> pa.Table | None:
+        """None: a script is read once."""
+
+    def open(self, columns: tuple[str, ...], position: Position | None) -> None:
+        """Go to a step; the columns are those of the script."""
         self._step = position["step"] if position else 0
 
     def poll(self) -> Decoded | Idle | End:

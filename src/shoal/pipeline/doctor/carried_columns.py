@@ -26,7 +26,7 @@ from shoal.pipeline.identifying import (
     promised_crowd,
     refusal,
 )
-from shoal.pipeline.wiring import make_files
+from shoal.pipeline.wiring import make_source
 from shoal.policy import Policy
 from shoal.policy.tuples import TupleSection
 from shoal.policy.z import ZAnonymitySection
@@ -75,7 +75,7 @@ def file_remarks(policy: Policy) -> Iterator[Remark]:
     if not policy.stream.carry:
         return
     try:
-        sample = first_rows(policy, make_files(policy))
+        sample = first_rows(policy, make_source(policy))
     except ShoalError:
         return  # reported where files are looked at
     if sample is not None:
