@@ -125,6 +125,69 @@ class TestFreshStart:
         assert [(found.code, found.rows) for found in exact.findings] == [("below-z", (0,))]
         assert bound.ok
 
+    AHEAD = ((0, "u", "s"), (100, "u", "s"), (-1, "v", "s"), (-1, "v", "s"))
+    LATENESS = 10
+
+    def audited(self, rows, entries, **rules):
+        trace = trace_table([dict(zip(("row", "verdict", "reason"), entry, strict=False)) for entry in entries])
+        report = audit(table([]), table(records(rows)), trace, policy(z=9, max_gap=100, **rules))
+        return [found.code for found in report.findings]
+
+    def test_records_refused_at_it_moved_the_clock(self):
+        entries = [(0, "suppressed"), (1, "dead", "ahead"), (2, "suppressed"), (3, "suppressed")]
+        assert self.audited(self.AHEAD, entries, lateness=self.LATENESS) == []
+
+    def test_it_happens_again_before_the_second_clock_is_confirmed(self):
+        rows = [*self.AHEAD[:3], (-102, "w", "s"), (-102, "u", "s")]
+        entries = [(0, "suppressed"), (1, "dead", "ahead"), (2, "dead", "ahead"), (3, "suppressed"), (4, "suppressed")]
+        assert self.audited(rows, entries, lateness=self.LATENESS) == []
+
+    @pytest.mark.parametrize(
+        ("between", "verdict"),
+        [
+            ((101, "u", "s"), ("dead", "unknown-value")),  # did not reach the clock
+            ((201, "u", "s"), ("dead", "ahead")),  # further ahead than max_gap: did not move the clock
+            ((201, "v", "s"), ("dead", "ahead")),  # as little as another person's
+        ],
+    )
+    def test_what_moves_no_clock_brings_it_no_nearer(self, between, verdict):
+        rows = [(5, "u", "s"), (100, "u", "s"), between, (0, "v", "s")]
+        entries = [(0, "suppressed"), (2, *verdict), (1, "dead", "ahead"), (3, "suppressed")]
+        assert self.audited(rows, entries, lateness=0) == ["decision-order"]
+
+    @pytest.mark.parametrize(
+        ("between", "verdict"),
+        [
+            ((50, "w", "s"), ("dead", "late")),  # late, and yet a second person near the clock
+            ((201, "w", "s"), ("suppressed",)),  # accepted, so a claim was confirmed
+        ],
+    )
+    def test_a_confirmed_clock_does_not_start_over(self, between, verdict):
+        rows = [*self.AHEAD[:2], between, *self.AHEAD[2:]]
+        entries = [(0, "suppressed"), (1, "suppressed"), (2, *verdict), (3, "suppressed"), (4, "suppressed")]
+        assert self.audited(rows, entries, lateness=0) == ["decision-order"]
+
+    def test_time_that_passes_without_a_record_confirms_the_clock(self):
+        rows = [*self.AHEAD[:3], (-1, "w", "s")]
+        entries = [(0, "suppressed"), (1, "suppressed"), (2, "dead", "late"), (3, "suppressed")]
+        assert self.audited(rows, entries, lateness=0) == ["decision-order"]
+
+    def test_what_came_before_it_is_decided_before_it(self):
+        rows = [(1000, "u", "s"), (0, "v", "s"), (1, "w", "s")]
+        assert self.audited(rows, [(1, "suppressed"), (0, "suppressed"), (2, "suppressed")]) == ["decision-order"]
+
+    def test_lateness_longer_than_max_gap_delays_it(self):
+        rows = [(101, "v", "s"), (0, "u", "s")]
+        entries = [(0, "suppressed"), (1, "suppressed")]  # in the order of arrival, as if the stream had restarted
+        assert self.audited(rows, entries, lateness=100) == []
+        assert self.audited(rows, entries, lateness=101) == ["decision-order"]
+
+    def test_records_late_after_it(self):
+        rows = [(1000, "u", "s"), (0, "v", "s"), (20, "w", "s"), (5, "u", "s")]
+        entries = [(0, "suppressed"), (1, "suppressed"), (3, "suppressed"), (2, "suppressed")]
+        assert self.audited(rows, entries, lateness=14) == ["late-accepted"]
+        assert self.audited(rows, entries, lateness=15) == []
+
     @pytest.mark.parametrize(
         "rows",
         [

@@ -108,7 +108,7 @@ def test_a_first_clock_that_was_wrong():
 
 
 def test_a_first_clock_that_was_wrong_and_flushed():
-    """Only one person was seen, so nothing has left: the epochs before are open."""
+    """Only one person was seen, so no set was published: every epoch is open again."""
     method = make()
     push_all(method, (500_000, "odd", "x"))
     assert left(method.flush()) == []

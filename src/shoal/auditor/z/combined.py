@@ -12,6 +12,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.trace import RELEASED, Verdicts, note_lost
 from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.clock import check_lateness
 from shoal.auditor.z.promise import ZPromise
 
 _NO_EPOCH = np.iinfo(np.int64).min
@@ -36,12 +37,13 @@ def order_combined(
     trace: Rows,
     verdicts: Verdicts,
     counted: Ints,
+    start: Ints,
     passed: dict[str, Ints] | None,
     aligned: Aligned,
     promise: ZPromise,
     notes: Notes,
 ) -> tuple[Ints, Ints]:
-    """Sort the ``counted`` entries as z counted them, and check that the trace agrees; also number the restarts.
+    """Sort the ``counted`` entries as z counted them, and check that the trace agrees.
 
     Rows suppressed by z are decided at once, the others at the end of their epoch. So each of the two kinds is in
     the order of time, and no row of an epoch comes after one of a later epoch.
@@ -52,12 +54,11 @@ def order_combined(
     if "group" in trace.columns:
         group = np.where(shared_codes(trace.text("group"))[1][0] >= 0, trace.numbers("group"), _NO_EPOCH)
     waited = group[counted]
-    start = _starts(rows, time, aligned.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
     order = np.lexsort((rows, time, start))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     _check_order(rank, waited != _NO_EPOCH, start, epoch, notes)
-    _check_lateness(rows, time, start, promise, notes)
+    check_lateness(rows, time, start, promise, notes)
     wrong = (waited != _NO_EPOCH) & (waited != epoch)
     wrong |= (waited == _NO_EPOCH) & (verdicts.verdict[counted] == RELEASED)
     sentence = "A released row did not wait for the end of its epoch, or a row waited for another epoch."
@@ -66,21 +67,6 @@ def order_combined(
         may_pass = np.logical_or.reduce([level[counted] >= 0 for level in passed.values()])
         _check_held_back(may_pass | promise.keeps_rows, waited, start, epoch, notes)
     return counted[order], start[order]
-
-
-def _starts(rows: Ints, time: Ints, person: Ints, max_gap: int) -> Ints:
-    """Number the starts of the stream: while only one person was seen, another's much older record restarts it."""
-    arrival = np.argsort(rows)
-    time, person = time[arrival], person[arrival]
-    begin, places = 0, []
-    for change in (np.flatnonzero(np.diff(person)) + 1).tolist():
-        if int(time[begin:change].max()) - int(time[change]) <= max_gap:
-            break
-        begin = change
-        places.append(change)
-    start = np.empty(len(rows), np.int64)
-    start[arrival] = np.searchsorted(np.array(places, np.int64), np.arange(len(rows)), side="right")
-    return start
 
 
 def _check_order(rank: Ints, waited: Bools, start: Ints, epoch: Ints, notes: Notes) -> None:
@@ -94,15 +80,6 @@ def _check_order(rank: Ints, waited: Bools, start: Ints, epoch: Ints, notes: Not
 def _is_behind(numbers: Ints) -> Bools:
     """Mark numbers that come after a larger one."""
     return np.maximum.accumulate(np.append(-1, numbers))[:-1] > numbers
-
-
-def _check_lateness(rows: Ints, time: Ints, start: Ints, promise: ZPromise, notes: Notes) -> None:
-    late = 0
-    for number in range(int(start.max(initial=-1)) + 1):
-        own = start == number
-        times = time[own][np.argsort(rows[own])]
-        late += int((times < np.maximum.accumulate(times) - promise.lateness_ns).sum())
-    notes.violation("late-accepted", "A record was counted although it came later than lateness allows.", count=late)
 
 
 def _check_held_back(may_pass: Bools, waited: Ints, start: Ints, epoch: Ints, notes: Notes) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from shoal.auditor.findings import Notes
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, VERDICTS, Verdicts, note_lost, read_reasons, read_verdicts
 from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.clock import check_lateness, find_restarts
 from shoal.auditor.z.combined import check_waiting, order_combined, read_passed
 from shoal.auditor.z.promise import ZPromise
 
@@ -46,15 +48,17 @@ def read_decisions(trace: Rows, aligned: Aligned, promise: ZPromise, notes: Note
     sentence = "A record without a person or a time was not refused."
     notes.violation("unusable-accepted", sentence, count=int((~usable).sum()))
     counted = counted[usable]
+    refused = _read_refused(trace, verdicts, aligned, notes)
+    start = np.searchsorted(_restarts(refused, aligned, promise), row[counted], side="right")
     if promise.k is None:
-        counted, start = _in_order(counted, row, aligned, promise, notes)
+        counted, start = _in_order(counted, start, row, aligned, promise, notes)
         _check_undecided(row[first], row[counted], aligned, promise, notes)
     else:
         passed = read_passed(trace, promise, notes)
-        counted, start = order_combined(trace, verdicts, counted, passed, aligned, promise, notes)
+        counted, start = order_combined(trace, verdicts, counted, start, passed, aligned, promise, notes)
         check_waiting(row[first], row[counted], start, aligned, promise, notes)
         passed = passed and {name: level[counted] for name, level in passed.items()}
-    _check_refused(trace, verdicts, aligned, promise, notes)
+    _check_refused(refused, aligned, promise, notes)
     counts = {name: int((verdict == number).sum()) for number, name in enumerate(VERDICTS)}
     notes.metrics["verdicts"] = {"in": records, **counts, "undecided": records - int(first.sum())}
     return Decisions(
@@ -67,60 +71,63 @@ def read_decisions(trace: Rows, aligned: Aligned, promise: ZPromise, notes: Note
     )
 
 
-def _in_order(counted: Ints, row: Ints, aligned: Aligned, promise: ZPromise, notes: Notes) -> tuple[Ints, Ints]:
-    """Check that records were decided by time, equal times by arrival; sort them if they were not.
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The refused records that have a person and a time."""
 
-    Also number the restarts of the stream: a first clock far ahead must not stop everyone else, so while only
-    one person has been seen, another's record more than ``max_gap`` older restarts it, and nothing before counts.
-    """
+    row: Ints
+    reasons: list[str]
+    code: Ints
+    """The number of each record's reason (-1: none)."""
+
+    def rows(self, matches: Callable[[str], bool]) -> Ints:
+        """Return the records whose reason matches."""
+        return self.row[np.array([*map(matches, self.reasons), False], np.bool_)[self.code]]  # code -1 picks the last
+
+
+def _read_refused(trace: Rows, verdicts: Verdicts, aligned: Aligned, notes: Notes) -> _Refused:
+    dead = verdicts.first & (verdicts.verdict == DEAD)
+    reasons, code = read_reasons(trace, dead, notes)
+    dead[dead] = aligned.usable[verdicts.row[dead]]
+    return _Refused(verdicts.row[dead], reasons, code[dead])
+
+
+def _restarts(refused: _Refused, aligned: Aligned, promise: ZPromise) -> Ints:
+    """Return the records at which the stream restarted; the trace tells which records reached the clock."""
+    late, ahead = np.zeros((2, len(aligned.time)), np.bool_)
+    late[refused.rows(lambda reason: reason == "late")] = True
+    ahead[refused.rows(lambda reason: reason == "ahead")] = True
+    reached = aligned.usable.copy()
+    reached[refused.row] = False
+    return find_restarts(reached | late | ahead, late, ahead, aligned, promise)
+
+
+def _in_order(
+    counted: Ints, start: Ints, row: Ints, aligned: Aligned, promise: ZPromise, notes: Notes
+) -> tuple[Ints, Ints]:
+    """Check that records were decided by time, equal times by arrival; sort them if they were not."""
     rows, time = row[counted], aligned.time[row[counted]]
     back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
-    steps = np.flatnonzero(back) + 1
-    starts = _restarts(steps, time, aligned.person[rows], max(promise.max_gap_ns, promise.lateness_ns))
-    wrong = len(steps) - len(starts)
+    wrong = int(np.where(start[1:] == start[:-1], back, start[1:] < start[:-1]).sum())
     sentence = "Records were not decided in the order of time (equal times in order of arrival)."
     notes.violation("decision-order", sentence, count=wrong)
-    if not len(steps):
-        arrived = time[np.argsort(rows)]
-        late = int((arrived < np.maximum.accumulate(arrived) - promise.lateness_ns).sum())
-        notes.violation(
-            "late-accepted", "A record was counted although it came later than lateness allows.", count=late
-        )
     if wrong:
-        return counted[np.lexsort((rows, time))], np.zeros(len(counted), np.int64)
-    return counted, np.searchsorted(np.array(starts, np.int64), np.arange(len(counted)), side="right")
+        order = np.lexsort((rows, time, start))
+        return counted[order], start[order]
+    check_lateness(rows, time, start, promise, notes)
+    return counted, start
 
 
-def _restarts(steps: Ints, time: Ints, person: Ints, max_gap: int) -> list[int]:
-    """Return the steps back in time at which the stream was allowed to restart."""
-    changes = np.append(np.flatnonzero(np.diff(person)) + 1, len(person))
-    starts: list[int] = []
-    for step in steps.tolist():
-        begin = starts[-1] if starts else 0
-        only_one = int(changes[np.searchsorted(changes, begin, side="right")]) == step
-        if only_one and int(time[step - 1]) - int(time[step]) > max_gap:
-            starts.append(step)
-    return starts
-
-
-def _check_refused(trace: Rows, verdicts: Verdicts, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
+def _check_refused(refused: _Refused, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     """Warn of records refused for a reason that is unknown, or as late or empty although they were not."""
-    row, dead = verdicts.row, verdicts.first & (verdicts.verdict == DEAD)
-    reasons, code = read_reasons(trace, dead, notes)
-    usable = np.zeros(len(row), np.bool_)
-    usable[dead] = aligned.usable[row[dead]]
-
-    def is_one(matches: list[bool]) -> Bools:
-        return np.array([*matches, False], np.bool_)[code] & usable  # code -1 picks the last
-
-    unknown = is_one([reason.split(".")[0] not in _REASONS for reason in reasons])
+    unknown = refused.rows(lambda reason: reason.split(".")[0] not in _REASONS)
     sentence = "A record was refused for an unknown reason, although nothing is wrong with it."
-    notes.warning("dead-without-cause", sentence, count=int(unknown.sum()))
-    late = row[is_one([reason == "late" for reason in reasons])]
+    notes.warning("dead-without-cause", sentence, count=len(unknown))
+    late = refused.rows(lambda reason: reason == "late")
     time = np.where(aligned.usable, aligned.time, _LONG_AGO)
     newest = np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]  # before each record
     wrong = int((aligned.time[late] >= newest[late] - promise.lateness_ns).sum())
-    wrong += int(is_one([reason.startswith("null") for reason in reasons]).sum())
+    wrong += len(refused.rows(lambda reason: reason.startswith("null")))
     notes.warning("dead-without-cause", "A record was refused for a reason that does not apply to it.", count=wrong)
 
 

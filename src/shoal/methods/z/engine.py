@@ -197,7 +197,7 @@ class ZEngine:
 
     def _start_over(self) -> Release:
         """Forget the stream so far, because the first clock was wrong; refuse all rows that wait under it."""
-        # only one person was seen, so nothing was published: every epoch is open again
+        # only one person was seen, so no set was published, blank rows at most: every epoch is open again
         waiting: list[Passed | Waiting] = [] if self._combiner is None else [self._combiner.epochs.forget()]
         parts = [
             self._tracer.refused(rows.seqs, rows.times, np.full(len(rows), AHEAD, dtype=np.int8))

@@ -1,0 +1,47 @@
+"""Find where the stream restarted because its first clock was wrong, and check that nothing late was counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.z.aligned import Aligned
+from shoal.auditor.z.promise import ZPromise
+
+
+def find_restarts(reached: Bools, late: Bools, ahead: Bools, aligned: Aligned, promise: ZPromise) -> Ints:
+    """Return the records at which the stream restarted.
+
+    A first clock far ahead must not stop everyone else: until a second person's record confirms it, another's record
+    that is older by more than ``max_gap`` and ``lateness`` restarts the stream, and nothing before counts. All records
+    that ``reached`` the clock matter, also those pending at a restart, which refuses them as ahead.
+    """
+    longest = max(promise.max_gap_ns, promise.lateness_ns)
+    found: list[int] = []
+    owner, newest = -1, 0
+    for row in np.flatnonzero(reached):  # ends at the first confirmation, usually the second person's first record
+        person, time = int(aligned.person[row]), int(aligned.time[row])
+        if owner < 0:
+            owner, newest = person, time
+        elif time - newest > promise.max_gap_ns:
+            if not ahead[row]:  # accepted, so another person's record confirmed the jump
+                break
+        elif person == owner:
+            newest = max(newest, time)
+        elif newest - time > longest and not late[row]:  # late: time passed without a record, which confirms the clock
+            found.append(int(row))
+            owner, newest = person, time
+        else:
+            break
+    return np.array(found, np.int64)
+
+
+def check_lateness(rows: Ints, time: Ints, start: Ints, promise: ZPromise, notes: Notes) -> None:
+    """Check that no counted record came later than ``lateness`` allows; every start of the stream has its own time."""
+    late = 0
+    for number in range(int(start.max(initial=-1)) + 1):
+        own = start == number
+        times = time[own][np.argsort(rows[own])]
+        late += int((times < np.maximum.accumulate(times) - promise.lateness_ns).sum())
+    notes.violation("late-accepted", "A record was counted although it came later than lateness allows.", count=late)
