@@ -73,9 +73,9 @@ def read_reasons(trace: Rows, dead: Bools, notes: Notes) -> tuple[list[str], Int
 
 
 def note_lost(is_overtaken: Bools, undecided: Ints, decided: Ints, notes: Notes) -> int:
-    """Report records without a verdict that later ones have overtaken; return how many others are pending."""
+    """Report records without a verdict although later records were decided; return how many others are pending."""
     lost = int((is_overtaken & (undecided < decided.max(initial=-1))).sum())
-    notes.violation("lost", "The trace has no verdict on a record that others have overtaken.", count=lost)
+    notes.violation("lost", "A record has no verdict although later records were decided.", count=lost)
     note_pending(len(undecided) - lost, notes)
     return len(undecided) - lost
 

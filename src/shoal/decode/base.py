@@ -142,7 +142,7 @@ class Decoder(ABC):
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether a column of row numbers stands for the person, because the file has no such column."""
+        """Whether row numbers are used as person ids, because the file has no column of them."""
         return False
 
     @abstractmethod

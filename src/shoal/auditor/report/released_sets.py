@@ -18,7 +18,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.report.windows_report import Cost
 
 Words = npt.NDArray[np.uint64]
-"""Two a row."""
+"""Two 64-bit words per row."""
 _SEED: Final = 20_260_107
 """Any number: the words only distinguish sets, and the same release gives the same report."""
 
@@ -39,7 +39,7 @@ class Groups:
     item: Ints
     """The value, as a number."""
     item_words: Words
-    """Of every value, by its number."""
+    """The words of each value, indexed by value number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
     bounds = np.searchsorted(owner, np.arange(len(first) + 1))
     words = epoch_words[epoch[first]] + _sums(item_words[item], bounds)
     group = number_words(words)
-    speaker = np.unique(group, return_index=True)[1]  # one person of each group, in the order of groups
-    speaks = np.zeros(len(first), np.bool_)
-    speaks[speaker] = True
+    representative = np.unique(group, return_index=True)[1]  # one person of each group, in the order of groups
+    represents = np.zeros(len(first), np.bool_)
+    represents[representative] = True
     return Groups(
-        epoch=epoch[first][speaker],
-        people=np.bincount(group, minlength=len(speaker)),
-        length=np.diff(bounds)[speaker],
-        words=words[speaker],
-        group=group[owner[speaks[owner]]],
-        item=item[speaks[owner]],
+        epoch=epoch[first][representative],
+        people=np.bincount(group, minlength=len(representative)),
+        length=np.diff(bounds)[representative],
+        words=words[representative],
+        group=group[owner[represents[owner]]],
+        item=item[represents[owner]],
         item_words=item_words,
     )
 

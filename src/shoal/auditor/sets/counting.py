@@ -13,7 +13,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.sets.records import Sets
 
 SORTED_BUDGET = 20_000_000
-"""Up to this many subsets are sorted in memory; up to the next number they are counted in a table, if one fits."""
+"""Up to this many subsets are sorted in memory; up to TABLE_BUDGET, counted in a table if it fits."""
 TABLE_BUDGET = 500_000_000
 _TABLE_CELLS = 16_000_000
 _AT_ONCE = 2_000_000
@@ -38,7 +38,7 @@ class Tally:
     size: int
     base: int
     codes: Ints
-    """Rising. A set's number reads its labels, rising, as digits to the base of the number of labels."""
+    """Ascending. A set's code is its sorted labels as digits in base len(labels)."""
     supports: Ints
 
     def of(self, labels: Ints) -> Ints:

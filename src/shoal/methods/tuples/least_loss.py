@@ -69,8 +69,9 @@ class LeastLoss(StreamMethod):
     groups, suppressed
         Publish in groups of k people only, never by reuse; ``"drop"`` suppressed rows, or show their ``"root"``.
     alpha, max_gap, key
-        The price of delay in the reported cost; the longest gap in time that one person alone may open; secret bytes
-        for snapshots. Every tuple method takes these; more in :class:`shoal.methods.tuples.settings.TupleSettings`.
+        The price of delay in the reported cost; how far ahead of the newest record another may be without a second
+        person's record that confirms it (so a wrong clock cannot make everything due at once); secret bytes for
+        snapshots. Every tuple method takes these; more in :class:`shoal.methods.tuples.settings.TupleSettings`.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import pyarrow as pa
 from shoal.methods.text_keys import Bools, Ints
 
 _KEEP_WHOLE: Final = 4
-"""A batch is reduced to its waiting rows when fewer than one in this many still waits."""
+"""Copy out the waiting rows of a batch once fewer than 1/N of it waits; this is N."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _whole_release(given: Evidence) -> Claim:
         f"Everyone was k-anonymous in {row['runs_with_all_alike']:.0%} of the runs, and {row['simulated']:.4f} of the "
         "people over all runs.",
         bool(row["runs_with_all_alike"] >= 0.95),
-        "A high probability for each person does not make it likely for everyone at once. Among people with at least "
+        "High for one person does not mean high for everybody at once. Among people with at least "
         f"one published attribute it was {row['simulated_among_shown']:.4f} at z = 350, where {row['released']:.0%} "
         "of the exposures are published.",
     )
@@ -143,7 +143,7 @@ def _match(given: Evidence) -> Claim:
         f"Largest difference at z = {worst['z']}, k = {worst['k']}: model {worst['model']:.4f}, simulated "
         f"{worst['simulated']:.4f} ({worst['low']:.4f} to {worst['high']:.4f}).",
         abs(worst["simulated"] - worst["model"]) <= NEAR,
-        "The model treats people as independent; in a stream an attribute passes for everyone at a time. "
+        "In the model an attribute passes independently for each person; in a stream, for everybody or nobody. "
         f"At z = {clearest['z']}, k = {K}: model {clearest['model']:.4f}, simulated {clearest['simulated']:.4f}, "
         "the formula with the shares of people who publish each attribute taken from the runs "
         f"{clearest['model_with_simulated_shares']:.4f}.",
