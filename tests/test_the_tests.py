@@ -22,6 +22,7 @@ FORBIDDEN_STATEMENTS = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Assert)
 COMPILING = FOLDER / "compiling.py"
 TOOLS = (
     COMPILING,
+    FOLDER / "bundles.py",
     FOLDER / "linking.py",
     FOLDER / "notice.py",
     FOLDER / "source_stamp.py",

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.bundles import bundle
+from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.generalize import meet, raws, scaled, snapped_down, snapped_up, width
 from shoal.kernels.tuples.layout import KIND, LEAVES, LOSS_AT, NUMERIC, PAIRS_AT, SMALL_TREE, STEP, VALUES, WEIGHT
 
@@ -23,6 +24,7 @@ FORMING_TALLY = 4
 HULL_BLOCKS, HULL_SUMS = 3, 2
 
 
+@bundle
 class Forming(NamedTuple):
     """Clusters that are not published yet, and what the last published ones lost."""
 
@@ -34,31 +36,31 @@ class Forming(NamedTuple):
     """What was lost by the last published clusters, a ring; the last number is its mean."""
 
 
-@inlined
+@piece
 def union_of(f):
     """The column of the clusters joined so far."""
     return f.counts.shape[1]
 
 
-@inlined
+@piece
 def guest_of(f):
     """The column of a tuple that may join."""
     return f.counts.shape[1] + 1
 
 
-@inlined
+@piece
 def parts_of(f):
     """The first column of the parts of a cluster that leaves."""
     return f.counts.shape[1] + 2
 
 
-@inlined
+@piece
 def lost_now(s):
     """The row of what clusters lose."""
     return HULL_BLOCKS * s.attr_f.shape[1]
 
 
-@inlined
+@piece
 def lost_then(s):
     """The row of what clusters would lose with a guest."""
     return HULL_BLOCKS * s.attr_f.shape[1] + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.generalize import draft
 from shoal.kernels.tuples.layout import (
     ALLOWED,
@@ -33,13 +33,13 @@ ENOUGH, DISTINCT_FAILS, ENTROPY_FAILS, CLOSENESS_FAILS = range(4)
 _SLACK = 1e-12
 
 
-@inlined
+@piece
 def sensitive_columns(s):
     """How many sensitive columns there are."""
     return s.recent.shape[0]
 
 
-@inlined
+@piece
 def value_row(s, column):
     """The row of held_i with a sensitive column's values."""
     return s.held_i.shape[0] - s.recent.shape[0] + column

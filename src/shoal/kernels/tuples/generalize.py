@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.layout import (
     C_CARRIERS,
     C_HIGH,
@@ -38,19 +38,19 @@ from shoal.kernels.tuples.layout import (
 )
 
 
-@inlined
+@piece
 def width(s):
     """How many attributes there are."""
     return s.attr_f.shape[1]
 
 
-@inlined
+@piece
 def draft(s):
     """The row of the cluster being made."""
     return s.pool_i.shape[0] - 1
 
 
-@inlined
+@piece
 def raws(s):
     """The first row of values as they came."""
     return VALUES + s.attr_f.shape[1]
@@ -77,7 +77,7 @@ def scaled(s, attribute, value):
     return (value - low) / (s.attr_f[HIGH, attribute] - low)
 
 
-@inlined
+@piece
 def grid_point(s, attribute, steps):
     """A point of the grid, so many steps above the low end."""
     return (s.attr_f[LOW_UNITS, attribute] + steps * s.attr_f[STEP_UNITS, attribute]) / s.attr_f[UNIT, attribute]

@@ -3,15 +3,16 @@
 Every quasi-identifier is a number here. A numeric value is scaled to its domain; a categorical one is the rank of its
 leaf in the tree's own order, in which the leaves below a node are one run and the lowest common ancestor of many leaves
 is that of the first and the last. So a cluster's hull is a lowest and a highest number for either kind. NaN is missing.
-
-The arrays are few and wide, because every array handed from one kernel to another costs time to compile.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from shoal.kernels.bundles import bundle
 
+
+@bundle
 class Stream(NamedTuple):
     """All of a stream's state, and room to think in."""
 
@@ -54,6 +55,7 @@ class Stream(NamedTuple):
     """Decisions, and the generalizations they refer to: a row each."""
 
 
+@bundle
 class Arrivals(NamedTuple):
     """Usable rows of a batch in order of arrival."""
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, kernel, piece
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.diversity import diversify
 from shoal.kernels.tuples.generalize import draft, meet, settle, width
 from shoal.kernels.tuples.interning import how_many
@@ -99,25 +99,25 @@ _STRETCH = 64
 _BLOCK = 16
 
 
-@inlined
+@piece
 def nears(s):
     """The first row of least distances met."""
     return VALUES + 2 * s.attr_f.shape[1]
 
 
-@inlined
+@piece
 def packed(s):
     """The first row of candidates' values, packed."""
     return VALUES + 2 * s.attr_f.shape[1] + s.plan[NEAR]
 
 
-@inlined
+@piece
 def reaches(s):
     """The first row of what an attribute would lose, as far as the candidate alone says, if it joined."""
     return VALUES + 3 * s.attr_f.shape[1] + s.plan[NEAR]
 
 
-@inlined
+@piece
 def widenings(s):
     """The first row of what each attribute adds to the candidates' scores."""
     return VALUES + 4 * s.attr_f.shape[1] + s.plan[NEAR]

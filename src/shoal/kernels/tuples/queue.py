@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.kernels.compiling import inlined, kernel, piece
+from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.generalize import width
 from shoal.kernels.tuples.interning import forget_name, name_key
 from shoal.kernels.tuples.layout import (
@@ -38,7 +38,7 @@ from shoal.kernels.tuples.layout import (
 _WORTH_CLOSING = 64
 
 
-@inlined
+@piece
 def mask_words(s):
     """How many words say which attributes a tuple carries."""
     return s.held_i.shape[0] - MASKS - s.recent.shape[0]

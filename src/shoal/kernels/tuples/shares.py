@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.kernels.compiling import inlined, piece
+from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.generalize import draft
 from shoal.kernels.tuples.layout import (
     BASE,
@@ -23,13 +23,13 @@ _SLACK = 1e-9
 """Rounding must not decide: 49 times 1/49 is less than 1."""
 
 
-@inlined
+@piece
 def is_capped(s):
     """Whether a person's share of a cluster is capped."""
     return s.ratios[MAX_SHARE] > 0.0
 
 
-@inlined
+@piece
 def rows_column(s):
     """The column of pool_i that counts a cluster's rows; the next one counts those of one person."""
     return s.pool_i.shape[1] - 2
