@@ -29,6 +29,7 @@ SUITE = (
     "max_share",
     "flexible_traces",
     "walk",
+    "first_run",
 )
 """What `make bench` runs."""
 LONG = (
