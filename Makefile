@@ -34,6 +34,9 @@ test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
 	SHOAL_TESTS=all $(PYTEST)
 
+mutants: $(READY)  ## plant 40 defects and see the default tests catch each of them
+	$(BIN)/python -m tests.mutants
+
 check: $(READY)  ## lint, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
