@@ -96,7 +96,7 @@ def has_rest(index, blocks, count, cursors, row):
 
 @piece
 def have_bits(index, blocks, count):
-    """Whether all these blocks have bits, and looking at all words of them is less than at the rarest block's list."""
+    """Whether all blocks have bits and scanning their bit words is cheaper than scanning the rarest block's list."""
     if index.lengths[blocks[0]] < index.bits.shape[1]:
         return False
     for m in range(count):

@@ -71,7 +71,7 @@ def likeness_of_masks(s, left, right):
 def chain_parts(s, t, first, last):
     """String the tuples of each partition together, oldest first, and list the partitions; return how many there are.
 
-    Of each partition is noted how like t's it is.
+    Also store each partition's similarity to t's.
     """
     like, listed = s.ratios[RATIO], s.held_i[HEAP_AT]
     parts = 0
@@ -100,7 +100,7 @@ def chain_parts(s, t, first, last):
 
 @piece
 def is_better_part(s, p, best, by_likeness):
-    """Whether partition p is to be merged before another: likest attributes, likest tuples, most tuples, oldest."""
+    """Whether p is merged before `best`: most similar attributes, then most similar tuples, most tuples, oldest."""
     if s.held_f[PART_KEY, p] != s.held_f[PART_KEY, best]:
         return s.held_f[PART_KEY, p] > s.held_f[PART_KEY, best]
     if by_likeness and s.held_i[PART_LIKE, p] != s.held_i[PART_LIKE, best]:
@@ -121,7 +121,7 @@ def take_part(s, place, parts):
 
 @piece
 def place_of_next(s, parts, by_likeness):
-    """Where in the list the partition is that is to be merged next."""
+    """Index of the next partition to merge."""
     listed = s.held_i[HEAP_AT]
     best = 0
     for place in range(1, parts):
@@ -156,7 +156,7 @@ def join_part(s, p):
 
 @piece
 def form_partitioned(s, t):
-    """Make the cluster of t and its nearest in its partition, merged with others where that may be."""
+    """Make the cluster of t and its nearest in its partition, merged with other partitions if the method allows it."""
     if how_many(s, PEOPLE) < s.plan[K]:
         return 0
     first, last = s.tally[HEAD], s.tally[TAIL]

@@ -125,7 +125,7 @@ def widenings(s):
 
 @piece
 def first_met(s, at):
-    """Where those begin that a new tuple meets: the latest of those that are held."""
+    """First index of the recent tuples a new tuple is compared with."""
     left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.held_i[ALIVE]
     if s.plan[CANDIDATES] > 0:
         left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)

@@ -143,7 +143,7 @@ def oldest(s):
 
 @piece
 def is_due(s, at, now):
-    """Whether a tuple must leave by now, or before it is asked for next where that is known."""
+    """Whether a tuple is due now, or before the next check if that time is known."""
     return now + s.tally[SLACK] - s.held_i[ARRIVED, at] >= s.plan[DEADLINE]
 
 

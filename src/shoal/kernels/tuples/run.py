@@ -47,7 +47,7 @@ from shoal.kernels.tuples.queue import begin_again, close_wide_gaps, has_place, 
 from shoal.kernels.tuples.reuse import best_cover
 
 HAS_ARRIVED, MUST_LEAVE, IS_OVER = range(3)
-"""Events: a tuple has arrived, a tuple must be decided now, or the call is over (for now, if FULL asks for room)."""
+"""Events: a tuple has arrived; a tuple is due; the call ends; if FULL is set, call again with more memory."""
 _ARRIVE, _TAKE_IN, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
 """Stages of the loop."""
 
@@ -153,7 +153,10 @@ def take_in(s, arrivals, i):
 
 @piece
 def next_due(s):
-    """The oldest tuple that is due and not late yet; at the end everything is due. If there is none, go on: -1."""
+    """The oldest tuple that is due and not late yet; at the end everything is due.
+
+    Return -1 and move to the next stage if there is none.
+    """
     if s.tally[LIVE] > 0:
         at = oldest(s)
         if s.tally[LATES] > 0 and not s.tally[ENDING]:
@@ -203,9 +206,10 @@ def part_people(s, part):
 
 @piece
 def publish_or_suppress(s, t, members):
-    """Publish tuple t by reuse where that is not worse than the cluster just formed, or with it, or suppress it.
+    """Reuse a published cluster if it loses no more; else publish the new cluster; else suppress t.
 
-    `members` is the size of the cluster, 0 where none could be formed. A method that may be late keeps the tuple then.
+    `members` is the size of the new cluster, 0 if there is none. A method that may be late keeps t instead of
+    suppressing it.
     """
     best, loss = best_cover(s, t)
     if best >= 0 and (members == 0 or loss <= own_loss(s, draft(s), t)):
@@ -222,7 +226,10 @@ def publish_or_suppress(s, t, members):
 
 @piece
 def be_late(s, t):
-    """Keep tuple t until its partition has enough people; a late one that is tried in vain ends the trying."""
+    """Keep tuple t until its partition has enough people.
+
+    If it still cannot be published, stop retrying this partition.
+    """
     if s.tally[STAGE] == _DECIDE_LATE:
         s.tally[LATE_PART] = 0
     else:
