@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup hooks demo test test-all check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup hooks demo test test-all mutants check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from numba import njit
@@ -15,7 +17,7 @@ from shoal.kernels.flexible.groups import (
     keep_group,
     place_groups,
 )
-from shoal.kernels.flexible.labels import Desk, people_in
+from shoal.kernels.flexible.labels import Desk, _published, people_in
 from shoal.kernels.sorting import copy_run, sort_rows
 from shoal.methods.flexible.group_table import GroupTable
 
@@ -46,6 +48,17 @@ def find(groups, key):
 @njit
 def count_people(desk, persons, rows, begin, end):
     return people_in(desk, persons, rows, begin, end)
+
+
+class Key(NamedTuple):
+    """The part of a desk that a lookup of a label uses."""
+
+    key: np.ndarray
+
+
+@njit
+def is_published(groups, desk, label, prefix, k_s):
+    return _published(groups, desk, 1, label, prefix, k_s)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33, 100, 1000])
@@ -121,6 +134,20 @@ def test_a_row_joins_only_what_has_enough_people_for_it(crowd, in_block, in_labe
         table.groups, np.array([[5], [6]]), np.array([[9]]), np.array([crowd]), k_s, np.zeros(3, np.int64), joined
     )
     assert (joined[0] != NO_ENTRY) == joins
+
+
+@pytest.mark.parametrize(
+    ("label", "prefix", "k_s", "expected"),
+    [(9, 0, 4, True), (9, 0, 5, True), (9, 0, 6, False), (8, 0, 1, False), (9, NO_ENTRY, 1, False)],
+)
+def test_a_label_counts_as_published_only_for_enough_people(label, prefix, k_s, expected):
+    """Density classes ask for different numbers of people, so a published label may be too small for a later one."""
+    table = GroupTable(2, SEED, remember=100)
+    table.reserve(1)
+    keep(table.groups, np.array([5, 9]), 5)
+    desk = Key(np.array([5, NONE]))
+    assert is_published(table.groups, desk, label, prefix, k_s) == expected
+    assert desk.key.tolist() == [5, NONE]
 
 
 def test_people_are_counted_once():
