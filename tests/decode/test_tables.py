@@ -12,9 +12,9 @@ import pytest
 
 from shoal.decode import decoder_for
 from shoal.decode.arrow import ArrowDecoder
-from shoal.decode.base import Decoder
+from shoal.decode.base import Decoder, plain_type
 from shoal.decode.parquet import ParquetDecoder
-from shoal.decode.types import is_widening, plain_type
+from shoal.decode.tables import is_widening
 from shoal.errors import InputError, TruncatedInput
 from tests.decode.test_csv import Memory, aligned, until_error
 

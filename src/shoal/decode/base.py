@@ -6,14 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.decode.types import plain_type
 from shoal.errors import InputError
+
+BATCH_ROWS: Final = 65_536
+"""At most this many records are decoded at once."""
 
 Position = dict[str, Any]
 """Where to go on reading; plain values that JSON can hold."""
@@ -170,3 +172,22 @@ class Decoder(ABC):
             many = f"{len(names)} column{'s' * (len(names) != 1)}"
             raise InputError(f"{self._file.name}: {' and '.join(what)} among its {many}; {remedy}")
         return [names.index(column) for column in self._columns]
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The one type used for all that hold the same: views, large and encoded variants become the plain one.
+
+    >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
+    DataType(string)
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    return kind

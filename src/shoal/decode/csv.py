@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Decoded, Decoder, Position, Readable, Refused
-from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
+from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
 from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits, trimmed, without_spellings
-from shoal.decode.csv_finder import REASONS, FoundRecords, RecordFinder, field_column
+from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 from shoal.errors import InputError, PolicyError
 from shoal.kernels import csv_records
+from shoal.kernels.csv_records import AT, BREAKS, LINE, OPEN_UNTIL
 
 _DELIMITERS: Final = ",;\t|"
 _REMEDY: Final = (
     "correct the policy; if the first line is a record and no header, name the columns in [source], such as "
     'header = ["first", "second"]'
 )
+_MAX_COLUMNS: Final = 65_536
+_REASONS: Final = {
+    csv_records.HAS_NUL: HAS_NUL,
+    csv_records.TOO_LONG: TOO_LONG,
+    csv_records.UNCLOSED: "a quoted field is never closed; close it",
+}
 
 
-class CsvDecoder(Decoder):
+class CsvDecoder(TextDecoder["_RecordFinder"]):
     """Delimited text in UTF-8, with or without a header line.
 
     An empty field, quoted or not, is null, and so is one of the words of `nulls`. Columns are text unless `types` says
@@ -68,36 +75,8 @@ class CsvDecoder(Decoder):
         self._trim = trim
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
-        self._schema = pa.schema([(name, self._type_of(name)) for name in self._columns])
-        self._pending: RecordFinder | None = None
-        self._slots: npt.NDArray[np.int64] | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        if self._slots is None:
-            self._pending = self._begin()
-        return self._schema
-
-    def batches(self, position: Position | None = None) -> Iterator[Decoded]:
-        window = self._take_pending() or self._begin()
-        try:
-            if position is not None:
-                window.go_to(position)
-            for found in window.records(self._slots):
-                yield self._decode(found, window.position)
-            if window.blocks.failure is not None:
-                raise window.blocks.failure
-        finally:
-            window.blocks.close()
-
-    def close(self) -> None:
-        pending = self._take_pending()
-        if pending is not None:
-            pending.blocks.close()
-
-    def _take_pending(self) -> RecordFinder | None:
-        pending, self._pending = self._pending, None
-        return pending
+        self._kinds = {name: self._type_of(name) for name in self._columns}
+        self._slots: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def _type_of(self, name: str) -> pa.DataType:
         kind = self._declared.get(name, pa.string())
@@ -107,24 +86,23 @@ class CsvDecoder(Decoder):
             raise InputError(f"{self._file.name}: column {name!r} of a CSV file cannot be read as {kind}") from None
         return kind
 
-    def _begin(self) -> RecordFinder:
-        blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
-        try:
-            window = RecordFinder(blocks, self._table, self._longest)
-            names = self._names(window)
-            self._slots = np.full(len(names), -1, dtype=np.int64)
-            indices = self._indices(names, remedy=self._remedy(names))
-            self._slots[indices] = np.arange(len(indices))
-            self._schema = pa.schema([self._schema.field(name) for name in self._columns])
-        except BaseException:
-            blocks.close()
-            raise
-        return window
+    def _begin(self, blocks: Blocks) -> _RecordFinder:
+        finder = _RecordFinder(blocks, self._table, self._longest)
+        names = self._names(finder)
+        self._slots = np.full(len(names), -1, dtype=np.int64)
+        indices = self._indices(names, remedy=self._remedy(names))
+        self._slots[indices] = np.arange(len(indices))
+        self._schema = pa.schema([(name, self._kinds[name]) for name in self._columns])
+        return finder
 
-    def _names(self, window: RecordFinder) -> tuple[str, ...]:
+    def _decoded(self, window: _RecordFinder) -> Iterator[Decoded]:
+        for found in window.records(self._slots):
+            yield self._decode(found, window.position)
+
+    def _names(self, finder: _RecordFinder) -> tuple[str, ...]:
         if self._header is not None:
             return self._header
-        names = window.header(self._quote)
+        names = finder.header(self._quote)
         return tuple(name.strip() for name in names) if self._trim else names
 
     def _remedy(self, names: Sequence[str]) -> str:
@@ -148,14 +126,14 @@ class CsvDecoder(Decoder):
     def _needed(self) -> frozenset[str]:
         return frozenset(self._columns) - self._optional
 
-    def _decode(self, found: FoundRecords, position: Position) -> Decoded:
+    def _decode(self, found: _FoundRecords, position: Position) -> Decoded:
         refused = [
-            Refused(int(row), None, REASONS.get(int(found.codes[row])) or self._wrong_count(int(found.counts[row])))
+            Refused(int(row), None, _REASONS.get(int(found.codes[row])) or self._wrong_count(int(found.counts[row])))
             for row in np.flatnonzero(found.codes)
         ]
         columns = []
-        for slot, field in enumerate(self._schema):
-            text, bad = as_text(field_column(found, slot, self._quote))
+        for slot, field in enumerate(self.schema):
+            text, bad = as_text(_field_column(found, slot, self._quote))
             refused += [Refused(int(row), field.name, NOT_UTF8) for row in bad]
             text = without_spellings(trimmed(text) if self._trim else text, self._nulls)
             if field.type != pa.string():
@@ -165,7 +143,6 @@ class CsvDecoder(Decoder):
         return Decoded.of(columns, self._schema, refused, position, found.lines)
 
     def _wrong_count(self, fields: int) -> str:
-        assert self._slots is not None
         header = "the header has" if self._header is None else "[source] header names"
         remedy = "quote what holds the delimiter"
         if fields == 1:
@@ -185,3 +162,140 @@ def _byte_table(delimiter: str, quote: str) -> npt.NDArray[np.uint8]:
     signs = [0, ord("\n"), ord("\r"), ord(delimiter), ord(quote)]
     table[signs] = [csv_records.NUL, csv_records.LF, csv_records.CR, csv_records.DELIMITER, csv_records.QUOTE]
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundRecords:
+    """Records of one window: bounds of the needed fields and what is wrong with each record."""
+
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.uint8]
+    counts: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+
+
+class _RecordFinder:
+    """The blocks of one file and the place in them up to which records were found."""
+
+    def __init__(self, blocks: Blocks, table: npt.NDArray[np.uint8], longest: int) -> None:
+        self.blocks = blocks
+        self._table = table
+        self._longest = longest
+        self._cursor = np.array([blocks.mark_bytes(), 1, -1, 0], dtype=np.int64)
+        self._record = 0
+
+    @property
+    def position(self) -> Position:
+        at, line = int(self._cursor[AT]), int(self._cursor[LINE])
+        return {"byte": self.blocks.offset + at, "record": self._record, "line": line}
+
+    def go_to(self, position: Position) -> None:
+        """Continue at a position given earlier, which is never before the first record."""
+        self._drop()
+        self.blocks.skip_to(position["byte"])
+        self._cursor[:] = (0, position["line"], -1, 0)
+        self._record = position["record"]
+
+    def header(self, quote: int) -> tuple[str, ...]:
+        """Names in the first record."""
+        found = next(self._found(np.arange(_MAX_COLUMNS), width=0, rows=1), None)
+        self._record = 0
+        if found is None:
+            raise self.blocks.failure or InputError(f"{self.blocks.name}: is empty, there is no header line")
+        code, width = int(found.codes[0]), int(found.counts[0])
+        if code or width > _MAX_COLUMNS:
+            reason = _REASONS.get(code, f"it has more than {_MAX_COLUMNS} columns")
+            raise InputError(f"{self.blocks.name}: the header line cannot be used: {reason}")
+        fields = [_field_column(found, slot, quote)[0].as_py() or b"" for slot in range(width)]
+        return tuple(field.decode("utf-8", errors="replace") for field in fields)
+
+    def records(self, slots: Any) -> Iterator[_FoundRecords]:
+        """All records from here on."""
+        return self._found(slots, width=len(slots), rows=BATCH_ROWS)
+
+    def _found(self, slots: npt.NDArray[np.int64], *, width: int, rows: int) -> Iterator[_FoundRecords]:
+        while True:
+            found, why = self._split(slots, width=width, rows=rows)
+            self._record += len(found.codes)
+            if len(found.codes):
+                yield found
+            if why == csv_records.ENDLESS:
+                line = int(self._cursor[LINE])
+                if not self._skip_line():
+                    return
+                self._record += 1
+                yield _one_bad(csv_records.TOO_LONG, line, columns=len(found.starts))
+            elif why == csv_records.NEEDS_MORE:
+                if self.blocks.is_complete:
+                    return
+                self._drop()
+                self.blocks.grow()
+
+    def _split(self, slots: npt.NDArray[np.int64], *, width: int, rows: int) -> tuple[_FoundRecords, int]:
+        data = np.frombuffer(self.blocks.data, dtype=np.uint8)
+        # A record is a byte and a line end at least.
+        rows = min(rows, len(data) // 2 + 1)
+        starts, ends = np.zeros((2, int(slots.max(initial=-1)) + 1, rows), dtype=np.int64)
+        codes = np.empty(rows, dtype=np.uint8)
+        counts, lines = np.empty((2, rows), dtype=np.int64)
+        used, why = csv_records.split_records(
+            data,
+            self._is_final(),
+            self._table,
+            self._longest,
+            width,
+            slots,
+            self._cursor,
+            starts,
+            ends,
+            codes,
+            counts,
+            lines,
+        )
+        found = _FoundRecords(data, starts[:, :used], ends[:, :used], codes[:used], counts[:used], lines[:used])
+        return found, int(why)
+
+    def _is_final(self) -> bool:
+        # Of a stream that breaks off, the last record may be a part only: it never counts as complete.
+        return self.blocks.is_complete and self.blocks.failure is None
+
+    def _drop(self) -> None:
+        self.blocks.drop(int(self._cursor[AT]))
+        self._cursor[OPEN_UNTIL] -= self._cursor[AT]
+        self._cursor[AT] = 0
+
+    def _skip_line(self) -> bool:
+        """Skip a record that is too long without keeping it; False when the stream breaks off in it."""
+        self._drop()
+        self.blocks.drop(self._longest + 1)
+        while (after := self._line_end()) < 0:
+            if self.blocks.failure is not None:
+                return False
+            # The last byte may be the first half of a line end.
+            self.blocks.drop(max(0, len(self.blocks.data) - 1))
+            self.blocks.grow()
+        self._cursor[:] = (after, self._cursor[LINE] + self._cursor[BREAKS] + 1, -1, 0)
+        return True
+
+    def _line_end(self) -> int:
+        data = np.frombuffer(self.blocks.data, dtype=np.uint8)
+        return int(csv_records.next_line(data, 0, self._is_final()))
+
+
+def _one_bad(code: int, line: int, *, columns: int) -> _FoundRecords:
+    bounds = np.zeros((columns, 1), dtype=np.int64)
+    codes = np.array([code], dtype=np.uint8)
+    return _FoundRecords(np.empty(0, np.uint8), bounds, bounds, codes, np.zeros(1, np.int64), np.array([line]))
+
+
+def _field_column(found: _FoundRecords, slot: int, quote: int) -> Any:
+    """One field of every record as binary; null where it is empty."""
+    starts, ends = found.starts[slot], found.ends[slot]
+    out = np.empty(int((ends - starts).sum()), dtype=np.uint8)
+    offsets = np.empty(len(starts) + 1, dtype=np.int32)
+    csv_records.gather_fields(found.data, starts, ends, quote, out, offsets)
+    is_valid = np.packbits(np.diff(offsets) > 0, bitorder="little")
+    buffers = [pa.py_buffer(is_valid), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)

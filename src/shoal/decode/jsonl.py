@@ -11,17 +11,14 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from shoal.decode.base import Decoded, Decoder, Position, Readable, Refused
-from shoal.decode.blocks import BLOCK_BYTES, MAX_RECORD_BYTES, Blocks
+from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
 from shoal.decode.columns import NOT_UTF8
 from shoal.decode.json_values import infer, is_name, json_column
+from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 from shoal.errors import InputError
 
-_BATCH_ROWS: Final = 65_536
 _SAMPLE_RECORDS: Final = 1_000
 _SAMPLE_BYTES: Final = 16 * 1024 * 1024
-
-_TOO_LONG: Final = "longer than the longest record allowed; raise max_record_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class _Lines:
     numbers: npt.NDArray[np.int64]
 
 
-class JsonlDecoder(Decoder):
+class JsonlDecoder(TextDecoder["_Window"]):
     """Objects, one a line, in UTF-8. A missing key and null are null; blank lines are no records.
 
     Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all
@@ -66,46 +63,16 @@ class JsonlDecoder(Decoder):
         self._lists = frozenset(lists)
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
-        self._schema: pa.Schema | None = None
-        self._pending: _Window | None = None
 
-    @property
-    def schema(self) -> pa.Schema:
+    def _begin(self, blocks: Blocks) -> _Window:
+        window = _Window(blocks, self._longest)
         if self._schema is None:
-            self._pending = self._begin()
-        return self._schema
-
-    def batches(self, position: Position | None = None) -> Iterator[Decoded]:
-        window = self._take_pending() or self._begin()
-        try:
-            if position is not None:
-                window.go_to(position)
-            for lines in window.lines():
-                yield self._decode(lines, window.position)
-            if window.blocks.failure is not None:
-                raise window.blocks.failure
-        finally:
-            window.blocks.close()
-
-    def close(self) -> None:
-        pending = self._take_pending()
-        if pending is not None:
-            pending.blocks.close()
-
-    def _take_pending(self) -> _Window | None:
-        pending, self._pending = self._pending, None
-        return pending
-
-    def _begin(self) -> _Window:
-        blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
-        try:
-            window = _Window(blocks, self._longest)
-            if self._schema is None:
-                self._schema = self._infer(window)
-        except BaseException:
-            blocks.close()
-            raise
+            self._schema = self._infer(window)
         return window
+
+    def _decoded(self, window: _Window) -> Iterator[Decoded]:
+        for lines in window.lines():
+            yield self._decode(lines, window.position)
 
     def _infer(self, window: _Window) -> pa.Schema:
         missing = [name for name in self._columns if name not in self._declared]
@@ -159,7 +126,7 @@ class JsonlDecoder(Decoder):
         records: list[dict[str, Any]] = []
         refused = []
         for row, text in enumerate(texts):
-            record, reason = ({}, _TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
+            record, reason = ({}, TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
             records.append(record)
             if reason is not None:
                 refused.append(Refused(row, None, reason))
@@ -176,7 +143,7 @@ def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:
 
 def _why_invalid(text: bytes) -> str:
     if b"\0" in text:
-        return "a NUL byte in the record; remove it"
+        return HAS_NUL
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
@@ -230,8 +197,8 @@ class _Window:
                 self.blocks.grow()
 
     def _take(self, texts: list[bytes], *, end_bytes: int = 1) -> Iterator[_Lines]:
-        for start in range(0, len(texts), _BATCH_ROWS):
-            part = texts[start : start + _BATCH_ROWS]
+        for start in range(0, len(texts), BATCH_ROWS):
+            part = texts[start : start + BATCH_ROWS]
             numbers = np.arange(self._line, self._line + len(part), dtype=np.int64)
             self._line += len(part)
             self.blocks.drop(sum(map(len, part)) + len(part) * end_bytes)

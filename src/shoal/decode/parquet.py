@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shoal.decode.base import Decoded, Position
-from shoal.decode.tables import BATCH_ROWS, TableDecoder, pieces
+from shoal.decode.base import BATCH_ROWS, Decoded, Position
+from shoal.decode.tables import TableDecoder, pieces
 from shoal.errors import InputError, TruncatedInput
 
 _MAGIC: Final = b"PAR1"

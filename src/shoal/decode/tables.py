@@ -8,12 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.decode.base import Decoded, Decoder, Position, Refused
+from shoal.decode.base import BATCH_ROWS, Decoded, Decoder, Position, Refused, plain_type
 from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits
-from shoal.decode.types import is_widening, plain_type
 from shoal.errors import InputError
-
-BATCH_ROWS: Final = 65_536
 
 _VIEWS: Final = {
     pa.string(): pa.binary(),
@@ -87,3 +84,18 @@ def _plain(column: Any) -> Any:
     if pa.types.is_run_end_encoded(column.type):
         return _plain(pc.run_end_decode(column))
     return column
+
+
+def is_widening(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values of one type have a place in the other: numbers stay numbers, text stays text."""
+    source = plain_type(source)
+    if source == target or pa.types.is_null(source):
+        return True
+    if pa.types.is_integer(source):
+        return bool(pa.types.is_integer(target) or pa.types.is_floating(target))
+    kinds = (pa.types.is_floating, pa.types.is_timestamp)
+    return any(is_kind(source) and is_kind(target) for is_kind in kinds) or _is_text(source, target)
+
+
+def _is_text(source: pa.DataType, target: pa.DataType) -> bool:
+    return bool(plain_type(target) == pa.string() and source == pa.string())
