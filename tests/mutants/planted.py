@@ -99,8 +99,8 @@ MUTANTS: Final = (
     Mutant(
         "kernels/tuples/fads.py",
         "FADS clusters k - 1 people",
-        "if how_many(s, PEOPLE) < s.plan[K]:",
-        "if how_many(s, PEOPLE) < s.plan[K] - 1:",
+        "if count_keys(s, PEOPLE) < s.plan[K]:",
+        "if count_keys(s, PEOPLE) < s.plan[K] - 1:",
         TUPLES,
     ),
     Mutant(

@@ -39,7 +39,7 @@ def forming(s, *, beta=4, mu=3):
     s.plan[t.OPTION] = beta
     wide = s.attr_f.shape[1]
     return Forming(
-        np.zeros((HULL_BLOCKS * wide + HULL_SUMS, beta + 2 + s.held_i.shape[1])),
+        np.zeros((HULL_BLOCKS * wide + HULL_SUMS, beta + 2 + s.pending_i.shape[1])),
         np.zeros((CLUSTER_COUNTS, beta), dtype=np.int64),
         np.zeros(FORMING_TALLY, dtype=np.int64),
         np.zeros(mu + 1),
@@ -162,7 +162,7 @@ def test_settling_in():
     fill(s, [(0.25,), (0.75,), (0.25,)])
     for at in range(3):
         castle.settle_in(s, f, at)
-    assert s.held_i[t.PART, :3].tolist() == [0, 1, 0]
+    assert s.pending_i[t.PART, :3].tolist() == [0, 1, 0]
     assert f.counts[TUPLES, :2].tolist() == [2, 1]
     assert castle.open_cluster(s, f) == 2
     assert hull_of(s, f, 2) == [(math.inf, -math.inf)]
@@ -174,7 +174,7 @@ def test_settling_in():
 def test_chains_and_crowds():
     s, f = placed([(0.0,)] * 6, [0, 1, 0, 1, 0, 1], [7, 7, 8, 9, 7, 6])
     assert f.counts[FIRST, :2].tolist() == [0, 1]
-    assert [s.held_i[t.CHAIN, at] for at in (0, 2, 4)] == [2, 4, -1]
+    assert [s.pending_i[t.CHAIN, at] for at in (0, 2, 4)] == [2, 4, -1]
     for c in range(2):
         castle.count_crowd(s, f, c)
     assert f.counts[CROWD, :2].tolist() == [2, 3]
@@ -214,10 +214,10 @@ def test_merging_takes_the_nearest_until_it_is_enough():
 def test_those_who_stay_close_ranks():
     s, f = placed([(0.0,), (0.25,), (0.5,), (0.75,)], [0, 1, 2, 2])
     f.counts[TAKEN, :3] = 0, 1, 0
-    s.held_i[t.ALIVE, 1] = 0
+    s.pending_i[t.ALIVE, 1] = 0
     castle.close_ranks(s, f)
     assert f.tally[FORMING] == 2
-    assert s.held_i[t.PART, [0, 2, 3]].tolist() == [0, 1, 1]
+    assert s.pending_i[t.PART, [0, 2, 3]].tolist() == [0, 1, 1]
     assert f.counts[TUPLES, :2].tolist() == [1, 2]
     assert hull_of(s, f, 1) == [(0.5, 0.75)]
 
@@ -225,8 +225,8 @@ def test_those_who_stay_close_ranks():
 def test_leaving_home():
     s, f = placed([(0.0,), (0.25,), (1.0,), (0.5,)], [0, 1, 0, 0])
     for at in (2, 1):
-        s.held_i[t.ALIVE, at] = 0
-        castle.leave_home(s, f, s.held_i[t.PART, at])
+        s.pending_i[t.ALIVE, at] = 0
+        castle.leave_home(s, f, s.pending_i[t.PART, at])
     assert f.tally[FORMING] == 1
     assert hull_of(s, f, 0) == [(0.0, 0.5)]
 
@@ -239,7 +239,7 @@ def test_a_whole_is_one_part():
     count = leaving(s, f)
     assert parts.keep_whole(s, f, count) == 1
     assert parts.choose_part(s, count, 0) == 3
-    assert s.held_i[t.MEMBER, :3].tolist() == [0, 1, 2]
+    assert s.pending_i[t.MEMBER, :3].tolist() == [0, 1, 2]
     assert hull_of(s, f, hulls.parts_of(f)) == [(0.0, 1.0)]
     assert parts.split(s, f, count) == 1  # three people are no two crowds of two
 
@@ -252,7 +252,7 @@ def test_cutting_parts_and_dealing_the_rest():
     assert parts.offer_rest(s, count) == -1
     parts.deal_rest(s, f, count, 2)
     assert parts.choose_part(s, count, 1) == 3
-    assert s.held_i[t.MEMBER, :3].tolist() == [1, 3, 4]
+    assert s.pending_i[t.MEMBER, :3].tolist() == [1, 3, 4]
     assert hull_of(s, f, hulls.parts_of(f) + 1) == [(0.75, 1.0)]
     hulls.invite(s, f, 2)
     assert parts.nearest_part(s, f, 2) == 0
@@ -262,20 +262,20 @@ def test_cutting_parts_and_dealing_the_rest():
 def test_the_rest_counts_people():
     s, f = placed([(0.0,), (1.0,), (0.5,)], [0] * 3, [7, 7, 7])
     count = leaving(s, f)
-    s.held_i[t.PART_LIKE, :3] = -1
+    s.pending_i[t.PART_LIKE, :3] = -1
     assert parts.offer_rest(s, count) == -1
     s.plan[t.K] = 1
     assert parts.offer_rest(s, count) == 0
-    assert s.held_i[t.ELIGIBLE, :3].tolist() == [1, 1, 1]
+    assert s.pending_i[t.ELIGIBLE, :3].tolist() == [1, 1, 1]
 
 
 def test_parts_that_are_not_diverse_stay_together():
     rows = [(0.0,), (1.0,), (0.125,), (0.875,)]
     s, f = placed(rows, [0] * 4, sensitive=[[0, 1, 0, 1]], DISTINCT=2, IS_DIVERSE=1)
     count = leaving(s, f)
-    s.held_i[t.MEMBER, :2] = 0, 2
+    s.pending_i[t.MEMBER, :2] = 0, 2
     parts.cut_part(s, f, 0, 2)
-    s.held_i[t.MEMBER, :2] = 1, 3
+    s.pending_i[t.MEMBER, :2] = 1, 3
     parts.cut_part(s, f, 1, 2)
     assert not parts.are_diverse(s, count, 2)
     assert parts.are_diverse(s, count, 0)
@@ -294,7 +294,7 @@ def test_carriers_are_people(nulls, shown):
     made = s.pool_i[-1, t.FIELDS :]
     assert made[2 * t.C_CARRIERS : 2 * t.C_CARRIERS + 2].tolist() == [2, 1]
     assert made[2 * t.C_SHOWN : 2 * t.C_SHOWN + 2].tolist() == shown
-    s.held_i[t.MEMBER, 0] = 2
+    s.pending_i[t.MEMBER, 0] = 2
     parts.count_carriers(s, 1)
     assert made[2 * t.C_CARRIERS : 2 * t.C_CARRIERS + 2].tolist() == [1, 0]
 
@@ -319,7 +319,7 @@ def test_what_is_put_out_has_left():
     assert s.out_i[:2, t.O_ROW].tolist() == [0, 2]
     assert s.tally[t.LIVE] == 2
     assert (f.tally[FORMING], f.published[-1]) == (1, 0.25)
-    assert s.held_i[t.PART, [1, 3]].tolist() == [0, 0]
+    assert s.pending_i[t.PART, [1, 3]].tolist() == [0, 0]
 
 
 def test_one_tuple_after_another_is_decided():

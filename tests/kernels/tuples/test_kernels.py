@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.interning import clear_names
-from shoal.kernels.tuples.queue import pack_held, take_back
+from shoal.kernels.tuples.queue import clear_keys, pack_pending, restore_pending
 from shoal.methods.schema_arrays import Leaves, compile_shape
-from shoal.methods.tuples.decider.allocation import Sizes, make_stream
+from shoal.methods.tuples.decider.memory import Sizes, make_stream
 from shoal.schema import Categorical, Numeric
 from tests.methods.tuples.driving import grown
 from tests.reference.effort import tries
 from tests.reference.plain import plain_kernels
 
 plain = plain_kernels(
-    "tuples.interning", "tuples.generalize", "tuples.nearest", "tuples.diversity", "tuples.k_varp",
+    "tuples.generalize", "tuples.nearest", "tuples.diversity", "tuples.k_varp",
     "tuples.queue", "tuples.emit", "tuples.reuse", "tuples.fads",
 )  # fmt: skip
 TREE = {"all": {"left": ["a", "b", "c"], "right": {"far": ["d"], "near": {"e": None, "f": None}}}}
@@ -68,7 +67,7 @@ def arrivals(rows, people=None, sensitive=(), *, times=None):
 
 def fill(s, rows, people=None, sensitive=()):
     come = arrivals(rows, people, sensitive)
-    return [plain.queue.hold(s, come, i) for i in range(len(rows))]
+    return [plain.queue.add_pending(s, come, i) for i in range(len(rows))]
 
 
 # ---- names
@@ -79,11 +78,11 @@ def fill(s, rows, people=None, sensitive=()):
 def test_names_are_those_of_a_dict(steps, words):
     """Few keys and hardly any room: the table is crowded, numbers come back, gaps are closed."""
     s, kind = make(held=10), t.PEOPLE if words == 2 else t.PATTERNS
-    naming, model = plain.interning, {}
+    naming, model = plain.queue, {}
     for is_new, number in steps:
         key = np.array([(number - 5) * 2**60, 5][:words], dtype=np.int64)
         if is_new:
-            found = naming.name_key(s, kind, key)
+            found = naming.intern_key(s, kind, key)
             known = model.setdefault(number, [found, 0])
             assert found == known[0]
             known[1] += 1
@@ -92,42 +91,42 @@ def test_names_are_those_of_a_dict(steps, words):
                 s.tables[kind], key
             )
         elif number in model:
-            naming.forget_name(s, kind, model[number][0], words)
+            naming.release_key(s, kind, model[number][0], words)
             model[number][1] -= 1
             if not model[number][1]:
                 del model[number]
-        assert naming.how_many(s, kind) == len(model)
+        assert naming.count_keys(s, kind) == len(model)
         names = [known for known, _ in model.values()]
         assert len(set(names)) == len(names)
         assert sorted(s.tables[kind][s.tables[kind] != naming.NOBODY]) == sorted(names)
     for number, (known, count) in model.items():
         assert s.slots[kind][t.COUNT, known] == count
         key = np.array([(number - 5) * 2**60, 5][:words], dtype=np.int64)
-        assert naming.name_key(s, kind, key) == known
-    clear_names(s, kind)
-    assert naming.how_many(s, kind) == 0
+        assert naming.intern_key(s, kind, key) == known
+    clear_keys(s, kind)
+    assert naming.count_keys(s, kind) == 0
 
 
 def test_names_at_full_room_with_one_home():
     """All keys begin their search at one place, and every number is in use."""
-    s, naming = make(held=8), plain.interning
+    s, naming = make(held=8), plain.queue
     table = s.tables[t.PEOPLE]
     keys = (np.array([first, 0], dtype=np.int64) for first in range(10_000))
     same = [key for key in keys if naming.home_of_key(table, key) == len(table) - 1][:8]
-    names = [naming.name_key(s, t.PEOPLE, key) for key in same]
+    names = [naming.intern_key(s, t.PEOPLE, key) for key in same]
     assert sorted(names) == list(range(8))
     for gone in (0, 7, 3):
-        naming.forget_name(s, t.PEOPLE, names[gone], 2)
+        naming.release_key(s, t.PEOPLE, names[gone], 2)
         left = [at for at in range(8) if at != gone]
-        assert [naming.name_key(s, t.PEOPLE, same[at]) for at in left] == [names[at] for at in left]
+        assert [naming.intern_key(s, t.PEOPLE, same[at]) for at in left] == [names[at] for at in left]
         for at in left:
-            naming.forget_name(s, t.PEOPLE, names[at], 2)
-        assert naming.name_key(s, t.PEOPLE, same[gone]) == names[gone]  # the only number that is free
-        assert naming.how_many(s, t.PEOPLE) == 8
+            naming.release_key(s, t.PEOPLE, names[at], 2)
+        assert naming.intern_key(s, t.PEOPLE, same[gone]) == names[gone]  # the only number that is free
+        assert naming.count_keys(s, t.PEOPLE) == 8
 
 
 def test_words_are_mixed():
-    naming = plain.interning
+    naming = plain.queue
     assert naming.mixed(np.uint64(0), np.int64(0)) == 0
     found = {int(naming.mixed(np.uint64(3), np.int64(word))) & 1023 for word in range(-100, 100)}
     assert len(found) > 150  # the low bits, which a table looks at, differ
@@ -217,8 +216,8 @@ def test_a_cluster_covers_its_members():
     s = make(quasi, MIN_CARRIERS=1)
     hulls = plain.generalize
     fill(s, [(4, 0), (1, np.nan), (7, 1), (np.nan, np.nan)])
-    s.held_i[t.MEMBER, :3] = 0, 1, 2
-    hulls.settle(s, 3)
+    s.pending_i[t.MEMBER, :3] = 0, 1, 2
+    hulls.generalize_members(s, 3)
     c, wide = hulls.draft(s), hulls.width(s)
     assert s.pool_f[c, [0, 1]].tolist() == [1, 0]
     assert s.pool_f[c, [2, 3]].tolist() == [7, 2]
@@ -231,7 +230,7 @@ def test_a_cluster_covers_its_members():
     s.plan[t.NULLS] = t.SHOW_OWN
     assert hulls.whole_loss(s, c, 1) == (2 * 0.6 + 1) / 3
     s.plan[t.NULLS], s.plan[t.MIN_CARRIERS] = t.SHOW_ALL, 3
-    hulls.settle(s, 3)
+    hulls.generalize_members(s, 3)
     assert hulls.own_loss(s, c, 0) == (2 * 0.6 + 1) / 3
     assert plain.reuse.covers(s, c, 1)
     assert not plain.reuse.covers(s, c, 0)  # it carries what is not shown
@@ -251,26 +250,26 @@ def test_the_nearest_of_different_people(entries, wanted):
     s = make(held=40)
     fill(s, [(0,)] * len(entries), [person for _, person, _ in entries])
     for i, (far, _, is_eligible) in enumerate(entries):
-        s.held_f[t.DISTANCE, i] = far
-        s.held_i[t.ELIGIBLE, i] = is_eligible
+        s.pending_f[t.DISTANCE, i] = far
+        s.pending_i[t.ELIGIBLE, i] = is_eligible
     chosen = plain.nearest.choose_nearest(s, 0, 0, len(entries), wanted)
     taken, expected = {entries[0][1]}, []
     for i in sorted(range(1, len(entries)), key=lambda i: (entries[i][0], i)):
         if entries[i][2] and entries[i][1] not in taken and len(expected) < wanted - 1:
             taken.add(entries[i][1])
             expected.append(i)
-    assert s.held_i[t.MEMBER, 0] == 0
+    assert s.pending_i[t.MEMBER, 0] == 0
     assert chosen == 1 + len(expected)
-    assert sorted(s.held_i[t.MEMBER, 1:chosen].tolist()) == sorted(expected)
+    assert sorted(s.pending_i[t.MEMBER, 1:chosen].tolist()) == sorted(expected)
 
 
 @pytest.mark.parametrize(("people", "left"), [([1, 2, 3], [0, 1, 1]), ([1, 2, 2], [0, 0, 1]), ([1, 1, 2], [0, 0, 1])])
 def test_one_tuple_a_person_and_not_ones_own(people, left):
     s = make()
     fill(s, [(0,)] * 3, people)
-    s.held_f[t.DISTANCE, :3], s.held_i[t.ELIGIBLE, :3] = (0.0, 0.5, 0.4), 1
-    plain.nearest.leave_out_own(s, 0, 0, 3)
-    assert s.held_i[t.ELIGIBLE, :3].tolist() == left
+    s.pending_f[t.DISTANCE, :3], s.pending_i[t.ELIGIBLE, :3] = (0.0, 0.5, 0.4), 1
+    plain.nearest.exclude_own_person(s, 0, 0, 3)
+    assert s.pending_i[t.ELIGIBLE, :3].tolist() == left
 
 
 @given(st.lists(st.integers(0, 3), max_size=20))
@@ -312,7 +311,7 @@ def test_distances(missing):
                 apart = abs(left - right) if a == 0 else tree_distance(trees[a - 1], int(left), int(right))
                 total += quasi[a].weight * apart
                 weights += quasi[a].weight
-            assert s.held_f[t.DISTANCE, other] == (total / weights if weights else 1.0)
+            assert s.pending_f[t.DISTANCE, other] == (total / weights if weights else 1.0)
 
 
 def tree_distance(leaves, one, other):
@@ -331,9 +330,9 @@ def tree_distance(leaves, one, other):
 def test_marking():
     s = make()
     fill(s, [(1,), (2,), (3,)])
-    plain.queue.let_go(s, 1)
+    plain.queue.remove_pending(s, 1)
     plain.nearest.mark_all(s, t.ALLOWED, 0, 3)
-    assert s.held_i[t.ALLOWED, :3].tolist() == [1, 0, 1]
+    assert s.pending_i[t.ALLOWED, :3].tolist() == [1, 0, 1]
     s.plan[t.K] = 3
     assert plain.fads.form_nearest(s, 0) == 0
     s.plan[t.K] = 2
@@ -346,41 +345,41 @@ def test_marking():
 def test_gaps_are_closed_in_order():
     s, holding = make(held=8, IS_PARTED=1), plain.queue
     fill(s, [(number,) for number in range(8)])
-    assert not holding.has_place(s)
+    assert not holding.has_pending_room(s)
     for at in (0, 3, 6, 7):
-        holding.let_go(s, at)
+        holding.remove_pending(s, at)
     assert holding.oldest(s) == 1
-    assert holding.has_place(s)
-    assert s.held_i[t.ROW, :4].tolist() == [1, 2, 4, 5]
-    assert s.held_i[t.ALIVE].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert holding.has_pending_room(s)
+    assert s.pending_i[t.ROW, :4].tolist() == [1, 2, 4, 5]
+    assert s.pending_i[t.ALIVE].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
     assert (s.tally[t.HEAD], s.tally[t.TAIL], s.tally[t.LIVE]) == (0, 4, 4)
-    assert s.held_f[t.VALUES, :4].tolist() == [1, 2, 4, 5]
-    pack_held(s)
-    assert s.held_i[t.ROW, :4].tolist() == [1, 2, 4, 5]
+    assert s.pending_f[t.VALUES, :4].tolist() == [1, 2, 4, 5]
+    pack_pending(s)
+    assert s.pending_i[t.ROW, :4].tolist() == [1, 2, 4, 5]
 
 
 def test_narrow_gaps_stay():
     s, holding = make(held=400), plain.queue
     fill(s, [(0,)] * 200)
     for at in range(1, 65):
-        holding.let_go(s, at)
+        holding.remove_pending(s, at)
     holding.close_wide_gaps(s)
     assert s.tally[t.TAIL] == 200
     for at in range(65, 130):
-        holding.let_go(s, at)
+        holding.remove_pending(s, at)
     holding.close_wide_gaps(s)
     assert s.tally[t.TAIL] == 71
-    assert s.held_i[t.ROW, :71].tolist() == [0, *range(130, 200)]
+    assert s.pending_i[t.ROW, :71].tolist() == [0, *range(130, 200)]
 
 
 def test_who_is_due():
     s, holding = make(DEADLINE=5), plain.queue
     fill(s, [(1,), (math.nan,)])
-    s.held_i[t.ARRIVED, :2] = 10, 11
+    s.pending_i[t.ARRIVED, :2] = 10, 11
     assert [holding.is_due(s, 0, now) for now in (14, 15, 16)] == [False, True, True]
     assert [holding.is_complete(s, at) for at in (0, 1)] == [True, False]
     holding.begin_again(s, 3)
-    assert s.held_i[t.ARRIVED, :2].tolist() == [3, 3]
+    assert s.pending_i[t.ARRIVED, :2].tolist() == [3, 3]
     assert s.tally[t.NOW] == 3
     assert holding.mask_words(s) == 1
 
@@ -388,18 +387,18 @@ def test_who_is_due():
 def test_taken_back_as_they_were():
     s = make(IS_PARTED=1)
     come = arrivals([(1,), (math.nan,), (2,)], [5, 5, 6])
-    take_back(s, 3, come.persons, come.masks)
+    restore_pending(s, 3, come.persons, come.masks)
     assert (s.tally[t.LIVE], s.tally[t.HEAD], s.tally[t.TAIL]) == (3, 0, 3)
-    assert s.held_i[t.PERSON, 0] == s.held_i[t.PERSON, 1] != s.held_i[t.PERSON, 2]
-    assert s.held_i[t.PART, 0] == s.held_i[t.PART, 2] != s.held_i[t.PART, 1]
-    assert s.held_i[t.ALIVE].sum() == 3
+    assert s.pending_i[t.PERSON, 0] == s.pending_i[t.PERSON, 1] != s.pending_i[t.PERSON, 2]
+    assert s.pending_i[t.PART, 0] == s.pending_i[t.PART, 2] != s.pending_i[t.PART, 1]
+    assert s.pending_i[t.ALIVE].sum() == 3
 
 
 def test_members_leave_in_order_of_arrival():
     s = make()
-    s.held_i[t.MEMBER, :5] = 4, 1, 9, 0, 3
+    s.pending_i[t.MEMBER, :5] = 4, 1, 9, 0, 3
     plain.emit.sort_members(s, 5)
-    assert s.held_i[t.MEMBER, :5].tolist() == [0, 1, 3, 4, 9]
+    assert s.pending_i[t.MEMBER, :5].tolist() == [0, 1, 3, 4, 9]
 
 
 # ---- patterns
@@ -408,7 +407,7 @@ def test_members_leave_in_order_of_arrival():
 @given(st.integers(0, 2**63 - 1))
 @tries(50)
 def test_bits_are_counted(word):
-    assert plain.k_varp.ones(np.int64(word)) == word.bit_count()
+    assert plain.k_varp.count_bits(np.int64(word)) == word.bit_count()
 
 
 def test_likeness_of_patterns():
@@ -424,9 +423,9 @@ def test_likeness_of_patterns():
     assert alike(s, 1, 2) == 1 / 36
     assert alike(s, 0, 3) == 0.0
     assert alike(s, 3, 3) == 1.0
-    s.held_i[t.MEMBER, :2] = 0, 1
+    s.pending_i[t.MEMBER, :2] = 0, 1
     assert not plain.reuse.is_uniform(s, 2)
-    s.held_i[t.MEMBER, :2] = 2, 2
+    s.pending_i[t.MEMBER, :2] = 2, 2
     assert plain.reuse.is_uniform(s, 2)
 
 
@@ -472,11 +471,11 @@ def test_the_last_arrivals_are_remembered():
     s.sens_i[t.USED, 0] = 8
     come = arrivals([(0,)] * 5, sensitive=[[4, 4, 1, 2, 1]])
     for i in range(5):
-        plain.diversity.note_recent(s, come, i)
+        plain.diversity.remember_recent(s, come, i)
     assert s.tally[t.REF_SIZE] == 3
     assert s.sens_f[t.RECENT_COUNT, 0].tolist() == [0, 2, 1, 0, 0, 0, 0, 0]
     quiet = make(sensitive=1)
-    plain.diversity.note_recent(quiet, come, 0)
+    plain.diversity.remember_recent(quiet, come, 0)
     assert quiet.tally[t.REF_SIZE] == 0
 
 
@@ -485,7 +484,7 @@ def test_what_fails_and_what_helps():
     s.sens_i[t.USED] = 4
     s.ratios[t.ENTROPY] = math.log(1.8)
     fill(s, [(0,)] * 6, sensitive=[[0, 0, 0, 1, 1, 2], [0, 1, 1, 1, 1, 0]])
-    s.held_i[t.MEMBER, :3] = 0, 1, 2
+    s.pending_i[t.MEMBER, :3] = 0, 1, 2
     measure.count_values(s, 3)
     c = plain.generalize.draft(s)
     assert measure.first_failure(s, c) == (measure.DISTINCT_FAILS, 0)
@@ -502,19 +501,19 @@ def test_what_fails_and_what_helps():
     assert measure.stays_diverse(s, c, 5)
     assert s.class_f[c, t.CLASS_COUNT, 0, :4].tolist() == [3, 2, 1, 0]  # left as it was
     assert measure.sensitive_columns(s) == 2
-    assert s.held_i[measure.value_row(s, 1), :6].tolist() == [0, 1, 1, 1, 1, 0]
+    assert s.pending_i[measure.value_row(s, 1), :6].tolist() == [0, 1, 1, 1, 1, 0]
 
 
 def test_people_are_added_until_it_is_enough():
     s, measure = make(sensitive=1, DISTINCT=3, IS_DIVERSE=1), plain.diversity
     s.sens_i[t.USED] = 4
     fill(s, [(0,)] * 6, [0, 1, 2, 3, 0, 4], sensitive=[[0, 0, 1, 1, 2, 2]])
-    s.held_f[t.DISTANCE, :6] = 0, 1, 5, 5, 0, 9
-    s.held_i[t.MEMBER, :2] = 0, 1
-    s.held_i[t.ALLOWED, :6] = 1
+    s.pending_f[t.DISTANCE, :6] = 0, 1, 5, 5, 0, 9
+    s.pending_i[t.MEMBER, :2] = 0, 1
+    s.pending_i[t.ALLOWED, :6] = 1
     assert measure.diversify(s, 0, 6, 2) == 4
-    assert s.held_i[t.MEMBER, :4].tolist() == [0, 1, 2, 5]  # the earlier of equals; nobody twice
-    s.held_i[t.ALLOWED, 5] = 0
+    assert s.pending_i[t.MEMBER, :4].tolist() == [0, 1, 2, 5]  # the earlier of equals; nobody twice
+    s.pending_i[t.ALLOWED, 5] = 0
     assert measure.diversify(s, 0, 6, 2) == 0
     assert measure.next_helper(s, 0, 6, 0, measure.DISTINCT_FAILS) == -1
 
@@ -525,14 +524,14 @@ def test_closeness_is_held_against_what_was_noted():
     s.ratios[t.CLOSENESS] = 0.3
     come = arrivals([(0,)] * 4, sensitive=[[0, 1, 1, 1]])
     for i in range(4):
-        plain.queue.hold(s, come, i)
-        measure.note_recent(s, come, i)
-    s.held_i[t.MEMBER, :2] = 0, 1
+        plain.queue.add_pending(s, come, i)
+        measure.remember_recent(s, come, i)
+    s.pending_i[t.MEMBER, :2] = 0, 1
     measure.count_values(s, 2)
     c = plain.generalize.draft(s)
     assert measure.distance_of(s, c, 0) == 0.25
     assert measure.first_failure(s, c)[0] == measure.ENOUGH
-    measure.note_recent(s, arrivals([(0,)], sensitive=[[2]]), 0)
+    measure.remember_recent(s, arrivals([(0,)], sensitive=[[2]]), 0)
     assert measure.distance_of(s, c, 0) == 0.25  # what came later changes nothing
     measure.count_values(s, 2)
     assert measure.distance_of(s, c, 0) == 0.5

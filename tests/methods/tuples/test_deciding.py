@@ -24,8 +24,8 @@ TWO = [Numeric("x", low=0, high=10), Numeric("y", low=0, high=10)]
 
 def form(s, *members):
     """The cluster of some held tuples, drafted."""
-    s.held_i[t.MEMBER, : len(members)] = members
-    plain.generalize.settle(s, len(members))
+    s.pending_i[t.MEMBER, : len(members)] = members
+    plain.generalize.generalize_members(s, len(members))
 
 
 def noted(s):
@@ -38,15 +38,15 @@ def noted(s):
 def test_a_tuple_moves_with_all_that_is_its_own():
     s = make(TWO, sensitive=1, IS_PARTED=1)
     fill(s, [(1, NAN), (2, 3)], [8, 9], sensitive=[[4, 5]])
-    s.held_i[t.LATE, 1] = 1
-    own = [*range(t.KEPT), *range(t.MASKS, s.held_i.shape[0])]
-    before = s.held_i[own, 1].tolist(), s.held_f[t.VALUES :, 1].tolist()
-    s.held_i[t.ALIVE, 0] = 0
+    s.pending_i[t.LATE, 1] = 1
+    own = [*range(t.KEPT), *range(t.MASKS, s.pending_i.shape[0])]
+    before = s.pending_i[own, 1].tolist(), s.pending_f[t.VALUES :, 1].tolist()
+    s.pending_i[t.ALIVE, 0] = 0
     plain.queue.close_gaps(s)
-    assert (s.held_i[own, 0].tolist(), s.held_f[t.VALUES :, 0].tolist()) == before
+    assert (s.pending_i[own, 0].tolist(), s.pending_f[t.VALUES :, 0].tolist()) == before
     assert s.tally[t.TAIL] == 1
     row = np.array([3.0, 1.0, 4.0, 1.5])
-    plain.queue.move_up(row, np.array([0, 2, 3]), 3)
+    plain.queue.gather_front(row, np.array([0, 2, 3]), 3)
     assert row[:3].tolist() == [3.0, 4.0, 1.5]
 
 
@@ -73,7 +73,7 @@ def test_labels_of_a_large_tree_are_added_to_distances():
     fill(s, [(0,), (2,), (5,), (NAN,), (0,)])
     distance, mass = np.zeros(5), np.zeros(5)
     plain.nearest.add_meets(s, 0, 2, 10.0, 0, 5, distance)
-    plain.nearest.add_mass(s.held_f[t.VALUES], 10.0, 0, 5, mass)
+    plain.nearest.add_mass(s.pending_f[t.VALUES], 10.0, 0, 5, mass)
     assert (distance.tolist(), mass.tolist()) == ([4.0, 0.0, 10.0, 0.0, 4.0], [10.0, 10.0, 10.0, 0.0, 10.0])
 
 
@@ -83,24 +83,24 @@ def test_distances_are_the_same_whether_gaps_are_thought_of_or_not():
     s = make([Numeric("x", low=0, high=1, weight=2), Categorical("c", tree), Categorical("d", small)])
     fill(s, [(0.5, 0, 0), (0.25, 1, 2), (0.5, 400, 1)])
     plain.nearest.measure_whole(s, 0, 0, 3)
-    assert s.held_f[t.DISTANCE, :3].tolist() == pytest.approx([0, (2 * 0.25 + 1 / 601 + 1) / 4, (1 + 0.5) / 4])
-    found = s.held_f[t.DISTANCE, :3].tolist()
+    assert s.pending_f[t.DISTANCE, :3].tolist() == pytest.approx([0, (2 * 0.25 + 1 / 601 + 1) / 4, (1 + 0.5) / 4])
+    found = s.pending_f[t.DISTANCE, :3].tolist()
     plain.nearest.measure_gaps(s, 0, 0, 3)
-    assert s.held_f[t.DISTANCE, :3].tolist() == found
+    assert s.pending_f[t.DISTANCE, :3].tolist() == found
 
 
 def test_the_nearest_of_each_person_stays():
     s = make()
     fill(s, [(0,)] * 6, [1, 2, 2, 1, 3, 2])
-    s.held_i[t.ELIGIBLE, :6] = 1
-    s.held_f[t.DISTANCE, :6] = 0, 5, 4, 0, 9, 4
-    plain.nearest.keep_one_a_person(s, 0, 0, 6)
-    assert s.held_i[t.ELIGIBLE, :6].tolist() == [0, 0, 1, 0, 1, 0]  # of equals the earlier
+    s.pending_i[t.ELIGIBLE, :6] = 1
+    s.pending_f[t.DISTANCE, :6] = 0, 5, 4, 0, 9, 4
+    plain.nearest.keep_one_per_person(s, 0, 0, 6)
+    assert s.pending_i[t.ELIGIBLE, :6].tolist() == [0, 0, 1, 0, 1, 0]  # of equals the earlier
 
 
 def test_one_attribute_is_settled():
     s = make([Numeric("x", low=0, high=10, grid=4)])
-    plain.generalize.settle_range(s, 0, 0, 5.0, 9.0)
+    plain.generalize.generalize_range(s, 0, 0, 5.0, 9.0)
     assert s.pool_f[0].tolist() == [4.0, 10.0, 0.6]
 
 
@@ -114,23 +114,23 @@ def partitions():
     s.ratios[t.RATIO] = 0.2
     plain.nearest.measure(s, 0, 0, 7)
     count = plain.k_varp.chain_parts(s, 0, 0, 7)
-    part = s.held_i[t.PART]
+    part = s.pending_i[t.PART]
     return s, count, {"both": part[0], "x": part[1], "y": part[2], "none": part[5]}
 
 
 def test_partitions_are_chained():
     s, count, part = partitions()
     assert count == 4
-    assert [s.held_i[t.PART_SIZE, part[name]] for name in ("both", "x", "y", "none")] == [1, 2, 3, 1]
-    assert [s.held_i[t.PART_LIKE, part[name]] for name in ("both", "x", "y", "none")] == [1, 1, 0, 0]
-    assert [s.held_f[t.PART_KEY, part[name]] for name in ("both", "x", "y", "none")] == [1.0, 0.5, 0.5, 0.0]
+    assert [s.pending_i[t.PART_SIZE, part[name]] for name in ("both", "x", "y", "none")] == [1, 2, 3, 1]
+    assert [s.pending_i[t.PART_LIKE, part[name]] for name in ("both", "x", "y", "none")] == [1, 1, 0, 0]
+    assert [s.pending_f[t.PART_KEY, part[name]] for name in ("both", "x", "y", "none")] == [1.0, 0.5, 0.5, 0.0]
     s.ratios[t.RATIO] = 4.0  # as far as (9, -) is, and no further
     plain.k_varp.chain_parts(s, 0, 0, 7)
-    assert s.held_i[t.PART_LIKE, part["x"]] == 2
-    chain, i = [], s.held_i[t.CHAIN_HEAD, part["y"]]
+    assert s.pending_i[t.PART_LIKE, part["x"]] == 2
+    chain, i = [], s.pending_i[t.CHAIN_HEAD, part["y"]]
     while i >= 0:
         chain.append(int(i))
-        i = s.held_i[t.CHAIN, i]
+        i = s.pending_i[t.CHAIN, i]
     assert chain == [2, 4, 6]
 
 
@@ -140,7 +140,7 @@ def test_which_partition_comes_next():
     assert better(s, part["x"], part["y"], True)  # more tuples near
     assert better(s, part["y"], part["x"], False)  # more tuples
     assert better(s, part["y"], part["none"], True)  # more attributes alike
-    s.held_i[t.PART_LIKE, part["y"]], s.held_i[t.PART_SIZE, part["y"]] = 1, 2
+    s.pending_i[t.PART_LIKE, part["y"]], s.pending_i[t.PART_SIZE, part["y"]] = 1, 2
     assert better(s, part["x"], part["y"], True)  # the older of equals
     assert not better(s, part["y"], part["x"], False)
     order = []
@@ -158,9 +158,9 @@ def test_people_of_a_partition_are_counted_once():
     plain.nearest.measure(s, 0, 0, 4)
     plain.k_varp.chain_parts(s, 0, 0, 4)
     s.tally[t.STAMP] += 1
-    assert plain.k_varp.join_part(s, s.held_i[t.PART, 0]) == 2
-    assert plain.k_varp.join_part(s, s.held_i[t.PART, 2]) == 1
-    assert plain.run.part_people(s, s.held_i[t.PART, 0]) == 2
+    assert plain.k_varp.join_part(s, s.pending_i[t.PART, 0]) == 2
+    assert plain.k_varp.join_part(s, s.pending_i[t.PART, 2]) == 1
+    assert plain.run.part_people(s, s.pending_i[t.PART, 0]) == 2
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_whom_a_partition_takes_in(method, k, members):
     s, _, _ = partitions()
     s.plan[t.METHOD], s.plan[t.K] = method, k
     assert plain.k_varp.form_partitioned(s, 0) == len(members)
-    assert sorted(s.held_i[t.MEMBER, : len(members)].tolist()) == members
+    assert sorted(s.pending_i[t.MEMBER, : len(members)].tolist()) == members
 
 
 # ---- clusters that may be reused
@@ -236,7 +236,7 @@ def test_a_new_cluster_leaves_in_order_of_arrival():
     s = make(MIN_CARRIERS=1, clusters=8)
     fill(s, [(4,), (1,), (2,)])
     s.tally[t.NOW] = 7
-    s.held_i[t.ARRIVED, :3] = 5, 6, 7
+    s.pending_i[t.ARRIVED, :3] = 5, 6, 7
     form(s, 2, 0)
     plain.emit.publish_draft(s, 2)
     assert noted(s) == [[0, t.IS_RELEASED, 0, 2], [2, t.IS_RELEASED, 0, 0]]
@@ -288,10 +288,10 @@ def test_room_for_one_more_decision(place):
     fill(s, [(number,) for number in range(5)])
     room = {t.OUT_ROWS: s.out_i.shape[0] - 5, t.OUT_GROUPS: s.group_i.shape[0] - 4, t.POOL_SIZE: 9 - 4}[place]
     s.tally[place] = room
-    assert plain.emit.has_outlet(s)
+    assert plain.emit.has_output_room(s)
     assert s.tally[t.FULL] == 0
     s.tally[place] = room + 1
-    assert not plain.emit.has_outlet(s)
+    assert not plain.emit.has_output_room(s)
     assert s.tally[t.FULL] == 1
 
 
@@ -300,7 +300,7 @@ def test_late_rows_lose_more_up_to_all():
     s.ratios[t.PENALTY], s.ratios[t.ALPHA] = 0.5, 1.0
     fill(s, [(1,)] * 3)
     for arrived, own in ((0, 0.2), (3, 0.2), (5, 0.2)):
-        s.held_i[t.ARRIVED, 0], s.tally[t.NOW] = 0, 10 - arrived
+        s.pending_i[t.ARRIVED, 0], s.tally[t.NOW] = 0, 10 - arrived
         before = s.sums.copy()
         plain.emit.note(s, 0, t.IS_RELEASED, 0, own, 0.1)
         late = max(10 - arrived - 5, 0)
@@ -321,16 +321,16 @@ def test_who_is_due_next():
         run.decide_by(s, now, 0)
         return run.next_due(s)
 
-    s.held_i[t.ARRIVED, :3] = 0, 1, 2
+    s.pending_i[t.ARRIVED, :3] = 0, 1, 2
     assert [due(now) for now in (2, 3, 9)] == [-1, 0, 0]
-    s.held_i[t.LATE, 0] = s.tally[t.LATES] = 1
+    s.pending_i[t.LATE, 0] = s.tally[t.LATES] = 1
     assert [due(now) for now in (3, 4)] == [-1, 1]
-    assert run.oldest_late(s, s.held_i[t.PART, 0]) == 0
+    assert run.oldest_late(s, s.pending_i[t.PART, 0]) == 0
     assert run.oldest_late(s, 5) == -1
     s.tally[t.ENDING] = 1
     assert due(0) == 0
     s.tally[t.ENDING] = 0
-    s.held_i[t.LATE, :3], s.tally[t.LATES] = 1, 3
+    s.pending_i[t.LATE, :3], s.tally[t.LATES] = 1, 3
     assert due(99) == -1
 
 
@@ -338,9 +338,9 @@ def test_a_clock_that_starts_over():
     s = make(MIN_CARRIERS=1, REUSE=99)
     fill(s, [(1,), (2,), (3,)])
     published(s, 0, 1)
-    s.held_i[t.ARRIVED, :3], s.tally[t.NOW] = 50, 50
+    s.pending_i[t.ARRIVED, :3], s.tally[t.NOW] = 50, 50
     plain.queue.begin_again(s, 7)
-    assert s.held_i[t.ARRIVED, :3].tolist() == [7] * 3
+    assert s.pending_i[t.ARRIVED, :3].tolist() == [7] * 3
     assert (s.tally[t.NOW], s.tally[t.POOL_SIZE]) == (7, 0)
 
 
@@ -352,8 +352,8 @@ def test_an_arrival_is_numbered_and_held():
     assert [run.next_event(s, come, 2) for _ in range(2)] == [(run.HAS_ARRIVED, 0), (run.IS_OVER, -1)]
     assert (s.tally[t.NUMBER], s.tally[t.NOW], s.tally[t.LIVE]) == (2, 1, 1)  # the second is another lane's
     assert s.tally[t.LATE_PART] == 0
-    assert run.take_in(s, come, 0) == 1
-    assert s.tally[t.LATE_PART] == s.held_i[t.PART, 1] + 1
+    assert run.accept_arrival(s, come, 0) == 1
+    assert s.tally[t.LATE_PART] == s.pending_i[t.PART, 1] + 1
     assert (run.next_due(s), run.next_late(s)) == (-1, -1)
     assert s.tally[t.LATE_PART] == 0
 
@@ -362,11 +362,11 @@ def test_a_late_tuple_that_still_has_no_crowd_stays_late():
     run, s = plain.run, make(IS_PARTED=1, METHOD=t.VARIED, TIMED=1)
     fill(s, [(1,), (2,)])
     run.decide_by(s, 9, 0)
-    run.be_late(s, 0)
-    assert (s.held_i[t.LATE, 0], s.tally[t.LATES]) == (1, 1)
+    run.keep_past_deadline(s, 0)
+    assert (s.pending_i[t.LATE, 0], s.tally[t.LATES]) == (1, 1)
     s.tally[t.LATE_PART] = 1
     run.decide_waiting(s)
-    run.be_late(s, 0)
+    run.keep_past_deadline(s, 0)
     assert (s.tally[t.LATE_PART], s.tally[t.LATES]) == (0, 1)
 
 
@@ -404,7 +404,7 @@ def test_an_arrival_lets_time_pass_first():
     run, s = plain.run, make(TIMED=1, DEADLINE=5)
     come = arrivals([(1,), (2,)], times=[3, 9])
     run.begin_run(s, 0)
-    assert [run.next_event(s, come, 2) for _ in range(2)] == [(run.HAS_ARRIVED, 0), (run.MUST_LEAVE, 0)]
+    assert [run.next_event(s, come, 2) for _ in range(2)] == [(run.HAS_ARRIVED, 0), (run.IS_DUE, 0)]
     assert s.tally[t.NOW] == 8  # when it was due
     s.tally[t.NEXT] = 2
     run.expect_arrival(s, come, 2)

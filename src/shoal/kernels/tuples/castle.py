@@ -28,9 +28,8 @@ from shoal.kernels.tuples.castle_generalize import (
 )
 from shoal.kernels.tuples.castle_split import choose_part, is_new_face, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
-from shoal.kernels.tuples.emit import note, reuse_cluster, suppress
+from shoal.kernels.tuples.emit import reuse_cluster, suppress, write_decision
 from shoal.kernels.tuples.generalize import draft
-from shoal.kernels.tuples.interning import how_many
 from shoal.kernels.tuples.layout import (
     ALIVE,
     CHAIN,
@@ -49,10 +48,9 @@ from shoal.kernels.tuples.layout import (
 from shoal.kernels.tuples.layout import CHAIN_HEAD as LEAVING
 from shoal.kernels.tuples.layout import PART as HOME
 from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions, and other use for their rows
-from shoal.kernels.tuples.queue import close_wide_gaps, let_go
-from shoal.kernels.tuples.reuse import best_cover, drop_old_clusters
+from shoal.kernels.tuples.queue import close_wide_gaps, count_keys, remove_pending
+from shoal.kernels.tuples.reuse import best_cover, drop_old_clusters, is_capped, is_fair
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event
-from shoal.kernels.tuples.shares import is_capped, is_fair
 
 _END = -1
 
@@ -96,7 +94,7 @@ def settle_in(s, f, at):
     widen(s, f, home, guest_of(f))
     sum_up(s, f, home)
     f.counts[TUPLES, home] += 1
-    s.held_i[HOME, at] = home
+    s.pending_i[HOME, at] = home
 
 
 # ---- who is in a cluster
@@ -107,9 +105,9 @@ def chain_clusters(s, f):
     """String the tuples of each forming cluster together, oldest first."""
     for c in range(f.tally[FORMING]):
         f.counts[FIRST, c] = _END
-    chain, home, first = s.held_i[CHAIN], s.held_i[HOME], f.counts[FIRST]
+    chain, home, first = s.pending_i[CHAIN], s.pending_i[HOME], f.counts[FIRST]
     for i in range(s.tally[TAIL] - 1, s.tally[HEAD] - 1, -1):
-        if s.held_i[ALIVE, i]:
+        if s.pending_i[ALIVE, i]:
             chain[i] = first[home[i]]
             first[home[i]] = i
 
@@ -121,7 +119,7 @@ def count_crowd(s, f, c):
     found, i = 0, f.counts[FIRST, c]
     while i != _END:
         found += is_new_face(s, i)
-        i = s.held_i[CHAIN, i]
+        i = s.pending_i[CHAIN, i]
     f.counts[CROWD, c] = found
 
 
@@ -135,7 +133,7 @@ def join(s, f, c):
     while i != _END:
         f.tally[UNION_CROWD] += is_new_face(s, i)
         add_values(s, draft(s), i, 1.0)
-        i = s.held_i[CHAIN, i]
+        i = s.pending_i[CHAIN, i]
 
 
 @piece
@@ -163,8 +161,8 @@ def choose_union(s, f):
     """Let the tuples of the union be the members; return how many they are."""
     members = 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
-        if s.held_i[ALIVE, i] and f.counts[TAKEN, s.held_i[HOME, i]]:
-            s.held_i[MEMBER, members] = i
+        if s.pending_i[ALIVE, i] and f.counts[TAKEN, s.pending_i[HOME, i]]:
+            s.pending_i[MEMBER, members] = i
             members += 1
     return members
 
@@ -175,7 +173,7 @@ def choose_union(s, f):
 @piece
 def is_outlier(s, f, home):
     """Whether there are too few people in all, or more than half of the forming clusters have more than this one."""
-    if how_many(s, PEOPLE) < s.plan[K]:
+    if count_keys(s, PEOPLE) < s.plan[K]:
         return True
     forming, bigger = f.tally[FORMING], 0
     for c in range(forming):
@@ -224,8 +222,8 @@ def close_ranks(s, f):
         kept += 1
     f.tally[FORMING] = kept
     for i in range(s.tally[HEAD], s.tally[TAIL]):
-        if s.held_i[ALIVE, i]:
-            s.held_i[HOME, i] = f.counts[RENAMED, s.held_i[HOME, i]]
+        if s.pending_i[ALIVE, i]:
+            s.pending_i[HOME, i] = f.counts[RENAMED, s.pending_i[HOME, i]]
 
 
 @piece
@@ -240,10 +238,10 @@ def leave_home(s, f, home):
     clear_hull(s, f, home)
     i = f.counts[FIRST, home]
     while i != _END:
-        if s.held_i[ALIVE, i]:
+        if s.pending_i[ALIVE, i]:
             invite(s, f, i)
             widen(s, f, home, guest_of(f))
-        i = s.held_i[CHAIN, i]
+        i = s.pending_i[CHAIN, i]
     sum_up(s, f, home)
 
 
@@ -255,8 +253,8 @@ def gather(s, f):
     """List the tuples of the union in order of arrival; return how many there are."""
     count = 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
-        if s.held_i[ALIVE, i] and f.counts[TAKEN, s.held_i[HOME, i]]:
-            s.held_i[LEAVING, count] = i
+        if s.pending_i[ALIVE, i] and f.counts[TAKEN, s.pending_i[HOME, i]]:
+            s.pending_i[LEAVING, count] = i
             count += 1
     return count
 
@@ -289,9 +287,9 @@ def put_out(s, f):
         publish_part(s, choose_part(s, count, part))
     settle_tau(f)
     for m in range(count):
-        i = s.held_i[LEAVING, m]
-        note(s, i, IS_RELEASED, s.held_i[SHOWN_AS, i], s.held_f[COST_OF, i], s.held_f[SPARE, i])
-        let_go(s, i)
+        i = s.pending_i[LEAVING, m]
+        write_decision(s, i, IS_RELEASED, s.pending_i[SHOWN_AS, i], s.pending_f[COST_OF, i], s.pending_f[SPARE, i])
+        remove_pending(s, i)
     close_ranks(s, f)
 
 
@@ -301,7 +299,7 @@ def put_out(s, f):
 @piece
 def decide(s, f, t):
     """Let due tuple t leave: with its cluster, as one of an old one, with clusters merged into its own, or alone."""
-    home = s.held_i[HOME, t]
+    home = s.pending_i[HOME, t]
     drop_old_clusters(s)
     chain_clusters(s, f)
     begin_union(s, f, home)
@@ -340,7 +338,7 @@ def take_homes_back(s, f, homes):
     for at in range(len(homes)):
         while f.tally[FORMING] <= homes[at]:
             open_cluster(s, f)
-        s.held_i[HOME, at] = homes[at]
+        s.pending_i[HOME, at] = homes[at]
         f.counts[TUPLES, homes[at]] += 1
         invite(s, f, at)
         widen(s, f, homes[at], guest_of(f))

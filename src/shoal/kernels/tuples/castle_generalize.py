@@ -69,12 +69,12 @@ def lost_then(s):
 @piece
 def range_of(s, a, i):
     """What tuple i alone covers of an attribute, from lowest to highest."""
-    value = s.held_f[VALUES + a, i]
+    value = s.pending_f[VALUES + a, i]
     if value != value:
         return np.inf, -np.inf
     if s.attr_f[STEP, a] == 0.0:
         return value, value
-    raw = s.held_f[raws(s) + a, i]
+    raw = s.pending_f[raws(s) + a, i]
     return scaled(s, a, snapped_down(s, a, raw)), scaled(s, a, snapped_up(s, a, raw))
 
 

@@ -19,9 +19,8 @@ from shoal.kernels.tuples.castle_generalize import (
     widen,
 )
 from shoal.kernels.tuples.diversity import ENOUGH, count_values, diversify, first_failure
-from shoal.kernels.tuples.emit import show
-from shoal.kernels.tuples.generalize import draft, is_shown, own_loss, settle, whole_loss, width
-from shoal.kernels.tuples.interning import how_many
+from shoal.kernels.tuples.emit import write_group
+from shoal.kernels.tuples.generalize import draft, generalize_members, is_shown, own_loss, whole_loss, width
 from shoal.kernels.tuples.layout import (
     ALLOWED,
     C_CARRIERS,
@@ -50,8 +49,8 @@ from shoal.kernels.tuples.layout import CHAIN_HEAD as LEAVING
 from shoal.kernels.tuples.layout import PART_LIKE as PORTION
 from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions, and other use for their rows
 from shoal.kernels.tuples.nearest import choose_nearest, measure
-from shoal.kernels.tuples.reuse import is_uniform, keep_draft
-from shoal.kernels.tuples.shares import is_capped, is_fair
+from shoal.kernels.tuples.queue import count_keys
+from shoal.kernels.tuples.reuse import is_capped, is_fair, is_uniform, keep_draft
 
 _REST = -1
 
@@ -59,10 +58,10 @@ _REST = -1
 @piece
 def is_new_face(s, i):
     """Whether tuple i is the first of its person since the stamp was changed."""
-    person = s.held_i[PERSON, i]
-    if s.held_i[STAMPED, person] == s.tally[STAMP]:
+    person = s.pending_i[PERSON, i]
+    if s.pending_i[STAMPED, person] == s.tally[STAMP]:
         return False
-    s.held_i[STAMPED, person] = s.tally[STAMP]
+    s.pending_i[STAMPED, person] = s.tally[STAMP]
     return True
 
 
@@ -70,7 +69,7 @@ def is_new_face(s, i):
 def keep_whole(s, f, count):
     """Let all that leaves be one part; return how many parts that is."""
     for m in range(count):
-        s.held_i[PORTION, s.held_i[LEAVING, m]] = 0
+        s.pending_i[PORTION, s.pending_i[LEAVING, m]] = 0
     clear_hull(s, f, parts_of(f))
     widen(s, f, parts_of(f), union_of(f))
     sum_up(s, f, parts_of(f))
@@ -83,9 +82,9 @@ def offer_rest(s, count):
     s.tally[STAMP] += 1
     first, crowd = -1, 0
     for m in range(count):
-        i = s.held_i[LEAVING, m]
-        is_left = s.held_i[PORTION, i] == _REST
-        s.held_i[ELIGIBLE, i] = s.held_i[ALLOWED, i] = is_left
+        i = s.pending_i[LEAVING, m]
+        is_left = s.pending_i[PORTION, i] == _REST
+        s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i] = is_left
         if is_left:
             crowd += is_new_face(s, i)
             first = i if first < 0 else first
@@ -98,8 +97,8 @@ def cut_part(s, f, part, members):
     c = parts_of(f) + part
     clear_hull(s, f, c)
     for m in range(members):
-        i = s.held_i[MEMBER, m]
-        s.held_i[PORTION, i] = part
+        i = s.pending_i[MEMBER, m]
+        s.pending_i[PORTION, i] = part
         invite(s, f, i)
         widen(s, f, c, guest_of(f))
     sum_up(s, f, c)
@@ -108,11 +107,11 @@ def cut_part(s, f, part, members):
 @piece
 def cut_parts(s, f, count):
     """Cut off the first tuple left and its nearest, again and again; return how many parts were made."""
-    parts, begin, end = 0, s.held_i[LEAVING, 0], s.held_i[LEAVING, count - 1] + 1
+    parts, begin, end = 0, s.pending_i[LEAVING, 0], s.pending_i[LEAVING, count - 1] + 1
     for i in range(begin, end):
-        s.held_i[ELIGIBLE, i] = s.held_i[ALLOWED, i] = 0
+        s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i] = 0
     for m in range(count):
-        s.held_i[PORTION, s.held_i[LEAVING, m]] = _REST
+        s.pending_i[PORTION, s.pending_i[LEAVING, m]] = _REST
     while True:
         first = offer_rest(s, count)
         if first < 0:
@@ -144,12 +143,12 @@ def nearest_part(s, f, parts):
 def deal_rest(s, f, count, parts):
     """Let what is in no part join one, tuple by tuple."""
     for m in range(count):
-        i = s.held_i[LEAVING, m]
-        if s.held_i[PORTION, i] != _REST:
+        i = s.pending_i[LEAVING, m]
+        if s.pending_i[PORTION, i] != _REST:
             continue
         invite(s, f, i)
         part = nearest_part(s, f, parts)
-        s.held_i[PORTION, i] = part
+        s.pending_i[PORTION, i] = part
         widen(s, f, parts_of(f) + part, guest_of(f))
         sum_up(s, f, parts_of(f) + part)
 
@@ -159,9 +158,9 @@ def choose_part(s, count, part):
     """Let the tuples of a part be the members; return how many they are."""
     members = 0
     for m in range(count):
-        i = s.held_i[LEAVING, m]
-        if s.held_i[PORTION, i] == part:
-            s.held_i[MEMBER, members] = i
+        i = s.pending_i[LEAVING, m]
+        if s.pending_i[PORTION, i] == part:
+            s.pending_i[MEMBER, members] = i
             members += 1
     return members
 
@@ -209,8 +208,8 @@ def count_carriers(s, members):
         s.tally[STAMP] += 1
         carriers = 0
         for m in range(members):
-            i = s.held_i[MEMBER, m]
-            if s.held_f[VALUES + a, i] == s.held_f[VALUES + a, i]:
+            i = s.pending_i[MEMBER, m]
+            if s.pending_f[VALUES + a, i] == s.pending_f[VALUES + a, i]:
                 carriers += is_new_face(s, i)
         s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
         if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
@@ -220,19 +219,19 @@ def count_carriers(s, members):
 @piece
 def publish_part(s, members):
     """Publish the chosen members as a cluster; they still have to leave."""
-    settle(s, members)
-    if s.tally[LIVE] != how_many(s, PEOPLE):  # somebody is held twice
+    generalize_members(s, members)
+    if s.tally[LIVE] != count_keys(s, PEOPLE):  # somebody is held twice
         count_carriers(s, members)
     count_values(s, members)
     c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
-    group = show(s, c, number, 0)
+    group = write_group(s, c, number, 0)
     s.tally[GROUPS] += 1
     s.tally[FORMED] += 1
     s.tally[MERGED] += not uniform
     if not s.plan[IN_GROUPS]:
         keep_draft(s, number, uniform, members)
     for m in range(members):
-        i = s.held_i[MEMBER, m]
-        s.held_i[SHOWN_AS, i] = group
-        s.held_f[COST_OF, i] = own_loss(s, c, i)
-        s.held_f[SPARE, i] = whole_loss(s, c, i)
+        i = s.pending_i[MEMBER, m]
+        s.pending_i[SHOWN_AS, i] = group
+        s.pending_f[COST_OF, i] = own_loss(s, c, i)
+        s.pending_f[SPARE, i] = whole_loss(s, c, i)

@@ -1,4 +1,4 @@
-"""The time of a tuple stream: it never goes back, and one wrong clock cannot carry it away."""
+"""The time of a tuple stream: it never goes back, and one wrong clock cannot move it far ahead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shoal.kernels.compiling import kernel
 
 @kernel
 def move_clock(clock, low, high, time, max_gap):
-    """Let one person's event move time, unless it is too far ahead for one person's word."""
+    """Move time with one person's event, unless it is too far ahead and no second person confirms it."""
     if clock[STARTED] == 0:
         start_clock(clock, low, high, time)
         return TAKEN
@@ -45,7 +45,7 @@ def move_clock(clock, low, high, time, max_gap):
 
 @kernel
 def move_by_all(clock, persons, times, max_gap, codes, newest):
-    """Let events move time in order of arrival; newest[i] is the stream's time after event i."""
+    """Move time with events in order of arrival; newest[i] is the stream's time after event i."""
     for i in range(len(times)):
         codes[i] = move_clock(clock, persons[i, 0], persons[i, 1], times[i], max_gap)
         newest[i] = clock[NEWEST]

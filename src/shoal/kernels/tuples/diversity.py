@@ -1,4 +1,4 @@
-"""Whether a cluster's sensitive values are many and even enough, and whom to add when they are not."""
+"""l-diversity, entropy l-diversity and t-closeness of clusters, and which tuples to add to satisfy them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def sensitive_columns(s):
 
 @piece
 def value_row(s, column):
-    """The row of held_i with a sensitive column's values."""
-    return s.held_i.shape[0] - s.recent.shape[0] + column
+    """The row of pending_i with a sensitive column's values."""
+    return s.pending_i.shape[0] - s.recent.shape[0] + column
 
 
 @piece
-def note_recent(s, arrivals, i):
-    """Remember a new arrival's values among the last so many."""
+def remember_recent(s, arrivals, i):
+    """Add a new arrival's values to the reference of recent arrivals."""
     if s.plan[REFERENCE] == 0:
         return
     place, columns = s.tally[REF_NEXT], sensitive_columns(s)
@@ -125,7 +125,7 @@ def fails(s, c, column, kind):
 
 @piece
 def distance_of(s, c, column):
-    """How far a cluster's values are from what they are held against."""
+    """The distance of a cluster's values from their reference."""
     return distance_to(
         s.class_f[c, CLASS_COUNT, column], s.class_f[c, CLASS_REFERENCE, column], s.sens_f[ORDER, column],
         s.sens_i[USED, column], s.sens_i[IS_ORDERED, column],
@@ -144,7 +144,7 @@ def first_failure(s, c):
 
 @piece
 def count_values(s, members):
-    """Count the sensitive values of the chosen members into the draft, and note what it is held against."""
+    """Count the sensitive values of the chosen members into the draft, and copy the reference."""
     c = draft(s)
     source = RECENT_COUNT if s.plan[REFERENCE] > 0 else DECLARED
     for column in range(sensitive_columns(s)):
@@ -152,7 +152,7 @@ def count_values(s, members):
             s.class_f[c, CLASS_COUNT, column, value] = 0.0
             s.class_f[c, CLASS_REFERENCE, column, value] = s.sens_f[source, column, value]
         for m in range(members):
-            value = s.held_i[value_row(s, column), s.held_i[MEMBER, m]]
+            value = s.pending_i[value_row(s, column), s.pending_i[MEMBER, m]]
             s.class_f[c, CLASS_COUNT, column, value] += 1.0
 
 
@@ -179,12 +179,12 @@ def helps(s, column, value, kind):
 @piece
 def next_helper(s, first, last, column, kind):
     """The nearest allowed tuple of a person not chosen yet that helps; -1 if there is none."""
-    gain, distance, values = s.sens_f[GAIN, column], s.held_f[DISTANCE], s.held_i[value_row(s, column)]
+    gain, distance, values = s.sens_f[GAIN, column], s.pending_f[DISTANCE], s.pending_i[value_row(s, column)]
     for value in range(s.sens_i[USED, column]):
         gain[value] = -1.0
     best = -1
     for i in range(first, last):
-        if not s.held_i[ALLOWED, i] or s.held_i[STAMPED, s.held_i[PERSON, i]] == s.tally[STAMP]:
+        if not s.pending_i[ALLOWED, i] or s.pending_i[STAMPED, s.pending_i[PERSON, i]] == s.tally[STAMP]:
             continue
         if best >= 0 and distance[i] >= distance[best]:
             continue
@@ -203,7 +203,7 @@ def diversify(s, first, last, members):
     count_values(s, members)
     s.tally[STAMP] += 1
     for m in range(members):
-        s.held_i[STAMPED, s.held_i[PERSON, s.held_i[MEMBER, m]]] = s.tally[STAMP]
+        s.pending_i[STAMPED, s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = s.tally[STAMP]
     while True:
         kind, column = first_failure(s, c)
         if kind == ENOUGH:
@@ -211,9 +211,9 @@ def diversify(s, first, last, members):
         added = next_helper(s, first, last, column, kind)
         if added < 0:
             return 0
-        s.held_i[MEMBER, members] = added
+        s.pending_i[MEMBER, members] = added
         members += 1
-        s.held_i[STAMPED, s.held_i[PERSON, added]] = s.tally[STAMP]
+        s.pending_i[STAMPED, s.pending_i[PERSON, added]] = s.tally[STAMP]
         add_values(s, c, added, 1.0)
 
 
@@ -221,7 +221,7 @@ def diversify(s, first, last, members):
 def add_values(s, c, i, times):
     """Count a tuple's sensitive values in a cluster, or take them out again."""
     for column in range(sensitive_columns(s)):
-        s.class_f[c, CLASS_COUNT, column, s.held_i[value_row(s, column), i]] += times
+        s.class_f[c, CLASS_COUNT, column, s.pending_i[value_row(s, column), i]] += times
 
 
 @piece

@@ -1,4 +1,4 @@
-"""How tuples leave: with a new cluster, as one more of an old one, or suppressed; counted as they go."""
+"""Writes decisions: tuples published as a new cluster, published as one more row of a cluster, or suppressed."""
 
 from __future__ import annotations
 
@@ -59,19 +59,18 @@ from shoal.kernels.tuples.layout import (
     TYPICAL_OF,
     K,
 )
-from shoal.kernels.tuples.queue import let_go, mask_words
-from shoal.kernels.tuples.reuse import is_uniform, keep_draft
-from shoal.kernels.tuples.shares import is_capped, log_reuse
+from shoal.kernels.tuples.queue import mask_words, remove_pending
+from shoal.kernels.tuples.reuse import is_capped, is_uniform, keep_draft, log_reuse
 
 _SECOND = 1e9
-MOST_GROWN = 1e200
+LARGEST_GROWTH = 1e200
 LEARN = 0.05
-"""How much one cluster's loss changes what is held to be typical."""
+"""The weight of one cluster in the running average of losses."""
 
 
 @piece
-def has_outlet(s):
-    """Whether one more decision can be noted; else the caller is told to make room."""
+def has_output_room(s):
+    """Whether there is room to write one more decision; sets FULL if not."""
     most = s.tally[LIVE] // s.plan[K] + 2  # clusters that one decision can make
     is_full = (
         s.tally[OUT_ROWS] + s.tally[LIVE] > s.out_i.shape[0]
@@ -84,30 +83,30 @@ def has_outlet(s):
 
 
 @piece
-def grown(rate, times):
-    """What grows by a rate so many times has become; never so much that nothing times it would not be nothing."""
-    return min((1.0 + rate) ** times, MOST_GROWN) if rate != 0.0 else 1.0
+def compounded(rate, times):
+    """(1 + rate) ** times, capped so that 0 · inf never gives NaN."""
+    return min((1.0 + rate) ** times, LARGEST_GROWTH) if rate != 0.0 else 1.0
 
 
 @piece
-def note(s, at, verdict, group, own, whole):
-    """Note one decision and add it to the sums."""
-    row, delay = s.tally[OUT_ROWS], s.tally[NOW] - s.held_i[ARRIVED, at]
-    s.out_i[row, O_ROW] = s.held_i[ROW, at]
+def write_decision(s, at, verdict, group, own, whole):
+    """Write one decision and add it to the sums."""
+    row, delay = s.tally[OUT_ROWS], s.tally[NOW] - s.pending_i[ARRIVED, at]
+    s.out_i[row, O_ROW] = s.pending_i[ROW, at]
     s.out_i[row, O_VERDICT] = verdict
     s.out_i[row, O_GROUP] = group
     s.out_i[row, O_DELAY] = delay
     s.out_i[row, O_AT] = s.tally[AT]
     for word in range(mask_words(s)):
-        s.out_i[row, OUT_MASKS + word] = s.held_i[MASKS + word, at]
+        s.out_i[row, OUT_MASKS + word] = s.pending_i[MASKS + word, at]
     s.tally[OUT_ROWS] += 1
     unit = _SECOND if s.plan[TIMED] else 1.0
     if s.ratios[PENALTY] > 0.0 and delay > s.plan[DEADLINE]:
-        growth = grown(s.ratios[PENALTY], (delay - s.plan[DEADLINE]) / unit)
+        growth = compounded(s.ratios[PENALTY], (delay - s.plan[DEADLINE]) / unit)
         own, whole = min(1.0, own * growth), min(1.0, whole * growth)
     s.sums[LOSS] += own
     s.sums[LOSS_ALL] += whole
-    s.sums[COST] += own * grown(s.ratios[ALPHA], delay / unit)
+    s.sums[COST] += own * compounded(s.ratios[ALPHA], delay / unit)
     s.tally[DELAYS] += delay
     s.tally[LONGEST] = max(s.tally[LONGEST], delay)
     s.tally[RELEASED if verdict == IS_RELEASED else SUPPRESSED] += 1
@@ -115,15 +114,15 @@ def note(s, at, verdict, group, own, whole):
 
 @piece
 def suppress(s, t):
-    """Tuple t leaves without a crowd: it is not shown."""
-    note(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
-    let_go(s, t)
+    """Decide not to publish tuple t."""
+    write_decision(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
+    remove_pending(s, t)
 
 
 @piece
 def sort_members(s, members):
-    """Put the chosen into order of arrival."""
-    chosen = s.held_i[MEMBER]
+    """Sort the chosen members by arrival."""
+    chosen = s.pending_i[MEMBER]
     for m in range(1, members):
         at = chosen[m]
         place = m
@@ -134,8 +133,8 @@ def sort_members(s, members):
 
 
 @piece
-def show(s, c, number, reused):
-    """Note a cluster's generalization; return its place."""
+def write_group(s, c, number, reused):
+    """Write a cluster's generalization; return its place."""
     group, attributes = s.tally[OUT_GROUPS], width(s)
     s.group_i[group, G_NUMBER] = number
     s.group_i[group, G_REUSED] = reused
@@ -152,9 +151,9 @@ def show(s, c, number, reused):
 
 @piece
 def publish_draft(s, members):
-    """The cluster just made leaves, in order of arrival, and is kept for reuse."""
+    """Publish the cluster just made, in order of arrival, and keep it for reuse."""
     c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
-    group = show(s, c, number, 0)
+    group = write_group(s, c, number, 0)
     s.tally[GROUPS] += 1
     s.tally[FORMED] += 1
     s.tally[MERGED] += not uniform
@@ -164,18 +163,18 @@ def publish_draft(s, members):
     lost, own, whole = 0.0, 0.0, 0.0
     do_all_lose_the_same = s.tally[INCOMPLETE] == 0
     for m in range(members):
-        at = s.held_i[MEMBER, m]
+        at = s.pending_i[MEMBER, m]
         if m == 0 or not do_all_lose_the_same:
             own, whole = own_loss(s, c, at), whole_loss(s, c, at)
         lost += own
-        note(s, at, IS_RELEASED, group, own, whole)
-        let_go(s, at)
+        write_decision(s, at, IS_RELEASED, group, own, whole)
+        remove_pending(s, at)
     learn_typical(s, c, lost / members)
 
 
 @piece
 def learn_typical(s, c, lost):
-    """Remember what clusters lose of late, in all and in each attribute."""
+    """Update the running averages of what clusters lose, in all and in each attribute."""
     attributes = width(s)
     s.sums[TYPICAL] += LEARN * (lost - s.sums[TYPICAL])
     for a in range(attributes):
@@ -186,12 +185,12 @@ def learn_typical(s, c, lost):
 
 @piece
 def reuse_cluster(s, c, t):
-    """Tuple t leaves as one more of a cluster already published."""
-    group = show(s, c, s.pool_i[c, GROUP], 1)
-    note(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
+    """Publish tuple t as one more row of a published cluster."""
+    group = write_group(s, c, s.pool_i[c, GROUP], 1)
+    write_decision(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
     if s.plan[IS_DIVERSE]:
         add_values(s, c, t, 1.0)
     if is_capped(s):
         log_reuse(s, c, t)
     s.tally[REUSED] += 1
-    let_go(s, t)
+    remove_pending(s, t)

@@ -1,4 +1,4 @@
-"""What a cluster is generalized to, and what is lost by it."""
+"""Generalizes a cluster to ranges and labels, and computes their loss."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def meet(s, attribute, first, last):
     """The lowest node above all leaves from first to last."""
     if first == last:
         return s.tree_i[s.attr_i[LEAF_AT, attribute] + first]
-    # Nodes are numbered so that ancestors come first: of the meets of neighbours in between, the least is meant.
+    # Nodes are numbered with ancestors first, so the LCA is the minimum over adjacent LCAs.
     span = last - first
     level = 0
     while (2 << level) <= span:
@@ -79,7 +79,7 @@ def scaled(s, attribute, value):
 
 @piece
 def grid_point(s, attribute, steps):
-    """A point of the grid, so many steps above the low end."""
+    """The point of the grid `steps` above the low end."""
     return (s.attr_f[LOW_UNITS, attribute] + steps * s.attr_f[STEP_UNITS, attribute]) / s.attr_f[UNIT, attribute]
 
 
@@ -117,7 +117,7 @@ def snapped_up(s, attribute, value):
 
 @piece
 def is_shown(plan, carriers, members):
-    """Whether a cluster shows an attribute that so many of its members carry."""
+    """Whether a cluster shows an attribute, given how many of its members carry it."""
     if plan[NULLS] == SHOW_COMMON:
         return carriers == members
     if plan[NULLS] == SHOW_OWN:
@@ -126,7 +126,7 @@ def is_shown(plan, carriers, members):
 
 
 @piece
-def settle_range(s, c, a, low, high):
+def generalize_range(s, c, a, low, high):
     """Write the range or label that covers an attribute from low to high into cluster c, and what it loses."""
     attributes = width(s)
     if s.attr_i[KIND, a] == NUMERIC:
@@ -144,14 +144,14 @@ def settle_range(s, c, a, low, high):
 
 
 @piece
-def settle(s, members):
+def generalize_members(s, members):
     """Generalize the chosen members into the draft: ranges, labels, what is shown, what is lost."""
     c, attributes, first_raw = draft(s), width(s), raws(s)
     for a in range(attributes):
         carriers = 0
         low, high = np.inf, -np.inf
         for m in range(members):
-            value = s.held_f[first_raw + a, s.held_i[MEMBER, m]]
+            value = s.pending_f[first_raw + a, s.pending_i[MEMBER, m]]
             if value == value:
                 carriers += 1
                 low = min(low, value)
@@ -159,7 +159,7 @@ def settle(s, members):
         s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
         s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)
         if carriers > 0:
-            settle_range(s, c, a, low, high)
+            generalize_range(s, c, a, low, high)
         else:
             s.pool_f[c, C_LOW * attributes + a] = s.pool_f[c, C_HIGH * attributes + a] = 0.0
             s.pool_f[c, C_LOSS * attributes + a] = 0.0
@@ -173,7 +173,7 @@ def own_loss(s, c, i):
     attributes = width(s)
     total, mass = 0.0, 0.0
     for a in range(attributes):
-        value = s.held_f[VALUES + a, i]
+        value = s.pending_f[VALUES + a, i]
         if value == value:
             is_there = s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
             total += s.attr_f[WEIGHT, a] * (s.pool_f[c, C_LOSS * attributes + a] if is_there else 1.0)
@@ -187,7 +187,7 @@ def whole_loss(s, c, i):
     attributes = width(s)
     total, mass = 0.0, 0.0
     for a in range(attributes):
-        value = s.held_f[VALUES + a, i]
+        value = s.pending_f[VALUES + a, i]
         is_there = s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
         is_there = is_there and (s.plan[NULLS] != SHOW_OWN or value == value)
         total += s.attr_f[WEIGHT, a] * (s.pool_f[c, C_LOSS * attributes + a] if is_there else 1.0)

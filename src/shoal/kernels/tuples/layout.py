@@ -1,4 +1,4 @@
-"""What the kernels of tuple streams work on: one bundle of arrays, and names for the rows and columns in them.
+"""The arrays that the kernels of tuple streams work on, and names for their rows and columns.
 
 Every quasi-identifier is a number here. A numeric value is scaled to its domain; a categorical one is the rank of its
 leaf in the tree's own order, in which the leaves below a node are one run and the lowest common ancestor of many leaves
@@ -14,14 +14,14 @@ from shoal.kernels.bundles import bundle
 
 @bundle
 class Stream(NamedTuple):
-    """All of a stream's state, and room to think in."""
+    """All of a stream's state, and scratch memory."""
 
     plan: Any
     """Settings that are whole numbers."""
     ratios: Any
     """Settings that are not."""
     tally: Any
-    """Where the stream stands."""
+    """Counters and positions."""
     sums: Any
     """Losses so far."""
     attr_f: Any
@@ -30,12 +30,12 @@ class Stream(NamedTuple):
     tree_f: Any
     tree_i: Any
     """Trees, one after another; attr_i says where each begins."""
-    held_f: Any
-    held_i: Any
-    """Tuples that wait, in order of arrival with gaps where one has left: a row a property, a column a tuple."""
+    pending_f: Any
+    pending_i: Any
+    """Pending tuples in order of arrival, with gaps where tuples were decided: a row a property, a column a tuple."""
     tables: Any
     slots: Any
-    """Numbers of people and of patterns of attributes, as long as something of theirs is held."""
+    """Numbers of the people and of the patterns of attributes of pending tuples."""
     pool_f: Any
     pool_i: Any
     """Clusters that may be reused, a ring in order of formation: a row a cluster; the last row is the draft."""
@@ -43,7 +43,7 @@ class Stream(NamedTuple):
     """Rows published as clusters of the pool, where a person's share of a cluster is capped: a row of this array each,
     with the place of the cluster since BASE and the key of the person."""
     class_f: Any
-    """Sensitive values of each cluster, and what they were held against."""
+    """Sensitive values of each cluster, and their reference."""
     sens_f: Any
     sens_i: Any
     recent: Any
@@ -101,7 +101,7 @@ NUMERIC, CATEGORICAL = 0, 1
 SMALL_TREE = 512
 """Trees with up to this many leaves have a table of all pairs of leaves."""
 
-# ---- held tuples: what stays with a tuple first, then room to think in; masks and sensitive values follow
+# ---- pending tuples: what stays with a tuple first, then scratch; masks and sensitive values follow
 PERSON, ROW, ARRIVED, PART, ALIVE, LATE = range(6)
 KEPT = 6
 ELIGIBLE, ALLOWED, HEAP_AT, MEMBER, STAMPED, NEAREST, CHAIN, CHAIN_HEAD, PART_LIKE, PART_SIZE = range(6, 16)
@@ -121,7 +121,7 @@ FIELDS = 4
 C_LOW, C_HIGH, C_LOSS = range(3)
 C_NODE, C_SHOWN, C_CARRIERS = range(3)
 
-# ---- rows of clusters, where shares are capped; two scratch columns of pool_i count them, see `sharing`
+# ---- rows of clusters, where shares are capped; two scratch columns of pool_i count them, see `reuse`
 J_CLUSTER = 0
 J_KEYS = 1
 

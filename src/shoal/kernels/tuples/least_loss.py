@@ -21,8 +21,7 @@ import numpy as np
 
 from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.diversity import diversify
-from shoal.kernels.tuples.generalize import draft, meet, settle, width
-from shoal.kernels.tuples.interning import how_many
+from shoal.kernels.tuples.generalize import draft, generalize_members, meet, width
 from shoal.kernels.tuples.layout import (
     AGE,
     ALIVE,
@@ -81,8 +80,8 @@ from shoal.kernels.tuples.layout import (
     WEIGHT,
     K,
 )
-from shoal.kernels.tuples.nearest import leave_out_own, mark_all, measure
-from shoal.kernels.tuples.queue import move_up
+from shoal.kernels.tuples.nearest import exclude_own_person, mark_all, measure
+from shoal.kernels.tuples.queue import count_keys, gather_front
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
 from shoal.kernels.tuples.top_k import bound_least, least_between, list_up_to
 
@@ -126,7 +125,7 @@ def widenings(s):
 @piece
 def first_met(s, at):
     """First index of the recent tuples a new tuple is compared with."""
-    left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.held_i[ALIVE]
+    left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.pending_i[ALIVE]
     if s.plan[CANDIDATES] > 0:
         left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)
     while left >= _BLOCK and first - _BLOCK >= s.tally[HEAD]:  # as many at once as cannot be too many
@@ -151,12 +150,17 @@ def note_met(near, i, distance):
 @piece
 def meet_others(s, at):
     """Let a new tuple and those it meets know how far apart they are."""
-    near = s.held_f[nears(s) : nears(s) + s.plan[NEAR]]
+    near = s.pending_f[nears(s) : nears(s) + s.plan[NEAR]]
     for row in range(near.shape[0]):
         near[row, at] = 1.0
     first = first_met(s, at)
     measure(s, at, first, at)
-    distance, furthest, alive, persons = s.held_f[DISTANCE], near[s.plan[NEAR] - 1], s.held_i[ALIVE], s.held_i[PERSON]
+    distance, furthest, alive, persons = (
+        s.pending_f[DISTANCE],
+        near[s.plan[NEAR] - 1],
+        s.pending_i[ALIVE],
+        s.pending_i[PERSON],
+    )
     for i in range(np.uint64(first), np.uint64(at)):
         found = distance[i]
         if not (found < furthest[i] or found < furthest[at]):  # most are not: look no further
@@ -175,13 +179,13 @@ def list_candidates(s, t):
     The tuple that must leave is the first, whatever its place.
     """
     first, last, limit = s.tally[HEAD], s.tally[TAIL], s.plan[CANDIDATES]
-    eligible, chain = s.held_i[ELIGIBLE], s.held_i[CHAIN]
+    eligible, chain = s.pending_i[ELIGIBLE], s.pending_i[CHAIN]
     mark_all(s, ELIGIBLE, first, last)
     chain[0] = t
     if 0 < limit < s.tally[LIVE] - 1:
         measure(s, t, first, last)
-        leave_out_own(s, t, first, last)
-        distance = s.held_f[DISTANCE]
+        exclude_own_person(s, t, first, last)
+        distance = s.pending_f[DISTANCE]
         for i in range(np.uint64(first), np.uint64(last)):
             distance[i] = distance[i] if eligible[i] else np.inf
         bound, shared, spare = bound_least(distance, first, last, limit)
@@ -200,9 +204,9 @@ def pack_candidates(s, t):
     """List the candidates and put their values side by side; return how many there are."""
     count = list_candidates(s, t)
     for a in range(width(s)):
-        source, target = s.held_f[VALUES + a], s.held_f[packed(s) + a]
+        source, target = s.pending_f[VALUES + a], s.pending_f[packed(s) + a]
         for c in range(np.uint64(count)):
-            target[c] = source[np.uint64(s.held_i[CHAIN, c])]
+            target[c] = source[np.uint64(s.pending_i[CHAIN, c])]
         if s.attr_i[KIND, a] != NUMERIC and target[0] == target[0]:
             reach_labels(s, a, np.int64(target[0]), count)
     return count
@@ -211,7 +215,7 @@ def pack_candidates(s, t):
 @piece
 def price_candidates(s, count):
     """Note each candidate's price, and one over the weight of all it carries; return the weight of all attributes."""
-    attributes, near, costs, shares = width(s), s.plan[NEAR], s.held_f[COST_OF], s.held_f[MASS]
+    attributes, near, costs, shares = width(s), s.plan[NEAR], s.pending_f[COST_OF], s.pending_f[MASS]
     weights = 0.0
     for a in range(attributes):
         weights += s.attr_f[WEIGHT, a]
@@ -220,12 +224,12 @@ def price_candidates(s, count):
         shares[c] = 0.0
     for row in range(nears(s), nears(s) + near):
         for c in range(np.uint64(count)):
-            costs[c] += s.held_f[row, np.uint64(s.held_i[CHAIN, c])]
+            costs[c] += s.pending_f[row, np.uint64(s.pending_i[CHAIN, c])]
     for c in range(np.uint64(count)):
-        waited = (s.tally[NOW] - s.held_i[ARRIVED, np.uint64(s.held_i[CHAIN, c])]) / s.plan[DEADLINE]
+        waited = (s.tally[NOW] - s.pending_i[ARRIVED, np.uint64(s.pending_i[CHAIN, c])]) / s.plan[DEADLINE]
         costs[c] = s.ratios[PRICE] * weights * (costs[c] / near + s.ratios[AGE] * s.sums[TYPICAL] * waited)
     for a in range(attributes):
-        values, weight = s.held_f[packed(s) + a], s.attr_f[WEIGHT, a]
+        values, weight = s.pending_f[packed(s) + a], s.attr_f[WEIGHT, a]
         for c in range(np.uint64(count)):
             shares[c] += weight if values[c] == values[c] else 0.0
     for c in range(np.uint64(count)):
@@ -251,7 +255,7 @@ def reach_labels(s, a, leaf, count):
     A candidate outside a cluster's label meets it where it meets any leaf below it, so one leaf of the cluster is
     enough as long as it grows; inside, the cluster's own label loses at least as much.
     """
-    values, reach, leaves = s.held_f[packed(s) + a], s.held_f[reaches(s) + a], s.attr_i[LEAVES, a]
+    values, reach, leaves = s.pending_f[packed(s) + a], s.pending_f[reaches(s) + a], s.attr_i[LEAVES, a]
     if leaves <= SMALL_TREE:
         at = s.attr_i[PAIRS_AT, a] + leaf * leaves
         for c in range(np.uint64(count)):
@@ -302,26 +306,26 @@ def widen(s, a, count, own, floor):
     d, attributes = draft(s), width(s)
     low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
     before, weight = s.pool_f[d, C_LOSS * attributes + a], s.attr_f[WEIGHT, a]
-    values, reach, added = s.held_f[packed(s) + a], s.held_f[reaches(s) + a], s.held_f[widenings(s) + a]
+    values, reach, added = s.pending_f[packed(s) + a], s.pending_f[reaches(s) + a], s.pending_f[widenings(s) + a]
     if s.pool_i[d, FIELDS + C_SHOWN * attributes + a]:
-        charge_all(values, weight, own, s.held_f[MASS], count, added, s.held_f[SPARE])
+        charge_all(values, weight, own, s.pending_f[MASS], count, added, s.pending_f[SPARE])
     elif low <= high:
         if s.attr_i[KIND, a] == NUMERIC:
             reach_numbers(values, low, high, count, reach)
         elif values[0] != values[0]:  # else it was noted from the leaving tuple's leaf, once for all
             reach_labels(s, a, np.int64(low), count)
         usual = max(floor * s.sums[TYPICAL_OF + a], before)
-        charge(reach, before, usual, weight, own, s.held_f[MASS], count, added, s.held_f[SPARE])
+        charge(reach, before, usual, weight, own, s.pending_f[MASS], count, added, s.pending_f[SPARE])
 
 
 @piece
 def start_scores(s, count):
     """Before anything is widened a candidate's score is its price."""
-    scores, costs = s.held_f[SPARE], s.held_f[COST_OF]
+    scores, costs = s.pending_f[SPARE], s.pending_f[COST_OF]
     for c in range(np.uint64(count)):
         scores[c] = -costs[c]
     for a in range(width(s)):
-        added = s.held_f[widenings(s) + a]
+        added = s.pending_f[widenings(s) + a]
         for c in range(np.uint64(count)):
             added[c] = 0.0
 
@@ -339,7 +343,7 @@ def penalize(s, count, needed, left):
 
     Return the row where scores are found: the same as before if none are lacking.
     """
-    d, attributes, scores, totals = draft(s), width(s), s.held_f[SPARE], s.held_f[HEAP_KEY]
+    d, attributes, scores, totals = draft(s), width(s), s.pending_f[SPARE], s.pending_f[HEAP_KEY]
     is_lacking = False
     for a in range(attributes if s.tally[INCOMPLETE] > 0 else 0):
         lacking = needed - s.pool_i[d, FIELDS + C_CARRIERS * attributes + a]
@@ -352,7 +356,7 @@ def penalize(s, count, needed, left):
         share = lacking / left
         hopes = 1.0 - s.pool_f[d, C_LOSS * attributes + a]
         worse = LACK * s.sums[TYPICAL] * s.attr_f[WEIGHT, a] * hopes * share * share
-        add_missing(s.held_f[packed(s) + a], worse, count, totals)
+        add_missing(s.pending_f[packed(s) + a], worse, count, totals)
     if not is_lacking:
         return SPARE
     for c in range(np.uint64(count)):
@@ -392,7 +396,7 @@ def join_cluster(s, c, needed, left):
     """Let candidate c join; mark attributes that changed, and those that can be shown no more."""
     d, attributes = draft(s), width(s)
     for a in range(attributes):
-        value = s.held_f[packed(s) + a, c]
+        value = s.pending_f[packed(s) + a, c]
         low, high = s.pool_f[d, C_LOW * attributes + a], s.pool_f[d, C_HIGH * attributes + a]
         carriers, given_up = FIELDS + C_CARRIERS * attributes + a, FIELDS + C_SHOWN * attributes + a
         has_changed = False
@@ -410,13 +414,13 @@ def join_cluster(s, c, needed, left):
 @piece
 def retire(s, c, count):
     """Take a candidate, and all others of the same person, out of the running: no score is worse."""
-    s.held_f[SPARE, c] = np.inf
-    if s.tally[LIVE] == how_many(s, PEOPLE):
+    s.pending_f[SPARE, c] = np.inf
+    if s.tally[LIVE] == count_keys(s, PEOPLE):
         return
-    person = s.held_i[PERSON, s.held_i[CHAIN, c]]
+    person = s.pending_i[PERSON, s.pending_i[CHAIN, c]]
     for other in range(count):
-        if s.held_i[PERSON, s.held_i[CHAIN, other]] == person:
-            s.held_f[SPARE, other] = np.inf
+        if s.pending_i[PERSON, s.pending_i[CHAIN, other]] == person:
+            s.pending_f[SPARE, other] = np.inf
 
 
 @piece
@@ -439,18 +443,18 @@ def grow(s, chosen, members, count, wanted, own, floor):
     start_cluster(s)
     start_scores(s, count)
     for m in range(members):
-        retire(s, s.held_i[chosen, m], count)
-        join_cluster(s, s.held_i[chosen, m], needed, wanted - m - 1)
+        retire(s, s.pending_i[chosen, m], count)
+        join_cluster(s, s.pending_i[chosen, m], needed, wanted - m - 1)
     is_first = True
     while members < wanted:
         for a in range(width(s)):
             if is_first or s.pool_i[draft(s), FIELDS + C_NODE * width(s) + a]:
                 widen(s, a, count, own, floor)
         is_first = False
-        c = least_score(s.held_f[penalize(s, count, needed, wanted - members)], count)
+        c = least_score(s.pending_f[penalize(s, count, needed, wanted - members)], count)
         if c < 0:
             break
-        s.held_i[chosen, members] = c
+        s.pending_i[chosen, members] = c
         members += 1
         retire(s, c, count)
         join_cluster(s, c, needed, wanted - members)
@@ -465,7 +469,7 @@ def worth(s, chosen, members):
     for a in range(width(s)):
         low, high, carriers = np.inf, -np.inf, 0
         for m in range(members):
-            value = s.held_f[packed(s) + a, s.held_i[chosen, m]]
+            value = s.pending_f[packed(s) + a, s.pending_i[chosen, m]]
             if value == value:
                 low, high, carriers = min(low, value), max(high, value), carriers + 1
         lost = 1.0
@@ -473,16 +477,16 @@ def worth(s, chosen, members):
             lost = range_loss(s, a, low, high) if carriers > 0 else 0.0
         total += s.attr_f[WEIGHT, a] * lost
     for m in range(members):
-        total -= s.held_f[COST_OF, s.held_i[chosen, m]]
+        total -= s.pending_f[COST_OF, s.pending_i[chosen, m]]
     return total
 
 
 @piece
 def sort_values(s, a, members):
     """Put the members' values of one attribute in order; return how many there are."""
-    keys, count = s.held_f[HEAP_KEY], 0
+    keys, count = s.pending_f[HEAP_KEY], 0
     for m in range(members):
-        value = s.held_f[packed(s) + a, s.held_i[MEMBER, m]]
+        value = s.pending_f[packed(s) + a, s.pending_i[MEMBER, m]]
         if value == value:
             place = count
             while place > 0 and keys[place - 1] > value:
@@ -496,19 +500,19 @@ def sort_values(s, a, members):
 @piece
 def note_cut(s, cuts, a, low, high, gain):
     """Remember that dropping members outside low and high might pay; return how many cuts are known."""
-    if cuts == s.held_i.shape[1]:
+    if cuts == s.pending_i.shape[1]:
         return cuts
-    s.held_i[HEAP_AT, cuts] = a
-    s.held_f[PART_KEY, cuts] = low
-    s.held_f[LATER, cuts] = high
-    s.held_f[DISTANCE, cuts] = gain
+    s.pending_i[HEAP_AT, cuts] = a
+    s.pending_f[PART_KEY, cuts] = low
+    s.pending_f[LATER, cuts] = high
+    s.pending_f[DISTANCE, cuts] = gain
     return cuts + 1
 
 
 @piece
 def cuts_of_numbers(s, a, cuts, count, members):
     """Of the lowest and of the highest members, those that would be dropped with the greatest gain for each."""
-    keys, anchor, weight = s.held_f[HEAP_KEY], s.held_f[packed(s) + a, 0], s.attr_f[WEIGHT, a]
+    keys, anchor, weight = s.pending_f[HEAP_KEY], s.pending_f[packed(s) + a, 0], s.attr_f[WEIGHT, a]
     low, high = keys[0], keys[count - 1]
     best, bound = 0.0, low
     for dropped in range(1, min(count, members // 2 + 1)):
@@ -532,7 +536,7 @@ def cuts_of_numbers(s, a, cuts, count, members):
 @piece
 def cuts_of_labels(s, a, cuts, count, members):
     """The labels above the leaving tuple's own (or the middle member's) and strictly below the cluster's."""
-    keys, anchor = s.held_f[HEAP_KEY], s.held_f[packed(s) + a, 0]
+    keys, anchor = s.pending_f[HEAP_KEY], s.pending_f[packed(s) + a, 0]
     low, high = np.int64(keys[0]), np.int64(keys[count - 1])
     first = last = np.int64(anchor) if anchor == anchor else np.int64(keys[count // 2])
     lost = range_loss(s, a, low, high)
@@ -569,7 +573,7 @@ def find_cuts(s, members):
     cuts, needed = 0, carriers_needed(s, members)
     for a in range(width(s)):
         count = sort_values(s, a, members)
-        if count == 0 or count < needed or s.held_f[HEAP_KEY, 0] == s.held_f[HEAP_KEY, count - 1]:
+        if count == 0 or count < needed or s.pending_f[HEAP_KEY, 0] == s.pending_f[HEAP_KEY, count - 1]:
             continue
         if s.attr_i[KIND, a] == NUMERIC:
             cuts = cuts_of_numbers(s, a, cuts, count, members)
@@ -583,22 +587,22 @@ def best_cut(s, cuts):
     """The cut of greatest gain, the first of equals, taken off the list; -1 if there is none."""
     best, most = -1, 0.0
     for cut in range(cuts):
-        if s.held_f[DISTANCE, cut] > most:
-            best, most = cut, s.held_f[DISTANCE, cut]
+        if s.pending_f[DISTANCE, cut] > most:
+            best, most = cut, s.pending_f[DISTANCE, cut]
     if best >= 0:
-        s.held_f[DISTANCE, best] = -1.0
+        s.pending_f[DISTANCE, best] = -1.0
     return best
 
 
 @piece
 def keep_inside(s, cut, members):
     """List as the trial's members those a cut keeps; return how many."""
-    a, kept = s.held_i[HEAP_AT, cut], 0
+    a, kept = s.pending_i[HEAP_AT, cut], 0
     for m in range(members):
-        c = s.held_i[MEMBER, m]
-        value = s.held_f[packed(s) + a, c]
-        if value != value or s.held_f[PART_KEY, cut] <= value <= s.held_f[LATER, cut]:
-            s.held_i[TRIAL, kept] = c
+        c = s.pending_i[MEMBER, m]
+        value = s.pending_f[packed(s) + a, c]
+        if value != value or s.pending_f[PART_KEY, cut] <= value <= s.pending_f[LATER, cut]:
+            s.pending_i[TRIAL, kept] = c
             kept += 1
     return kept
 
@@ -611,20 +615,20 @@ def narrow(s, members, count):
     """
     if count <= members + TRIED * members:
         return count
-    scores, picked, places = s.held_f[SPARE], s.held_i[ALLOWED], s.held_i[HEAP_AT]
+    scores, picked, places = s.pending_f[SPARE], s.pending_i[ALLOWED], s.pending_i[HEAP_AT]
     bound, shared, spare = bound_least(scores, 0, count, TRIED * members)
     for m in range(members):
-        scores[s.held_i[MEMBER, m]] = -np.inf
+        scores[s.pending_i[MEMBER, m]] = -np.inf
     count = list_up_to(scores, 0, count, bound, shared, spare, picked, 0)
     for c in range(count):
         places[picked[c]] = c
-        s.held_i[CHAIN, c] = s.held_i[CHAIN, picked[c]]  # never before its own place
+        s.pending_i[CHAIN, c] = s.pending_i[CHAIN, picked[c]]  # never before its own place
     for m in range(members):
-        s.held_i[MEMBER, m] = places[s.held_i[MEMBER, m]]
-    move_up(s.held_f[COST_OF], picked, count)
-    move_up(s.held_f[MASS], picked, count)
+        s.pending_i[MEMBER, m] = places[s.pending_i[MEMBER, m]]
+    gather_front(s.pending_f[COST_OF], picked, count)
+    gather_front(s.pending_f[MASS], picked, count)
     for row in range(packed(s), widenings(s)):
-        move_up(s.held_f[row], picked, count)
+        gather_front(s.pending_f[row], picked, count)
     return count
 
 
@@ -646,7 +650,7 @@ def exchange(s, members, count, own):
             if other < value - _LITTLE:
                 value, is_better = other, True
                 for m in range(members):
-                    s.held_i[MEMBER, m] = s.held_i[TRIAL, m]
+                    s.pending_i[MEMBER, m] = s.pending_i[TRIAL, m]
                 break
         if not is_better:
             return
@@ -666,26 +670,26 @@ def form_least(s, t):
 
     At the end of the stream, when fewer than two clusters are left, all leave together.
     """
-    people = how_many(s, PEOPLE)
+    people = count_keys(s, PEOPLE)
     if people < s.plan[K]:
         return 0
     count = pack_candidates(s, t)
     wanted = people if s.tally[ENDING] and people < 2 * s.plan[K] else s.plan[K]
     own = price_candidates(s, count) / s.plan[K]
-    s.held_i[MEMBER, 0] = 0
+    s.pending_i[MEMBER, 0] = 0
     members = grow(s, MEMBER, 1, count, wanted, own, s.ratios[FLOOR])
     if members < s.plan[K]:
         return 0
     if s.plan[EXCHANGES] > 0:
         exchange(s, members, count, own)
     for m in range(members):
-        s.held_i[MEMBER, m] = s.held_i[CHAIN, s.held_i[MEMBER, m]]
+        s.pending_i[MEMBER, m] = s.pending_i[CHAIN, s.pending_i[MEMBER, m]]
     if s.plan[IS_DIVERSE]:
         measure(s, t, s.tally[HEAD], s.tally[TAIL])
         mark_all(s, ALLOWED, s.tally[HEAD], s.tally[TAIL])
         members = diversify(s, s.tally[HEAD], s.tally[TAIL], members)
     if members:
-        settle(s, members)
+        generalize_members(s, members)
     return members
 
 

@@ -1,4 +1,4 @@
-"""How far tuples are from one that must leave, and which people are nearest to it."""
+"""Distances from a tuple that is due to all others, and the nearest of different people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.generalize import meet, width
-from shoal.kernels.tuples.interning import how_many
 from shoal.kernels.tuples.layout import (
     ALIVE,
     DISTANCE,
@@ -31,6 +30,7 @@ from shoal.kernels.tuples.layout import (
     VALUES,
     WEIGHT,
 )
+from shoal.kernels.tuples.queue import count_keys
 
 
 @piece
@@ -52,7 +52,7 @@ def add_numeric_gaps(column, value, weight, first, last, distance, mass):
 
 @piece
 def add_pairs(column, pairs, at, weight, first, last, distance):
-    """Add one categorical attribute that all carry, by a table of what a leaf loses with each other."""
+    """Add one categorical attribute that all carry, by the table of losses of pairs of leaves."""
     for i in range(np.uint64(first), np.uint64(last)):
         distance[i] += weight * pairs[np.uint64(at) + np.uint64(np.int64(column[i]))]
 
@@ -70,7 +70,7 @@ def add_pairs_gaps(column, pairs, at, weight, first, last, distance, mass):
 @piece
 def add_meets(s, a, leaf, weight, first, last, distance):
     """Add one categorical attribute of a large tree to the distances of those that carry it."""
-    column = s.held_f[VALUES + a]
+    column = s.pending_f[VALUES + a]
     for i in range(first, last):
         found = column[i]
         if found == found:
@@ -88,7 +88,7 @@ def add_mass(column, weight, first, last, mass):
 
 @piece
 def measure(s, t, first, last):
-    """Distances from tuple t to all in a stretch; those of gaps mean nothing."""
+    """Distances from tuple t to all places from first to last; those of gaps mean nothing."""
     if s.tally[INCOMPLETE] == 0:
         measure_whole(s, t, first, last)
     else:
@@ -97,12 +97,12 @@ def measure(s, t, first, last):
 
 @piece
 def measure_whole(s, t, first, last):
-    """Distances where nothing is missing: on its own, because what is short is compiled into one loop after another."""
-    distance, total = s.held_f[DISTANCE], 0.0
+    """Distances where nothing is missing; in a function of its own, or LLVM does not vectorize the loops."""
+    distance, total = s.pending_f[DISTANCE], 0.0
     for i in range(np.uint64(first), np.uint64(last)):
         distance[i] = 0.0
     for a in range(width(s)):
-        column, weight = s.held_f[VALUES + a], s.attr_f[WEIGHT, a]
+        column, weight = s.pending_f[VALUES + a], s.attr_f[WEIGHT, a]
         value = column[t]
         total += weight
         if s.attr_i[KIND, a] == NUMERIC:
@@ -118,13 +118,13 @@ def measure_whole(s, t, first, last):
 
 @piece
 def measure_gaps(s, t, first, last):
-    """Distances over the attributes that both carry; those that share none are as far as can be."""
-    distance, mass = s.held_f[DISTANCE], s.held_f[MASS]
+    """Distances over the attributes that both carry; 1 where they share none."""
+    distance, mass = s.pending_f[DISTANCE], s.pending_f[MASS]
     for i in range(np.uint64(first), np.uint64(last)):
         distance[i] = 0.0
         mass[i] = 0.0
     for a in range(width(s)):
-        column, weight = s.held_f[VALUES + a], s.attr_f[WEIGHT, a]
+        column, weight = s.pending_f[VALUES + a], s.attr_f[WEIGHT, a]
         value = column[t]
         if value != value:
             continue
@@ -180,12 +180,12 @@ def rise_last(key, at, place):
 
 
 @piece
-def keep_one_a_person(s, t, first, last):
-    """Let only the nearest tuple of each person stay eligible, and none of t's own person."""
+def keep_one_per_person(s, t, first, last):
+    """Keep only the nearest tuple of each person eligible, and none of t's own person."""
     s.tally[STAMP] += 1
-    stamp, distance = s.tally[STAMP], s.held_f[DISTANCE]
-    eligible, persons = s.held_i[ELIGIBLE], s.held_i[PERSON]
-    stamped, best = s.held_i[STAMPED], s.held_i[NEAREST]
+    stamp, distance = s.tally[STAMP], s.pending_f[DISTANCE]
+    eligible, persons = s.pending_i[ELIGIBLE], s.pending_i[PERSON]
+    stamped, best = s.pending_i[STAMPED], s.pending_i[NEAREST]
     for i in range(first, last):
         if not eligible[i]:
             continue
@@ -203,19 +203,19 @@ def keep_one_a_person(s, t, first, last):
 
 
 @piece
-def leave_out_own(s, t, first, last):
-    """Let t not be eligible itself, nor what else there is of its person, nor more than one tuple of any other."""
-    if s.tally[LIVE] == how_many(s, PEOPLE):  # nobody is held twice
-        s.held_i[ELIGIBLE, t] = False
+def exclude_own_person(s, t, first, last):
+    """Make t and its person's other tuples ineligible, and all but one tuple of every other person."""
+    if s.tally[LIVE] == count_keys(s, PEOPLE):  # nobody has two pending tuples
+        s.pending_i[ELIGIBLE, t] = False
     else:
-        keep_one_a_person(s, t, first, last)
+        keep_one_per_person(s, t, first, last)
 
 
 @piece
 def nearest(s, first, last, wanted):
-    """Let the nearest eligible tuples be members from the second on, in no order; return how many there are."""
-    key, at = s.held_f[HEAP_KEY], s.held_i[HEAP_AT]
-    eligible, distance = s.held_i[ELIGIBLE], s.held_f[DISTANCE]
+    """Make the nearest eligible tuples members, from the second on, in no order; return how many."""
+    key, at = s.pending_f[HEAP_KEY], s.pending_i[HEAP_AT]
+    eligible, distance = s.pending_i[ELIGIBLE], s.pending_f[DISTANCE]
     size = 0
     for i in range(first, last):
         if not eligible[i]:
@@ -231,20 +231,20 @@ def nearest(s, first, last, wanted):
             at[0] = i
             sink_last(key, at, size, 0)
     for place in range(size):
-        s.held_i[MEMBER, place + 1] = at[place]
+        s.pending_i[MEMBER, place + 1] = at[place]
     return size
 
 
 @piece
 def mark_all(s, row, first, last):
-    """Mark every held tuple, as eligible or as allowed."""
+    """Mark every pending tuple, as eligible or as allowed."""
     for i in range(np.uint64(first), np.uint64(last)):
-        s.held_i[row, i] = s.held_i[ALIVE, i]
+        s.pending_i[row, i] = s.pending_i[ALIVE, i]
 
 
 @piece
 def choose_nearest(s, t, first, last, wanted):
     """Choose t and the nearest eligible tuples of different people; return how many were chosen, t included."""
-    s.held_i[MEMBER, 0] = t
-    leave_out_own(s, t, first, last)
+    s.pending_i[MEMBER, 0] = t
+    exclude_own_person(s, t, first, last)
     return 1 + nearest(s, first, last, wanted - 1)

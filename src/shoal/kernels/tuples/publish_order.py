@@ -25,7 +25,7 @@ _FEW = 128
 
 @inlined
 def spread_out(row):
-    """A row number as 64 bits that look random (SplitMix64); sums of these tell sets of rows apart."""
+    """A row number as 64 bits that look random (SplitMix64); their sum identifies a set of rows."""
     z = np.uint64(row) + _STEP
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -43,7 +43,7 @@ def hash_next(v0, v1, v2, v3, row):
 
 @piece
 def rank_few(keys, order, begin, end):
-    """Order a few rows by key, stably: each goes to the place that the number of keys before its own tells."""
+    """Order a few rows by key, stably: the place of each is the number of keys before its own."""
     for i in range(begin, end):
         key, before = keys[i], 0
         for j in range(np.uint64(begin), np.uint64(i)):

@@ -1,4 +1,4 @@
-"""Clusters already published, and whether a tuple may leave as one of them."""
+"""Published clusters that may be reused, and how large a part of their rows is one person's (max_share)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ from shoal.kernels.tuples.layout import (
     IN_GROUPS,
     IN_ROUNDS,
     IS_DIVERSE,
+    J_CLUSTER,
+    J_KEYS,
+    JOINED,
+    KEYS,
     MASKS,
+    MAX_SHARE,
     MEMBER,
+    NEAREST,
     NOW,
     NULLS,
+    PEOPLE,
+    PERSON,
     POOL_HEAD,
     POOL_SIZE,
     REUSE,
@@ -32,7 +40,88 @@ from shoal.kernels.tuples.layout import (
     VISIBLE,
 )
 from shoal.kernels.tuples.queue import mask_words
-from shoal.kernels.tuples.shares import count_rows, is_capped, log_members, stays_fair
+
+_SLACK = 1e-9
+"""Rounding must not decide: 49 times 1/49 is less than 1."""
+
+
+@piece
+def is_capped(s):
+    """Whether a person's share of a cluster is capped."""
+    return s.ratios[MAX_SHARE] > 0.0
+
+
+@piece
+def rows_column(s):
+    """The column of pool_i that counts a cluster's rows; the next one counts those of one person."""
+    return s.pool_i.shape[1] - 2
+
+
+@piece
+def log_row(s, place, t):
+    """Log that tuple t is published as the cluster at a place of the pool; the caller has made room."""
+    row, person = s.tally[JOINED], s.pending_i[PERSON, t]
+    s.joined[row, J_CLUSTER] = s.tally[BASE] + place
+    for word in range(s.joined.shape[1] - J_KEYS):
+        s.joined[row, J_KEYS + word] = s.slots[PEOPLE, KEYS + word, person]
+    s.tally[JOINED] += 1
+
+
+@piece
+def log_members(s, members):
+    """Log the chosen members as rows of the newest cluster of the pool."""
+    for m in range(members):
+        log_row(s, s.tally[POOL_SIZE] - 1, s.pending_i[MEMBER, m])
+
+
+@piece
+def log_reuse(s, c, t):
+    """Log that tuple t reuses cluster c."""
+    log_row(s, (c - s.tally[POOL_HEAD]) % draft(s), t)
+
+
+@piece
+def is_of(s, row, person):
+    """Whether a logged row is of the person with this number."""
+    for word in range(s.joined.shape[1] - J_KEYS):
+        if s.joined[row, J_KEYS + word] != s.slots[PEOPLE, KEYS + word, person]:
+            return False
+    return True
+
+
+@piece
+def count_rows(s, t):
+    """Count the rows of every cluster of the pool, and how many of them are of tuple t's person."""
+    rows, person = rows_column(s), s.pending_i[PERSON, t]
+    for place in range(s.tally[POOL_SIZE]):
+        c = (s.tally[POOL_HEAD] + place) % draft(s)
+        s.pool_i[c, rows] = s.pool_i[c, rows + 1] = 0
+    for row in range(s.tally[JOINED]):
+        place = s.joined[row, J_CLUSTER] - s.tally[BASE]
+        if 0 <= place < s.tally[POOL_SIZE]:
+            c = (s.tally[POOL_HEAD] + place) % draft(s)
+            s.pool_i[c, rows] += 1
+            s.pool_i[c, rows + 1] += is_of(s, row, person)
+
+
+@piece
+def stays_fair(s, c):
+    """Whether one more row of the person counted last keeps its share of cluster c within the cap."""
+    rows = rows_column(s)
+    return s.pool_i[c, rows + 1] + 1 <= s.ratios[MAX_SHARE] * (s.pool_i[c, rows] + 1) + _SLACK
+
+
+@piece
+def is_fair(s, members):
+    """Whether nobody has more than the cap of the chosen members."""
+    most, counts = 0, s.pending_i[NEAREST]
+    for m in range(members):
+        counts[s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = 0
+    for m in range(members):
+        person = s.pending_i[PERSON, s.pending_i[MEMBER, m]]
+        counts[person] += 1
+        most = max(most, counts[person])
+    return most <= s.ratios[MAX_SHARE] * members + _SLACK
 
 
 @piece
@@ -53,7 +142,7 @@ def has_same_pattern(s, c, t):
         return False
     at = FIELDS + 3 * width(s)
     for word in range(mask_words(s)):
-        if s.pool_i[c, at + word] != s.held_i[MASKS + word, t]:
+        if s.pool_i[c, at + word] != s.pending_i[MASKS + word, t]:
             return False
     return True
 
@@ -63,7 +152,7 @@ def covers(s, c, t):
     """Whether tuple t lies in a cluster's ranges and below its labels."""
     attributes, first_raw = width(s), raws(s)
     for a in range(attributes):
-        value = s.held_f[first_raw + a, t]
+        value = s.pending_f[first_raw + a, t]
         is_shown = s.pool_i[c, FIELDS + C_SHOWN * attributes + a]
         if value != value:
             if s.plan[NULLS] == SHOW_COMMON and is_shown:
@@ -100,17 +189,17 @@ def best_cover(s, t):
 @piece
 def is_uniform(s, members):
     """Whether all chosen members carry the same attributes."""
-    first = s.held_i[MEMBER, 0]
+    first = s.pending_i[MEMBER, 0]
     for m in range(1, members):
         for word in range(mask_words(s)):
-            if s.held_i[MASKS + word, s.held_i[MEMBER, m]] != s.held_i[MASKS + word, first]:
+            if s.pending_i[MASKS + word, s.pending_i[MEMBER, m]] != s.pending_i[MASKS + word, first]:
                 return False
     return True
 
 
 @piece
 def keep_draft(s, group, uniform, members):
-    """Keep the cluster just made, of the chosen members, for reuse; the caller has seen to room."""
+    """Keep the cluster just made, of the chosen members, for reuse; the caller has made room."""
     made = draft(s)
     c = (s.tally[POOL_HEAD] + s.tally[POOL_SIZE]) % made
     s.tally[POOL_SIZE] += 1
@@ -123,7 +212,7 @@ def keep_draft(s, group, uniform, members):
     s.pool_i[c, UNIFORM] = uniform
     at = FIELDS + 3 * width(s)
     for word in range(mask_words(s)):
-        s.pool_i[c, at + word] = s.held_i[MASKS + word, s.held_i[MEMBER, 0]]
+        s.pool_i[c, at + word] = s.pending_i[MASKS + word, s.pending_i[MEMBER, 0]]
     for kind in range(s.class_f.shape[1]):
         for column in range(sensitive_columns(s)):
             for value in range(s.sens_i[USED, column]):

@@ -1,4 +1,4 @@
-"""The loop of the tuple methods: it tells a method's kernel, event by event, what happens next.
+"""The loop of the tuple methods: it gives a method's kernel one event after another.
 
 An event is a tuple that has arrived, or a pending tuple that must be decided now. Each method has a kernel of its own
 that handles both, so that compiling one method does not compile the others. Between two events the loop keeps its
@@ -8,8 +8,8 @@ place in the tally (STAGE, THEN, UP_TO, NEXT).
 from __future__ import annotations
 
 from shoal.kernels.compiling import piece
-from shoal.kernels.tuples.diversity import note_recent
-from shoal.kernels.tuples.emit import has_outlet, publish_draft, reuse_cluster, suppress
+from shoal.kernels.tuples.diversity import remember_recent
+from shoal.kernels.tuples.emit import has_output_room, publish_draft, reuse_cluster, suppress
 from shoal.kernels.tuples.generalize import draft, own_loss
 from shoal.kernels.tuples.layout import (
     ALIVE,
@@ -43,18 +43,18 @@ from shoal.kernels.tuples.layout import (
     VARIED,
     K,
 )
-from shoal.kernels.tuples.queue import begin_again, close_wide_gaps, has_place, hold, is_due, oldest
+from shoal.kernels.tuples.queue import add_pending, begin_again, close_wide_gaps, has_pending_room, is_due, oldest
 from shoal.kernels.tuples.reuse import best_cover
 
-HAS_ARRIVED, MUST_LEAVE, IS_OVER = range(3)
+HAS_ARRIVED, IS_DUE, IS_OVER = range(3)
 """Events: a tuple has arrived; a tuple is due; the call ends; if FULL is set, call again with more memory."""
-_ARRIVE, _TAKE_IN, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
+_ARRIVE, _ACCEPT, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
 """Stages of the loop."""
 
 
 @piece
 def begin_run(s, start):
-    """Begin a call at arrival `start`: decide first what an earlier call left for lack of room."""
+    """Begin a call at arrival `start`: decide first what an earlier call could not decide for lack of room."""
     s.tally[FULL] = 0
     s.tally[NEXT] = start
     s.tally[STAGE] = _ARRIVE
@@ -64,7 +64,7 @@ def begin_run(s, start):
 
 @piece
 def decide_by(s, now, then):
-    """Go on with all that is due by `now`, and then with another stage."""
+    """Decide all that is due by `now`, then continue with another stage."""
     s.tally[STAGE] = _DECIDE_DUE
     s.tally[UP_TO] = now
     s.tally[THEN] = then
@@ -72,7 +72,7 @@ def decide_by(s, now, then):
 
 @piece
 def decide_waiting(s):
-    """Go on with what an arrival that was taken in, or a call without arrivals, makes due."""
+    """Decide what an accepted arrival, or a call without arrivals, makes due."""
     if s.tally[PASSING]:
         decide_by(s, s.tally[UNTIL], _ARRIVE)
     elif s.tally[ENDING] or not s.plan[TIMED]:
@@ -83,20 +83,20 @@ def decide_waiting(s):
 
 @piece
 def next_event(s, arrivals, stop):
-    """Go on to the next event: return which it is, and the place of its tuple.
+    """Continue to the next event: return which it is, and the place of its tuple.
 
-    In rounds everything is taken in first and what is due is decided when the round is over. Otherwise an arrival that
-    is counted is taken in before what it makes due is decided; one that has a time lets the time pass first.
+    In rounds all arrivals are accepted first, and what is due is decided at the end. Otherwise, where arrivals are
+    counted, an arrival is accepted before what it makes due is decided; where they have times, time passes first.
     """
     while True:
         stage, t = s.tally[STAGE], -1
         if stage == _ARRIVE:
             expect_arrival(s, arrivals, stop)
-        elif stage == _TAKE_IN:
-            if not has_place(s):
+        elif stage == _ACCEPT:
+            if not has_pending_room(s):
                 s.tally[FULL] = 1
                 return IS_OVER, t
-            t = take_in(s, arrivals, s.tally[NEXT])
+            t = accept_arrival(s, arrivals, s.tally[NEXT])
             if t >= 0:
                 return HAS_ARRIVED, t
         elif stage == _END:
@@ -105,16 +105,16 @@ def next_event(s, arrivals, stop):
             t = next_due(s) if stage == _DECIDE_DUE else next_late(s)
             if t < 0:
                 continue
-            if not has_outlet(s):
+            if not has_output_room(s):
                 return IS_OVER, t
             if stage == _DECIDE_DUE and s.plan[TIMED] and not s.tally[ENDING] and not s.plan[IN_ROUNDS]:
-                s.tally[NOW] = s.held_i[ARRIVED, t] + s.plan[DEADLINE]
-            return MUST_LEAVE, t
+                s.tally[NOW] = s.pending_i[ARRIVED, t] + s.plan[DEADLINE]
+            return IS_DUE, t
 
 
 @piece
 def expect_arrival(s, arrivals, stop):
-    """Let time pass up to the next arrival; after the last one, end the call or the round."""
+    """Move time to the next arrival; after the last one, end the call or the round."""
     i = s.tally[NEXT]
     if i >= stop:
         s.tally[STAGE] = _END
@@ -122,7 +122,7 @@ def expect_arrival(s, arrivals, stop):
             s.tally[NOW] = s.tally[UNTIL]
             decide_by(s, s.tally[UNTIL], _END)
         return
-    s.tally[STAGE] = _TAKE_IN
+    s.tally[STAGE] = _ACCEPT
     s.tally[AT] = arrivals.rows[i]
     if s.plan[TIMED]:
         if arrivals.times[i] < s.tally[NOW]:
@@ -130,21 +130,21 @@ def expect_arrival(s, arrivals, stop):
         if s.plan[IN_ROUNDS]:
             s.tally[NOW] = arrivals.times[i]
         else:
-            decide_by(s, arrivals.times[i], _TAKE_IN)
+            decide_by(s, arrivals.times[i], _ACCEPT)
 
 
 @piece
-def take_in(s, arrivals, i):
+def accept_arrival(s, arrivals, i):
     """Number arrival i and buffer it; return its place, -1 where it belongs to another lane."""
     if not s.plan[TIMED]:
         s.tally[NOW] = s.tally[NUMBER]
     s.tally[NUMBER] += 1
     s.tally[NEXT] = i + 1
-    note_recent(s, arrivals, i)
+    remember_recent(s, arrivals, i)
     at = -1
     if arrivals.lanes[i] == s.tally[LANE]:
-        at = hold(s, arrivals, i)
-        s.tally[LATE_PART] = s.held_i[PART, at] + 1
+        at = add_pending(s, arrivals, i)
+        s.tally[LATE_PART] = s.pending_i[PART, at] + 1
     s.tally[STAGE] = _ARRIVE
     if not s.plan[IN_ROUNDS]:
         decide_waiting(s)
@@ -160,7 +160,7 @@ def next_due(s):
     if s.tally[LIVE] > 0:
         at = oldest(s)
         if s.tally[LATES] > 0 and not s.tally[ENDING]:
-            while at < s.tally[TAIL] and (not s.held_i[ALIVE, at] or s.held_i[LATE, at]):
+            while at < s.tally[TAIL] and (not s.pending_i[ALIVE, at] or s.pending_i[LATE, at]):
                 at += 1
         if at < s.tally[TAIL] and (s.tally[ENDING] or is_due(s, at, s.tally[UP_TO])):
             return at
@@ -186,7 +186,7 @@ def next_late(s):
 def oldest_late(s, part):
     """The oldest late tuple of a partition; -1 if there is none."""
     for at in range(s.tally[HEAD], s.tally[TAIL]):
-        if s.held_i[ALIVE, at] and s.held_i[LATE, at] and s.held_i[PART, at] == part:
+        if s.pending_i[ALIVE, at] and s.pending_i[LATE, at] and s.pending_i[PART, at] == part:
             return at
     return -1
 
@@ -197,10 +197,10 @@ def part_people(s, part):
     s.tally[STAMP] += 1
     people = 0
     for at in range(s.tally[HEAD], s.tally[TAIL]):
-        if s.held_i[ALIVE, at] and s.held_i[PART, at] == part:
-            person = s.held_i[PERSON, at]
-            people += s.held_i[STAMPED, person] != s.tally[STAMP]
-            s.held_i[STAMPED, person] = s.tally[STAMP]
+        if s.pending_i[ALIVE, at] and s.pending_i[PART, at] == part:
+            person = s.pending_i[PERSON, at]
+            people += s.pending_i[STAMPED, person] != s.tally[STAMP]
+            s.pending_i[STAMPED, person] = s.tally[STAMP]
     return people
 
 
@@ -217,7 +217,7 @@ def publish_or_suppress(s, t, members):
     elif members > 0:
         publish_draft(s, members)
     elif s.plan[METHOD] == VARIED and not s.tally[ENDING]:
-        be_late(s, t)
+        keep_past_deadline(s, t)
     else:
         suppress(s, t)
     if s.tally[STAGE] == _DECIDE_DUE:
@@ -225,7 +225,7 @@ def publish_or_suppress(s, t, members):
 
 
 @piece
-def be_late(s, t):
+def keep_past_deadline(s, t):
     """Keep tuple t until its partition has enough people.
 
     If it still cannot be published, stop retrying this partition.
@@ -233,5 +233,5 @@ def be_late(s, t):
     if s.tally[STAGE] == _DECIDE_LATE:
         s.tally[LATE_PART] = 0
     else:
-        s.held_i[LATE, t] = 1
+        s.pending_i[LATE, t] = 1
         s.tally[LATES] += 1

@@ -15,8 +15,8 @@ from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.castle import run_castle, take_homes_back
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
-from shoal.methods.tuples.decider.allocation import Sizes
 from shoal.methods.tuples.decider.base import Arrays, Ints
+from shoal.methods.tuples.decider.memory import Sizes
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
@@ -55,7 +55,7 @@ class FormingClusters:
         """Each pending tuple's cluster, and the losses of the last published clusters."""
         end, count = int(self.arrays.tally[c.NEXT_LOSS]), int(self.arrays.tally[c.LOSSES])
         return {
-            "homes": stream.held_i[t.PART, : int(stream.tally[t.LIVE])].copy(),
+            "homes": stream.pending_i[t.PART, : int(stream.tally[t.LIVE])].copy(),
             "published": self.arrays.published[(end - count + np.arange(count)) % self._mu],
         }
 

@@ -1,4 +1,4 @@
-"""The engine of the tuple methods: a reader, a decider and a publisher."""
+"""The engine of the tuple methods: a reader, a decider, a publisher, and the guarantee they give together."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import Record, Refusal, Release
+from shoal.methods.base import Guarantee, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.quasi_readers import Bools, Ints
 from shoal.methods.refusals import AHEAD, explain, tuple_reasons
 from shoal.methods.schema_reader import Chunk, Reasons, Single
 from shoal.methods.trace import NO_REASON
-from shoal.methods.tuples.clock import StreamClock
 from shoal.methods.tuples.decider.base import Decided, Decider
-from shoal.methods.tuples.guarantee import guarantee_of
-from shoal.methods.tuples.publisher import TuplePublisher, at_once
-from shoal.methods.tuples.reader import TupleReader
+from shoal.methods.tuples.publisher import TuplePublisher, TupleTracer, at_once
+from shoal.methods.tuples.reader import StreamClock, TupleReader
 from shoal.methods.tuples.settings import TupleSettings
-from shoal.methods.tuples.trace import TupleTracer
 
 CHUNK_ROWS: Final = 16_384
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
@@ -244,3 +241,47 @@ class TupleEngine:
         carried = self._publisher.carried
         kept = pa.ipc.read_record_batch(pa.py_buffer(arrays["carried"]), carried.schema)
         carried.add(self.decider.pending_rows(), kept)
+
+
+_PROMISES: Final = {
+    "strict": (
+        "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
+        "different people, and each attribute shown was carried by at least {carriers} of them"
+    ),
+    "common": (
+        "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
+        "different people, all of whom carried what is shown"
+    ),
+    "paper": (
+        "every row was generalized together with rows of at least {k} different people; which attributes are missing "
+        "still tells rows apart, so this is not k-anonymity"
+    ),
+}
+
+
+def guarantee_of(method: str, settings: TupleSettings) -> Guarantee:
+    """The guarantee of a method with these settings."""
+    deadline = int(settings.deadline) if settings.KEEPS_DEADLINE else None
+    in_arrivals = None if settings.is_timed else deadline
+    return Guarantee(
+        method=method,
+        statement=_statement(settings),
+        parameters=settings.describe(),
+        max_delay_ns=deadline if settings.is_timed else None,
+        max_pending=in_arrivals,
+        max_delay_arrivals=in_arrivals,
+    )
+
+
+def _statement(settings: TupleSettings) -> str:
+    each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
+    parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.carriers)]
+    if settings.distinct_l > 1:
+        parts.append(f"{each} with at least {settings.distinct_l} different sensitive values")
+    if settings.entropy > 1.0:
+        parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy:g}")
+    if settings.t is not None:
+        parts.append(f"{each} with sensitive values within {settings.t:g} of the reference")
+    if settings.max_share is not None:
+        parts.append(f"no person has more than {settings.max_share:g} of the rows of one")
+    return "; ".join(parts)

@@ -1,21 +1,27 @@
-"""Reads tuples: Arrow columns or single records become the arrays the kernels work on."""
+"""Reads tuples: columns or single records become arrays, their times move the clock of the stream."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
+from shoal.kernels import clock as clock_kernel
 from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.clock import move_by_all, move_clock
 from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
 from shoal.methods.quasi_readers import Bools, Floats, Ints, reader_of
+from shoal.methods.refusals import AHEAD
 from shoal.methods.schema_arrays import compile_shape
 from shoal.methods.schema_reader import Chunk, SchemaReader, Single
+from shoal.methods.trace import NO_REASON
 from shoal.methods.tuples.sensitive import Coded, SensitiveCodes, readable
 from shoal.methods.tuples.settings import TupleSettings
+from shoal.times import EARLIEST
 
 MASK_BITS: Final = 63
 
@@ -99,3 +105,49 @@ def masks_of(values: Floats) -> Ints:
         if is_missing.any():
             masks[:, a // MASK_BITS] ^= is_missing.astype(np.int64) << (a % MASK_BITS)
     return masks
+
+
+class StreamClock:
+    """Event time that never goes back and moves with the records.
+
+    An event too far ahead moves it only when a second person confirms it.
+    """
+
+    def __init__(self, max_gap_ns: int) -> None:
+        self._max_gap = max_gap_ns
+        self.state = np.zeros(clock_kernel.CLOCK, dtype=np.int64)
+        self.state[clock_kernel.NEWEST] = EARLIEST
+
+    @property
+    def now(self) -> int:
+        """The time of the stream."""
+        return int(self.state[clock_kernel.NEWEST])
+
+    def moved(self, persons: Ints, given: Ints, reasons: npt.NDArray[np.int16]) -> tuple[Ints, Ints]:
+        """The clock's state after a chunk, and the time at each usable row; marks rows too far ahead in `reasons`.
+
+        The clock itself does not move: assign the returned state when the chunk is accepted.
+        """
+        state = self.state.copy()
+        usable = np.flatnonzero(reasons == NO_REASON)
+        codes, newest = np.zeros(len(usable), dtype=np.int8), np.zeros(len(usable), dtype=np.int64)
+        move_by_all(state, persons[usable], given[usable], self._max_gap, codes, newest)
+        is_ahead = codes == clock_kernel.AHEAD
+        reasons[usable[is_ahead]] = AHEAD
+        return state, newest[~is_ahead]
+
+    def move(self, keys: Any, time: int) -> bool:
+        """Let one person's event move the clock; False where it is too far ahead."""
+        code = move_clock(self.state, keys[0, 0], keys[0, 1], time, self._max_gap)
+        return bool(code != clock_kernel.AHEAD)
+
+    def advance(self, time: int) -> None:
+        """Move the clock without a record."""
+        if self.state[clock_kernel.STARTED] == 0 or time > self.now:
+            self.state[clock_kernel.NEWEST] = time
+            self.state[clock_kernel.STARTED] = self.state[clock_kernel.CONFIRMED] = 1
+
+    def confirm(self) -> None:
+        """Never start over: rows were decided by this clock."""
+        if self.state[clock_kernel.STARTED]:
+            self.state[clock_kernel.CONFIRMED] = 1

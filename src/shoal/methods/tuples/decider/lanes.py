@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.kernels.tuples import layout as t
-from shoal.methods.tuples.decider import pool
-from shoal.methods.tuples.decider.allocation import no_arrivals
 from shoal.methods.tuples.decider.base import Arrays, Decided, Floats, Ints
 from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
 from shoal.methods.tuples.decider.lane_threads import Tasks, run_all
+from shoal.methods.tuples.decider.memory import POOL, no_arrivals, write_front
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 
 _UNDER_WAY: Final = [t.PASSING, t.UNTIL, t.SLACK, t.ENDING]
@@ -191,7 +190,7 @@ class Lanes:
         def go(lane: SequentialDecider, own: list[_Progress]) -> None:
             for first, end in zip((start, *ends), ends, strict=False):
                 if first != start:
-                    pool.keep_clusters(lane, _NO_CLUSTER)
+                    keep_clusters(lane, _NO_CLUSTER)
                 lane.tally[_UNDER_WAY] = 1, now + end, self._round, 0
                 lane.work(arrivals, first, end)
                 own.append(_progress(lane))
@@ -208,21 +207,21 @@ class Lanes:
             return
         for number, lane in enumerate(self.lanes):
             if number:  # two lanes may reuse one cluster: what the first adds to it limits the second
-                pool.copy_counts(self.lanes[number - 1], lane)
+                copy_counts(self.lanes[number - 1], lane)
             lane.work(arrivals, start, end)
         for lane in self.lanes[:-1]:
-            pool.copy_counts(self.lanes[-1], lane)
+            copy_counts(self.lanes[-1], lane)
 
     def _forget_old(self, now: int) -> None:
         """Forget the clusters that are too old to reuse; all lanes know the same ones."""
-        is_young = now - pool.created(self.lanes[0]) <= self._reuse
+        is_young = now - created(self.lanes[0]) <= self._reuse
         for lane in self.lanes if not is_young.all() else ():
-            pool.keep_clusters(lane, is_young)
+            keep_clusters(lane, is_young)
 
     def _share_new(self, first: int, progress: list[list[_Progress]]) -> None:
         """Number new clusters across lanes, and let all lanes know those of the last round, in the same order."""
         number, ahead = self._turns.add(first, progress)
-        fresh, before = [pool.new_clusters(lane) for lane in self.lanes], 0
+        fresh, before = [new_clusters(lane) for lane in self.lanes], 0
         for lane, clusters, more in zip(self.lanes, fresh, ahead, strict=True):
             clusters["pool_i"][:, t.GROUP] += more
             clusters["joined"][:, t.J_CLUSTER] += before
@@ -231,7 +230,7 @@ class Lanes:
         if number > first:
             whole = {name: np.concatenate([part[name] for part in fresh]) for name in fresh[0]}
             for lane in self.lanes:
-                pool.add_clusters(lane, whole)
+                add_clusters(lane, whole)
 
     # ---- snapshots
 
@@ -288,3 +287,62 @@ class _Turns:
         self._turns = []
         parts = [replace(part, numbers=own) for part, own in zip(decided, numbers, strict=True)]
         return Decided.joined(parts).in_order(np.concatenate(order))
+
+
+def created(lane: SequentialDecider) -> Ints:
+    """When the clusters known at the beginning of the round were formed."""
+    times: Ints = lane.memory.stream.pool_i[: int(lane.tally[t.VISIBLE]), t.CREATED]
+    return times
+
+
+def new_clusters(lane: SequentialDecider) -> Arrays:
+    """The clusters formed in this round."""
+    start, end = int(lane.tally[t.VISIBLE]), int(lane.tally[t.POOL_SIZE])
+    joined = lane.memory.joined()
+    joined = joined[joined[:, t.J_CLUSTER] >= start]
+    joined[:, t.J_CLUSTER] -= start
+    return {**{name: getattr(lane.memory.stream, name)[start:end].copy() for name in POOL}, "joined": joined}
+
+
+def known_joined(lane: SequentialDecider) -> Ints:
+    """Published rows of the clusters known at the beginning of the round, with their persons."""
+    joined = lane.memory.joined()
+    return joined[joined[:, t.J_CLUSTER] < int(lane.tally[t.VISIBLE])]
+
+
+def copy_counts(source: SequentialDecider, target: SequentialDecider) -> None:
+    """Give a lane what another has added to the clusters known at the beginning of the round."""
+    known, found = int(source.tally[t.VISIBLE]), source.memory.stream.class_f
+    own = target.memory.stream.class_f
+    values = min(own.shape[3], found.shape[3])
+    own[:known, :, :, :values] = found[:known, :, :, :values]
+    joined = target.memory.joined()
+    new = joined[joined[:, t.J_CLUSTER] >= int(target.tally[t.VISIBLE])]
+    target.memory.write_joined(np.concatenate([known_joined(source), new]))
+
+
+def keep_clusters(lane: SequentialDecider, is_kept: npt.NDArray[np.bool_]) -> None:
+    """Forget all other clusters known at the beginning of the round; none is formed in it yet."""
+    count = int(np.count_nonzero(is_kept))
+    for name in POOL if count else ():
+        array = getattr(lane.memory.stream, name)
+        array[:count] = array[: len(is_kept)][is_kept]
+    joined = known_joined(lane)
+    joined = joined[is_kept[joined[:, t.J_CLUSTER]]] if len(joined) else joined
+    joined[:, t.J_CLUSTER] = (np.cumsum(is_kept) - 1)[joined[:, t.J_CLUSTER]]
+    lane.memory.write_joined(joined)
+    lane.tally[t.POOL_SIZE] = lane.tally[t.VISIBLE] = count
+
+
+def add_clusters(lane: SequentialDecider, clusters: Arrays) -> None:
+    """Add clusters to those known, in place of those this lane has formed in this round."""
+    known, sizes = int(lane.tally[t.VISIBLE]), lane.memory.sizes
+    count = known + len(clusters["pool_i"])
+    if 2 * count + sizes.pending // sizes.k + 8 > sizes.clusters:
+        lane.resize(sizes.with_room(clusters=2 * sizes.clusters + 2 * count))
+    joined = clusters["joined"].copy()
+    joined[:, t.J_CLUSTER] += known
+    lane.memory.write_joined(np.concatenate([known_joined(lane), joined]))
+    for name in POOL:
+        write_front(getattr(lane.memory.stream, name)[known:], clusters[name])
+    lane.tally[t.POOL_SIZE] = lane.tally[t.VISIBLE] = count

@@ -1,19 +1,106 @@
-"""The memory of a tuple stream: it grows, and it is written to snapshots and read back."""
+"""The memory of a tuple stream: its arrays are allocated, grow, are written to snapshots and read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.queue import pack_held, take_back
+from shoal.kernels.tuples.queue import clear_keys, pack_pending, restore_pending
 from shoal.methods.schema_arrays import Shape
-from shoal.methods.tuples.decider.allocation import PERSON_WORDS, Sizes, make_stream
 from shoal.methods.tuples.decider.base import Arrays, Floats, Ints
 from shoal.methods.tuples.sensitive import SensitiveCodes
+
+PERSON_WORDS: Final = 2
+SPARE_ROWS: Final = 4096
+SPARE_GROUPS: Final = 1024
+TYPICAL_AT_FIRST: Final = 0.3
+"""The loss of a typical cluster, before any cluster is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many of each the arrays can hold at once."""
+
+    attributes: int
+    k: int
+    pending: int
+    clusters: int
+    sensitive: int = 0
+    """Sensitive columns that matter; 0 when no diversity is required."""
+    values: int = 0
+    """Different values of one sensitive column."""
+    recent: int = 0
+    """Arrivals whose sensitive values are remembered."""
+    is_capped: bool = False
+    """Whether a person's share of a cluster is capped: then published rows are remembered with their persons."""
+
+    @property
+    def words(self) -> int:
+        """Words of a mask that has a bit for each attribute."""
+        return (self.attributes + 62) // 63
+
+    @property
+    def joined(self) -> int:
+        """Published rows that are remembered with their persons."""
+        return self.pending + SPARE_ROWS if self.is_capped else 0
+
+    def with_room(self, *, pending: int = 0, clusters: int = 0, values: int = 0) -> Self:
+        """Other sizes, with room for the clusters that the pending tuples may form."""
+        pending = pending or self.pending
+        clusters = max(clusters or self.clusters, pending // self.k + 8)
+        return replace(self, pending=pending, clusters=clusters, values=values or self.values)
+
+
+def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios: npt.NDArray[np.float64]) -> t.Stream:
+    """An empty stream."""
+    wide, words, room = sizes.attributes, sizes.words, sizes.pending
+    near = int(plan[t.NEAR])
+    seen = (sizes.sensitive, sizes.values)
+    out_groups = sizes.pending // sizes.k + SPARE_GROUPS
+    stream = t.Stream(
+        plan=plan,
+        ratios=ratios,
+        tally=np.zeros(t.TALLY, dtype=np.int64),
+        sums=np.array([0.0] * t.TYPICAL + [TYPICAL_AT_FIRST] + [0.0] * wide),
+        attr_f=shape.attr_f,
+        attr_i=shape.attr_i,
+        tree_f=shape.tree_f,
+        tree_i=shape.tree_i,
+        pending_f=np.zeros((t.VALUES + 2 * wide + (near + 3 * wide if near else 0), room)),
+        pending_i=np.zeros((t.MASKS + words + sizes.sensitive, room), dtype=np.int64),
+        tables=np.zeros((2, 1 << (2 * room - 1).bit_length()), dtype=np.int64),
+        slots=np.zeros((2, t.KEYS + max(words, PERSON_WORDS), room), dtype=np.int64),
+        pool_f=np.zeros((sizes.clusters + 1, 3 * wide)),
+        pool_i=np.zeros((sizes.clusters + 1, t.FIELDS + 3 * wide + words + 2 * sizes.is_capped), dtype=np.int64),
+        joined=np.zeros((sizes.joined, t.J_KEYS + PERSON_WORDS), dtype=np.int64),
+        class_f=np.zeros((sizes.clusters + 1, 2, *seen)),
+        sens_f=np.zeros((4, *seen)),
+        sens_i=np.zeros((2, sizes.sensitive), dtype=np.int64),
+        recent=np.zeros((sizes.sensitive, sizes.recent), dtype=np.int64),
+        out_i=np.zeros((sizes.pending + SPARE_ROWS, t.OUT_MASKS + words), dtype=np.int64),
+        group_f=np.zeros((out_groups, 2 * wide)),
+        group_i=np.zeros((out_groups, t.G_FIELDS + 3 * wide), dtype=np.int64),
+        group_r=np.zeros((out_groups, *(seen if sizes.recent else (0, 0)))),
+    )
+    clear_keys(stream, t.PEOPLE)
+    clear_keys(stream, t.PATTERNS)
+    return stream
+
+
+def no_arrivals(sizes: Sizes) -> t.Arrivals:
+    """A batch without rows."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return t.Arrivals(
+        np.zeros((sizes.attributes, 0)), np.zeros((sizes.attributes, 0)), np.zeros((0, sizes.words), dtype=np.int64),
+        np.zeros((0, PERSON_WORDS), dtype=np.int64), nothing, nothing, nothing,
+        np.zeros((sizes.sensitive, 0), dtype=np.int64),
+    )  # fmt: skip
+
 
 POOL: Final = ("pool_f", "pool_i", "class_f")
 """Arrays with one row for each cluster that may be reused."""
@@ -77,16 +164,16 @@ class Memory:
 
     def resize(self, sizes: Sizes) -> None:
         """Move everything into arrays of other sizes; the kernels' output must be empty."""
-        pack_held(self.stream)
+        pack_pending(self.stream)
         under_way = self.stream.tally[_UNDER_WAY]
         late = self.stream.tally[t.LATE_PART] - 1  # patterns are numbered anew: remember a tuple that has this one
-        like_late = np.flatnonzero(self.stream.held_i[t.PART, : self.stream.tally[t.LIVE]] == late)[:1]
+        like_late = np.flatnonzero(self.stream.pending_i[t.PART, : self.stream.tally[t.LIVE]] == late)[:1]
         arrays = self.dump()
         self.sizes = sizes
         self.load(arrays)
         self.stream.tally[_UNDER_WAY] = under_way
         if late >= 0 and len(like_late):
-            self.stream.tally[t.LATE_PART] = self.stream.held_i[t.PART, like_late[0]] + 1
+            self.stream.tally[t.LATE_PART] = self.stream.pending_i[t.PART, like_late[0]] + 1
 
     def make_room(self) -> None:
         """Grow what is too small for another run of the kernels; emptying the output may have been enough."""
@@ -138,9 +225,9 @@ class Memory:
 
     def dump(self) -> Arrays:
         """Everything that matters, in an order that does not depend on how it came about."""
-        pack_held(self.stream)
+        pack_pending(self.stream)
         s, live = self.stream, int(self.stream.tally[t.LIVE])
-        persons = s.slots[t.PEOPLE][t.KEYS : t.KEYS + PERSON_WORDS, s.held_i[t.PERSON, :live]].T
+        persons = s.slots[t.PEOPLE][t.KEYS : t.KEYS + PERSON_WORDS, s.pending_i[t.PERSON, :live]].T
         pool = (int(s.tally[t.POOL_HEAD]) + np.arange(int(s.tally[t.POOL_SIZE]))) % (s.pool_i.shape[0] - 1)
         size, end = int(s.tally[t.REF_SIZE]), int(s.tally[t.REF_NEXT])
         recent = (end - size + np.arange(size)) % max(self.sizes.recent, 1)
@@ -148,9 +235,9 @@ class Memory:
         return {
             "tally": s.tally[_KEPT_TALLY],
             "sums": s.sums.copy(),
-            "held_f": s.held_f[t.VALUES : t.VALUES + floats, :live].copy(),
-            "held_i": s.held_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
-            "held_m": s.held_i[t.MASKS :, :live].copy(),
+            "pending_f": s.pending_f[t.VALUES : t.VALUES + floats, :live].copy(),
+            "pending_i": s.pending_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
+            "pending_m": s.pending_i[t.MASKS :, :live].copy(),
             "persons": np.ascontiguousarray(persons),
             "pool_f": s.pool_f[pool],
             "pool_i": s.pool_i[pool][:, : s.pool_i.shape[1] - 2 * self.sizes.is_capped],
@@ -162,18 +249,18 @@ class Memory:
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what dump() returned; memory grows as far as needed."""
-        live = arrays["held_f"].shape[1]
+        live = arrays["pending_f"].shape[1]
         self.sizes = self._fitting(arrays, live)
         self._allocate()
         self.know_values()
         s = self.stream
         s.tally[_KEPT_TALLY] = arrays["tally"]
         s.sums[:] = arrays["sums"]
-        s.held_f[t.VALUES : t.VALUES + len(arrays["held_f"]), :live] = arrays["held_f"]
-        s.held_i[: t.KEPT, :live] = arrays["held_i"]
-        s.held_i[t.MASKS :, :live] = arrays["held_m"]
-        masks = np.ascontiguousarray(arrays["held_m"][: self.sizes.words].T)
-        take_back(s, live, np.ascontiguousarray(arrays["persons"]), masks)
+        s.pending_f[t.VALUES : t.VALUES + len(arrays["pending_f"]), :live] = arrays["pending_f"]
+        s.pending_i[: t.KEPT, :live] = arrays["pending_i"]
+        s.pending_i[t.MASKS :, :live] = arrays["pending_m"]
+        masks = np.ascontiguousarray(arrays["pending_m"][: self.sizes.words].T)
+        restore_pending(s, live, np.ascontiguousarray(arrays["persons"]), masks)
         for name in POOL:
             write_front(getattr(s, name), arrays[name])
         self.write_joined(arrays["joined"])

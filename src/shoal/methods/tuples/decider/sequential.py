@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from shoal.kernels.tuples import layout as t
 from shoal.methods.schema_arrays import Shape
-from shoal.methods.tuples.decider.allocation import Sizes, no_arrivals
 from shoal.methods.tuples.decider.base import Arrays, Decided, Floats, Ints
-from shoal.methods.tuples.decider.memory import Extra, Memory
+from shoal.methods.tuples.decider.memory import Extra, Memory, Sizes, no_arrivals
 from shoal.methods.tuples.sensitive import SensitiveCodes
 
 Run = Callable[[t.Stream, t.Arrivals, int, int], int]
@@ -64,20 +63,20 @@ class SequentialDecider:
         return sums
 
     def pending_rows(self) -> Ints:
-        held = self.memory.stream.held_i
+        held = self.memory.stream.pending_i
         rows: Ints = held[t.ROW][held[t.ALIVE].astype(np.bool_)]
         return rows
 
     def pending_values(self) -> Floats:
         """Values of the pending tuples as the kernels measure them, in the order of pending_rows()."""
         s = self.memory.stream
-        alive = s.held_i[t.ALIVE].astype(np.bool_)
-        values: Floats = s.held_f[t.VALUES : t.VALUES + s.attr_f.shape[1]][:, alive]
+        alive = s.pending_i[t.ALIVE].astype(np.bool_)
+        values: Floats = s.pending_f[t.VALUES : t.VALUES + s.attr_f.shape[1]][:, alive]
         return values
 
     def oldest_arrival(self) -> int | None:
         """When the oldest pending tuple arrived."""
-        held, head, tail = self.memory.stream.held_i, int(self.tally[t.HEAD]), int(self.tally[t.TAIL])
+        held, head, tail = self.memory.stream.pending_i, int(self.tally[t.HEAD]), int(self.tally[t.TAIL])
         alive = np.flatnonzero(held[t.ALIVE, head:tail])
         return int(held[t.ARRIVED, head + int(alive[0])]) if len(alive) else None
 

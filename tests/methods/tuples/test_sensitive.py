@@ -16,7 +16,7 @@ from shoal.auditor import audit
 from shoal.auditor.tuples.sensitive import meaning as audited_meaning
 from shoal.errors import InputError
 from shoal.methods.tuples.sensitive import SensitiveCodes
-from shoal.methods.tuples.sensitive_meaning import meaning as published_meaning
+from shoal.methods.tuples.sensitive import meaning as published_meaning
 from tests.reference.meanings import NOTHING, SAME
 
 SIDES = pytest.mark.parametrize("meaning", [published_meaning, audited_meaning])

@@ -17,8 +17,8 @@ from tests.kernels.tuples.test_kernels import fill, make
 from tests.reference.effort import tries
 from tests.reference.plain import plain_kernels
 
-plain = plain_kernels("tuples.shares", "tuples.generalize")
-sharing, hulls = plain.shares, plain.generalize
+plain = plain_kernels("tuples.reuse", "tuples.generalize")
+sharing, hulls = plain.reuse, plain.generalize
 
 
 def pool(people, cap=0.5, clusters=2):
@@ -40,7 +40,7 @@ def test_a_cap_of_zero_is_none():
 def test_a_logged_row_is_of_its_person():
     s = pool([7, 8, 7])
     sharing.log_row(s, 1, 0)
-    persons = [s.held_i[t.PERSON, place] for place in range(3)]
+    persons = [s.pending_i[t.PERSON, place] for place in range(3)]
     assert [sharing.is_of(s, 0, person) for person in persons] == [True, False, True]
     assert s.joined[0, t.J_CLUSTER] == s.tally[t.BASE] + 1
     assert s.tally[t.JOINED] == 1
@@ -49,7 +49,7 @@ def test_a_logged_row_is_of_its_person():
 def test_members_are_rows_of_the_newest_cluster_and_reuse_adds_to_its_own():
     s = pool([7, 8, 7, 9])
     s.tally[t.POOL_HEAD] = 3  # the pool is a ring: place 1 lies at its beginning
-    s.held_i[t.MEMBER, :2] = [0, 1]
+    s.pending_i[t.MEMBER, :2] = [0, 1]
     sharing.log_members(s, 2)
     sharing.log_reuse(s, 3, 3)  # the oldest cluster
     sharing.count_rows(s, 2)  # of person 7
@@ -80,8 +80,8 @@ def test_a_union_of_castle_is_fair(people, cap, is_fair):
     for c in range(1, f.tally[FORMING]):
         castle.join(s, f, c)
     members = castle.choose_union(s, f)
-    assert list(s.held_i[t.MEMBER, :members]) == [0, 1, 2, 3]
-    assert plain_kernels("tuples.shares").shares.is_fair(s, members) == is_fair
+    assert list(s.pending_i[t.MEMBER, :members]) == [0, 1, 2, 3]
+    assert plain_kernels("tuples.reuse").reuse.is_fair(s, members) == is_fair
 
 
 def test_every_part_of_castle_must_be_fair():
@@ -93,7 +93,7 @@ def test_every_part_of_castle_must_be_fair():
     def choose(s, count, part):
         asked.append(part)
         chosen = [[0, 2], [1, 3]] if split_fairly else [[2, 3], [0, 1]]
-        s.held_i[t.MEMBER, :2] = chosen[part]
+        s.pending_i[t.MEMBER, :2] = chosen[part]
         return 2
 
     with pytest.MonkeyPatch.context() as patch:
