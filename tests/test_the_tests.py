@@ -23,7 +23,6 @@ COMPILING = FOLDER / "compiling.py"
 TOOLS = (
     COMPILING,
     FOLDER / "bundles.py",
-    FOLDER / "linking.py",
     FOLDER / "notice.py",
     FOLDER / "source_stamp.py",
     FOLDER / "siphash_lanes.py",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from shoal.kernels import linking, notice
+from shoal.kernels import compiling, notice
 from shoal.kernels.compiling import kernel, njit, piece
 
 pytestmark = pytest.mark.compiled
@@ -41,7 +41,7 @@ def test_a_piece_is_only_linked_and_compiled_once_for_constants_and_variables():
 
 
 def test_another_version_of_numba_compiles_pieces_its_own_way(monkeypatch):
-    monkeypatch.setattr(linking, "PARTS", (*linking.PARTS, "something_else"))
+    monkeypatch.setattr(compiling, "LIBRARY_PARTS", (*compiling.LIBRARY_PARTS, "something_else"))
 
     @piece
     def tripled(number):

@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 from shoal.kernels import csv_records as kernel
+from tests.reference.plain import plain_kernels
+
+PIECES = plain_kernels("csv_records").csv_records
+TABLE = np.zeros(256, dtype=np.uint8)
+TABLE[[ord(","), 10, 13, ord('"')]] = kernel.DELIMITER, kernel.LF, kernel.CR, kernel.QUOTE
 
 
 def as_array(data):
@@ -33,12 +38,23 @@ def test_gather_fields_takes_quotes_off():
     assert written == 7
 
 
-def test_read_record_finds_the_fields_asked_for():
-    table = np.zeros(256, dtype=np.uint8)
-    for byte, meaning in ((",", kernel.DELIMITER), ("\n", kernel.LF), ("\r", kernel.CR), ('"', kernel.QUOTE)):
-        table[ord(byte)] = meaning
+def test_read_record_finds_the_wanted_fields():
     starts, ends = np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
     slots = np.array([-1, 0])
-    outcome = kernel.read_record(as_array(b"a,bc\nd"), 0, 1, table, 100, -1, slots, starts, ends, 0)
+    outcome = PIECES.read_record(as_array(b"a,bc\nd"), 0, 1, TABLE, 100, -1, slots, starts, ends, 0)
     assert outcome[:4] == (kernel.GOOD, 5, 2, 1)
     assert (starts[0, 0], ends[0, 0]) == (2, 4)
+
+
+def test_scan_record_stops_at_the_line_break_that_is_not_quoted():
+    bounds = np.zeros((2, 1, 1), dtype=np.int64)
+    data = as_array(b'a,"b\nc"\nd')
+    found = PIECES.scan_record(data, 0, len(data), 1, TABLE, -1, np.array([-1, 0]), bounds[0], bounds[1], 0)
+    assert found == (7, 8, 1, 2, 1, 5, False, False, False)
+
+
+def test_keep_bounds_stores_only_fields_that_are_read():
+    starts, ends = np.zeros((1, 2), dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
+    for field in range(3):
+        PIECES.keep_bounds(np.array([-1, 0]), starts, ends, 1, field, 10 + field, 20)
+    assert (starts.tolist(), ends.tolist()) == ([[0, 11]], [[0, 20]])

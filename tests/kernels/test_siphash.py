@@ -187,8 +187,8 @@ def test_words_of_eight_counts_whole_words_and_sees_texts_too_near_the_start(len
     assert COLUMN_PIECES.words_of_eight(tuple(ends[:-1]), tuple(ends[1:])) == expected
 
 
-def test_is_worth_it_only_where_texts_are_of_similar_length():
-    assert columns.is_worth_it(2, 16)
-    assert columns.is_worth_it(0, 0)
-    assert not columns.is_worth_it(-1, 0)
-    assert not columns.is_worth_it(30, 32)
+def test_eight_texts_are_hashed_together_only_if_they_are_of_similar_length():
+    assert columns.is_faster_by_eight(2, 16)
+    assert columns.is_faster_by_eight(0, 0)
+    assert not columns.is_faster_by_eight(-1, 0)
+    assert not columns.is_faster_by_eight(30, 32)

@@ -1,8 +1,8 @@
-"""Which events may move time: late ones are refused, and one wrong clock cannot carry the stream away.
+"""Which events may move time: late ones are refused, and one wrong clock cannot move the stream's time.
 
-State is one int64 array: the scalars below, then CLAIMS rows of [person low, person high, time], the most recent
-events that were too far ahead to be believed on one person's word, one a person. CLOSED is the time before which
-everything was decided and nothing can be sorted in any more.
+State is one int64 array: the scalars below, then CLAIMS rows of [person low, person high, time]: the most recent
+events that are too far ahead and not confirmed by a second person, at most one per person. CLOSED is the time before
+which everything is decided; older events come too late.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def is_backed(clock, low, high, time, max_gap):
 
 @piece
 def note_claim(clock, low, high, time):
-    """Remember an event that nobody backs yet, in place of the person's own or of the oldest one remembered.
+    """Remember an event that nobody confirms yet; it replaces the person's own claim, or else the oldest one.
 
-    One claim a person: whose clock is wrong all the time must not push out what others say.
+    One claim per person: a clock that is always wrong must not push out the claims of others.
     """
     for claim in range(min(clock[CLAIMED], CLAIMS)):
         own = FIRST_CLAIM + 3 * claim
@@ -49,7 +49,7 @@ def note_claim(clock, low, high, time):
 
 @piece
 def start_clock(clock, low, high, time):
-    """Begin at this event; until a second person agrees it is only one person's word."""
+    """Begin at this event; its time is confirmed by the first event of a second person."""
     clock[STARTED] = 1
     clock[NEWEST] = time
     clock[CONFIRMED] = 0
@@ -61,7 +61,7 @@ def start_clock(clock, low, high, time):
 
 @piece
 def admit_one(clock, low, high, time, lateness, max_gap):
-    """Take or refuse one event, and move time."""
+    """Accept or refuse one event, and move time."""
     if clock[STARTED] == 0:
         start_clock(clock, low, high, time)
         return TAKEN
@@ -86,7 +86,7 @@ def admit_one(clock, low, high, time, lateness, max_gap):
 
 @kernel
 def admit(clock, persons, times, usable, lateness, max_gap, codes, newest):
-    """Take or refuse events in arrival order; newest[i] is the stream's time after event i."""
+    """Accept or refuse events in arrival order; newest[i] is the stream's time after event i."""
     for i in range(len(times)):
         if usable[i]:
             codes[i] = admit_one(clock, persons[i, 0], persons[i, 1], times[i], lateness, max_gap)

@@ -1,7 +1,11 @@
-"""How kernels are compiled: cached, without the GIL, and without reference counting.
+"""How kernels are compiled: cached, without the GIL, without reference counting, and linked before they are optimized.
 
-Kernels get all memory from outside and make none, so there is nothing to count; without this every array handed from
-one kernel to another would cost two atomic operations, which was nearly half the time of the crowd kernels.
+Kernels get all memory from outside and allocate none, so there is nothing to count. Reference counting would cost two
+atomic operations for every array passed from one kernel to another: nearly half the time of the crowd kernels.
+
+Numba optimizes every function together with everything it calls, and generates machine code for it. For a piece, which
+only kernels call, both are wasted: they took half of the time to compile the tuple kernels. A piece compiled by
+`PieceCompiler` stays unoptimized until a kernel links it. The kernel's machine code is as fast as before.
 """
 
 from __future__ import annotations
@@ -9,21 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from numba import njit as _njit
 from numba import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from shoal.kernels import notice as notice  # reports the first compilation
-from shoal.kernels.linking import PieceCompiler
 from shoal.kernels.source_stamp import source_stamp
 
-njit: Any = _njit  # its published types know nothing of `_nrt`
+njit: Any = _njit  # Numba's type hints do not include `_nrt`
 
+LIBRARY_PARTS: Final = (
+    "_ensure_finalized", "_final_module", "_finalized", "_get_module_for_linking", "_linking_libraries", "_reload_init",
+)  # fmt: skip
+"""Attributes of Numba's library that linking uses.
 
-@cache
-def _stamp_of(file: str) -> str:
-    return source_stamp(Path(file))
+`pipeline_class` is Numba's documented way to replace its compiler; the parts of a library are not documented. A version
+of Numba with other parts compiles pieces in its own way: slower, with the same result.
+"""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -41,14 +50,14 @@ def piece(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function on numbers into whoever calls it."""
+    """Compile a function on numbers into each of its callers."""
     return _stamped(njit(function, cache=True, inline="always"))
 
 
 def _compiled_once(made: Any) -> Any:
-    """Compile `made` once for constants and variables; Numba would compile a version for each constant handed to it."""
+    """Compile `made` once for constants and variables; Numba would compile a version for each constant passed to it."""
     resolve = getattr(made, "get_call_template", None)
-    if resolve is not None:  # none where Numba is told not to compile
+    if resolve is not None:  # absent where JIT is disabled
         made.get_call_template = lambda args, kws: resolve(
             tuple(map(types.unliteral, args)), {name: types.unliteral(arg) for name, arg in kws.items()}
         )
@@ -56,8 +65,49 @@ def _compiled_once(made: Any) -> Any:
 
 
 def _stamped(made: Any) -> Any:
-    """Let cached code hold as long as no file it is compiled from changed; Numba looks at the function's own alone."""
+    """Use cached code only while all files it is compiled from are unchanged; Numba checks the function's own file."""
     cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _stamp_of(made.py_func.__code__.co_filename)  # noqa: SLF001 - there is no public way
     return made
+
+
+@cache
+def _stamp_of(file: str) -> str:
+    return source_stamp(Path(file))
+
+
+class _NoEnvironment:
+    """Replaces the code generator where Numba sets the environment of a function called from Python."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: a piece is not called from Python. Numba sets none for a kernel loaded from its cache either."""
+
+
+class _PieceLibrary(JITCodeLibrary):
+    """The code of a piece and of all it calls, neither optimized nor compiled."""
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - there is no public way
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
+        self._final_module.verify()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment()
+
+
+class PieceCompiler(Compiler):
+    """Numba's compiler with a library that only links."""
+
+    def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
+        made = _PieceLibrary(target_context.codegen(), "piece")
+        is_known = all(hasattr(made, part) for part in LIBRARY_PARTS)
+        super().__init__(typing_context, target_context, made if is_known else library, *rest)

@@ -1,32 +1,32 @@
 """Find records and fields in CSV bytes, with the quoting rules of Arrow's CSV parser.
 
 A quote is special at the start of a field only; there, a doubled quote is one quote and line breaks are part
-of the field. What follows a closing quote is taken as it stands. Lines end with \\n, \\r\\n or \\r.
+of the field. What follows a closing quote is read literally. Lines end with \\n, \\r\\n or \\r.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from shoal.kernels.compiling import kernel, piece
 
 # Meaning of a byte, as in the table given to the kernels.
 ORDINARY, DELIMITER, LF, CR, NUL, QUOTE = 0, 1, 2, 3, 4, 5
 
-# What became of a record.
+# Outcomes of a record.
 GOOD, WRONG_COUNT, HAS_NUL, TOO_LONG, UNCLOSED = 0, 1, 2, 3, 4
 
 # Why a call ended.
 FULL, NEEDS_MORE, ENDLESS = 0, 1, 2
 
-# Places in the cursor: next byte; its line; how far an open quote was followed; breaks in an endless record.
+# Entries of the cursor: next byte; its line; how far an open quote was scanned; line breaks in an endless record.
 AT, LINE, OPEN_UNTIL, BREAKS = 0, 1, 2, 3
 
-# Outcomes of one record besides its codes.
+# Outcomes inside the kernels.
 _MORE, _BLANK, _ENDLESS, _AGAIN = 10, 11, 12, 13
 
 
-@njit(cache=True)
+@kernel
 def next_line(data: Any, at: int, final: int) -> int:
     """Where the line after the one at `at` starts; -1 when that is not in the data yet."""
     size = len(data)
@@ -42,35 +42,28 @@ def next_line(data: Any, at: int, final: int) -> int:
     return at + 1
 
 
-@njit(cache=True)
-def read_record(
-    data: Any,
-    start: int,
-    final: int,
-    table: Any,
-    longest: int,
-    open_until: int,
-    slots: Any,
-    starts: Any,
-    ends: Any,
-    row: int,
-) -> tuple[int, int, int, int, int]:
-    """Read the record at `start`; give (outcome, where the next starts, fields, line breaks, followed until).
+@piece
+def keep_bounds(slots: Any, starts: Any, ends: Any, row: int, field: int, begin: int, end: int) -> None:
+    """Store the bounds of a field if its column is read."""
+    if field < len(slots) and slots[field] >= 0:
+        starts[slots[field], row] = begin
+        ends[slots[field], row] = end
 
-    `open_until` > `start` says that from every line break before it on, a field left open is still open
-    there: a quote that is never closed is followed once, not once for every line after it.
+
+@piece
+def scan_record(
+    data: Any, start: int, limit: int, final: int, table: Any, open_until: int,
+    slots: Any, starts: Any, ends: Any, row: int,
+) -> tuple[int, int, int, int, int, int, int, int, int]:  # fmt: skip
+    """Scan from `start` to the line break that ends the record, or to `limit`.
+
+    Give (where it stopped, where the next line starts or -1, fields before the last, start of the last, line breaks,
+    the first of them or -1, whether a quote is open, whether there is a NUL, whether a part was skipped).
     """
-    size = len(data)
-    limit = min(size, start + longest + 1)
-    at = start
-    after = start
-    fields = 0
-    breaks = 0
+    at = field = after = start
+    fields = breaks = 0
     first_break = -1
-    has_nul = False
-    jumped = False
-    field = start
-    quoted = False  # inside an open quote
+    has_nul = skipped = quoted = False
     fresh = True  # at the start of a field
     while at < limit:
         kind = table[data[at]]
@@ -94,51 +87,61 @@ def read_record(
                     quoted = False
         elif kind == DELIMITER:
             if not quoted:
-                if fields < len(slots) and slots[fields] >= 0:
-                    starts[slots[fields], row] = field
-                    ends[slots[fields], row] = at
+                keep_bounds(slots, starts, ends, row, fields, field, at)
                 fields += 1
                 field = at + 1
                 fresh = True
         else:
             after = next_line(data, at, final)
-            if after < 0:
-                return _MORE, start, 0, 0, -1
-            if not quoted:
+            if after < 0 or not quoted:
                 break
             breaks += 1
             if first_break < 0:
                 first_break = after
-            if after <= open_until:
-                jumped = True
-                at = open_until
-            else:
-                at = after
+            skipped = skipped or after <= open_until
+            at = max(after, open_until)
             continue
         at += 1
+    return at, after, fields, field, breaks, first_break, quoted, has_nul, skipped
+
+
+@piece
+def read_record(
+    data: Any, start: int, final: int, table: Any, longest: int, open_until: int,
+    slots: Any, starts: Any, ends: Any, row: int,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """Read the record at `start`; give (outcome, where the next starts, fields, line breaks, scanned until).
+
+    `open_until` > `start`: a field that is open at any line break before it is still open there. So a quote that is
+    never closed is scanned once, not once for every line after it.
+    """
+    limit = min(len(data), start + longest + 1)
+    at, after, fields, field, breaks, first_break, quoted, has_nul, skipped = scan_record(
+        data, start, limit, final, table, open_until, slots, starts, ends, row
+    )
+    if after < 0:
+        return _MORE, start, 0, 0, -1
     if at >= limit:
         is_long = limit == start + longest + 1
         if quoted and (is_long or final):
             if first_break >= 0:
                 return UNCLOSED, first_break, 0, 1, limit
             if not is_long:
-                return UNCLOSED, size, 0, 1, -1
+                return UNCLOSED, len(data), 0, 1, -1
         if not is_long and not final:
             return _MORE, start, 0, 0, -1
-        if is_long and not jumped:
+        if is_long and not skipped:
             return _ENDLESS, limit, 0, breaks, -1
-        after = size
-    if jumped:
+        after = len(data)
+    if skipped:
         return _AGAIN, start, 0, 0, -1
     if at == start:
         return _BLANK, after, 0, 1, -1
-    if fields < len(slots) and slots[fields] >= 0:
-        starts[slots[fields], row] = field
-        ends[slots[fields], row] = at
+    keep_bounds(slots, starts, ends, row, fields, field, at)
     return HAS_NUL if has_nul else GOOD, after, fields + 1, breaks + 1, -1
 
 
-@njit(cache=True)
+@kernel
 def split_records(
     data: Any,
     final: int,
@@ -156,17 +159,17 @@ def split_records(
     """Read records from the cursor on, as many as there is room for; give (rows, why it ended).
 
     `slots[f]` is the row of `starts` and `ends` where the bounds of field f go, or -1. A record of another
-    width than `width` (0: any) or with a NUL byte keeps no bounds. Blank lines are no records. A record
-    that is too long and whose line does not end in the data is left to the caller: the cursor stays there.
+    width than `width` (0: any) or with a NUL byte has empty bounds. Blank lines are skipped. The cursor stops at a
+    record that is too long and whose line does not end in the data; the caller handles it.
     """
     rows = 0
     while rows < len(codes) and cursor[AT] < len(data):
-        outcome, after, fields, breaks, followed = read_record(
+        outcome, after, fields, breaks, scanned = read_record(
             data, cursor[AT], final, table, longest, cursor[OPEN_UNTIL], slots, starts, ends, rows
         )
         if outcome == _AGAIN:
-            # A field believed open is closed after all: now every delimiter on the way counts.
-            outcome, after, fields, breaks, followed = read_record(
+            # the field is closed in the part that was skipped: read it without skipping
+            outcome, after, fields, breaks, scanned = read_record(
                 data, cursor[AT], final, table, longest, -1, slots, starts, ends, rows
             )
         if outcome == _MORE:
@@ -178,8 +181,8 @@ def split_records(
                 return rows, ENDLESS
             outcome = TOO_LONG
             breaks += 1
-        if followed >= 0:
-            cursor[OPEN_UNTIL] = followed
+        if scanned >= 0:
+            cursor[OPEN_UNTIL] = scanned
         if outcome != _BLANK:
             if outcome == GOOD and width not in (0, fields):
                 outcome = WRONG_COUNT
@@ -196,7 +199,7 @@ def split_records(
     return rows, FULL if cursor[AT] < len(data) else NEEDS_MORE
 
 
-@njit(cache=True)
+@kernel
 def gather_fields(data: Any, starts: Any, ends: Any, quote: int, out: Any, offsets: Any) -> int:
     """Copy fields one after another without their quotes; give the bytes written.
 

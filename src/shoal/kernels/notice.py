@@ -1,8 +1,8 @@
-"""Report the first long compilation of a process, which a user who calls shoal from Python waits for.
+"""Report the first long compilation of a process to a user who calls shoal from Python.
 
-It is logged as a warning under the name "shoal.kernels": without any configuration of logging that is the lowest level
-that appears on standard error. SHOAL_QUIET=1 or a higher level for that name hides it. The commands of `shoal` report
-compiling themselves.
+It is logged as a warning of "shoal.kernels", the lowest level that appears on standard error without any logging
+configuration. SHOAL_QUIET=1 or a higher level for that logger hides it. The commands of `shoal` report compiling
+themselves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _PACKAGE: Final = "shoal.kernels."
 
 
 class _FirstCompile(event.Listener):
-    """Waits for a kernel that takes longer than a second to compile; reports one and no more."""
+    """Reports the first kernel that takes longer than a second to compile."""
 
     def __init__(self) -> None:
         self._kernels: list[tuple[str, float]] = []
-        """Functions being compiled, the one that needs the others first, and when each began."""
+        """Functions being compiled, outermost first, and when each began."""
         self._is_reported = bool(os.environ.get("SHOAL_QUIET"))
 
     def on_start(self, event: event.Event) -> None:

@@ -1,4 +1,4 @@
-"""Asking the processor for memory before it is needed."""
+"""Prefetch memory into the cache before it is needed."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _FOR_WRITING, _KEEP, _DATA = 1, 3, 1
 
 @intrinsic
 def _prefetch(typing_context: Any, array: Any, at: Any) -> Any:
-    """Ask for array[at] of a one-dimensional array; changes nothing, and at may be any place inside."""
+    """Prefetch array[at] of a one-dimensional array; `at` must be inside it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
-        held = context.make_array(kind)(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, kind, held, [arguments[1]], wraparound=False)
+        made = context.make_array(kind)(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, kind, made, [arguments[1]], wraparound=False)
         number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        asked = builder.module.declare_intrinsic(
+        function = builder.module.declare_intrinsic(
             "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         )
         hints = [ir.Constant(number, value) for value in (_FOR_WRITING, _KEEP, _DATA)]
-        builder.call(asked, [builder.bitcast(place, pointer), *hints])
+        builder.call(function, [builder.bitcast(place, pointer), *hints])
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
 
 
 def _nothing(array: Any, at: int) -> None:
-    """What prefetching does without a compiler."""
+    """Do nothing: without a compiler there is nothing to prefetch."""
 
 
 prefetch: Any = _nothing if getattr(config, "DISABLE_JIT", False) else _prefetch

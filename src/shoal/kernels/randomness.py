@@ -1,4 +1,4 @@
-"""Random numbers that depend on a key and a number alone, so that no thread or chunk changes what is drawn.
+"""Random numbers that depend only on a key and a number, never on threads or chunks.
 
 Each stream counts up from its own start and mixes the counter (the finalizer of SplitMix64).
 """
@@ -17,7 +17,7 @@ _TO_UNIT = 2.0**-53
 
 @inlined
 def mixed(word):
-    """Sixty-four bits, each depending on all of the word's."""
+    """64 bits, each of which depends on every bit of the word."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))
@@ -38,7 +38,7 @@ def next_word(coins):
 
 @piece
 def next_below(coins, bound):
-    """A whole number from 0 to bound - 1, all equally likely: draws that do not fit are thrown away."""
+    """A whole number from 0 to bound - 1, all equally likely: draws that do not fit are rejected."""
     mask = np.uint64(bound - 1)
     for shift in (1, 2, 4, 8, 16, 32):
         mask |= mask >> np.uint64(shift)

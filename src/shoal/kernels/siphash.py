@@ -1,7 +1,7 @@
 """SipHash-2-4 with a 128-bit result over text columns: a keyed hash made for short inputs.
 
 Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; the 128-bit variant is that of the
-authors' reference implementation. Without the key nobody can aim at a collision or invert a pseudonym.
+authors' reference implementation. Without the key nobody can construct a collision or invert a pseudonym.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def sip_round(v0, v1, v2, v3):
 
 @piece
 def load_word(data, at):
-    """Eight bytes, little endian; written so that the compiler makes one load of it.
+    """Eight bytes, little endian; written so that the compiler turns it into one load.
 
-    The index is unsigned: a signed one could count from the end, and each byte would be asked which way.
+    The index is unsigned: a signed one may count from the end, and every byte would be checked for that.
     """
     i = np.uint64(at)
     word = np.uint64(data[i])
@@ -65,7 +65,7 @@ def begin_state(key0, key1):
 
 @piece
 def absorb(v0, v1, v2, v3, word):
-    """Take in eight bytes: two rounds."""
+    """Absorb eight bytes: two rounds."""
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3 ^ word)
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
     return v0 ^ word, v1, v2, v3
@@ -87,7 +87,7 @@ def last_word(data, begin, end):
     rest = length & 7
     word = np.uint64(length & 0xFF) << np.uint64(56)
     if end >= 8:
-        # One load that ends where the text ends; what stands before the rest is shifted out.
+        # one load that ends where the text ends; the bytes before the rest are shifted out
         return word | ((load_word(data, end - 8) >> np.uint64(8 * (7 - rest))) >> np.uint64(8))
     for i in range(rest):
         word |= np.uint64(data[end - rest + i]) << np.uint64(8 * i)

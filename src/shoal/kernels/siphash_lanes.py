@@ -1,7 +1,7 @@
 """SipHash-2-4 of eight texts at a time, one in each lane of the processor's vector registers.
 
-The rounds of one text wait for one another; those of eight do not. What comes out is what siphash128 gives for each
-text: tests compare them. Without a compiler siphash128 does it, text after text.
+The rounds of one text depend on each other; those of eight texts do not. The hashes equal those of siphash128, which
+also replaces this where nothing is compiled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _round(builder: Any, state: list[Any]) -> list[Any]:
 
 
 def _absorbed(builder: Any, state: list[Any], message: Any) -> list[Any]:
-    """Take in eight bytes of every text: two rounds."""
+    """Absorb eight bytes of every text: two rounds."""
     state = _round(builder, _round(builder, [*state[:3], builder.xor(state[3], message)]))
     return [builder.xor(state[0], message), *state[1:]]
 
@@ -71,7 +71,7 @@ def _as_vector(builder: Any, values: Any) -> Any:
 
 
 def _loaded(builder: Any, data: Any, places: Any) -> Any:
-    """Eight bytes, little endian, from each place; places lie inside of data."""
+    """Eight bytes, little endian, from each place; all places are inside data."""
     vector = ir.Constant(_LANES, ir.Undefined)
     for lane in range(LANES):
         number = ir.Constant(ir.IntType(32), lane)
@@ -93,12 +93,12 @@ def _last_words(builder: Any, data: Any, begins: Any, ends: Any) -> Any:
 
 
 def _whole_words(builder: Any, data: Any, begins: Any, ends: Any, most: Any, slots: list[Any]) -> None:
-    """Take in the whole words of all texts; a text that has no more stays as it is."""
+    """Absorb the whole words of all texts; the state of a text that has no more does not change."""
     counts = builder.lshr(builder.sub(ends, begins), _constant(3))
     with cgutils.for_range(builder, most) as loop:
         steps = _spread(builder, loop.index)
         has_more = builder.icmp_unsigned("<", steps, counts)
-        # Where there is no more, the text's end is read again: any place inside will do.
+        # a text that has no more is read again at its end: any place inside data works
         here = builder.add(begins, builder.mul(steps, _constant(8)))
         places = builder.select(has_more, here, builder.sub(ends, _constant(8)))
         before = [builder.load(slot) for slot in slots]
@@ -116,16 +116,16 @@ def _hash_eight(typing_context: Any, key0: Any, key1: Any, data: Any, begins: An
     numbers, words = types.UniTuple(types.int64, LANES), types.UniTuple(types.uint64, LANES)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        held = context.make_array(signature.args[2])(context, builder, arguments[2])
+        array = context.make_array(signature.args[2])(context, builder, arguments[2])
         keys = [_spread(builder, key) for key in arguments[:2]]
         begun, ended = (_as_vector(builder, values) for values in arguments[3:5])
         slots = []
         for place, start in enumerate(_START):
             slots.append(cgutils.alloca_once(builder, _LANES))
             builder.store(builder.xor(keys[place & 1], _constant(start)), slots[-1])
-        _whole_words(builder, held.data, begun, ended, arguments[5], slots)
+        _whole_words(builder, array.data, begun, ended, arguments[5], slots)
         state = [builder.load(slot) for slot in slots]
-        state = _absorbed(builder, state, _last_words(builder, held.data, begun, ended))
+        state = _absorbed(builder, state, _last_words(builder, array.data, begun, ended))
         state, low = _four_rounds(builder, state, 2, 0xEE)
         state, high = _four_rounds(builder, state, 1, 0xDD)
         halves = []
@@ -138,7 +138,7 @@ def _hash_eight(typing_context: Any, key0: Any, key1: Any, data: Any, begins: An
 
 
 def _one_by_one(key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any) -> Any:
-    """The same without a compiler."""
+    """The same where nothing is compiled."""
     hashes = [siphash128(key0, key1, data, begins[i], ends[i]) for i in range(LANES)]
     return tuple(low for low, _ in hashes), tuple(high for _, high in hashes)
 

@@ -1,4 +1,4 @@
-"""Sorting rows by a number, stably and without asking for memory."""
+"""Sort rows by a number, stably and without allocating memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _RUN = 16
 
 @piece
 def copy_run(source, begin, end, target, at):
-    """Copy a run of numbers, one by one: Numba's own way asks for memory, in case the two overlap."""
+    """Copy a run of numbers, one by one: Numba's slice assignment allocates memory, in case the two overlap."""
     for i in range(end - begin):
         target[at + i] = source[begin + i]
 
 
 @piece
 def sort_rows(keys, rows, count):
-    """Sort the first `count` rows of keys[0] and rows[0] by key, stably; keys[1] and rows[1] are room to work in."""
+    """Sort the first `count` rows of keys[0] and rows[0] by key, stably; keys[1] and rows[1] are scratch."""
     for begin in range(0, count, _RUN):
         for i in range(begin + 1, min(begin + _RUN, count)):
             key, row = keys[0, i], rows[0, i]

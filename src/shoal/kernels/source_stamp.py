@@ -1,7 +1,7 @@
 """A digest of the source a kernel is compiled from: its own file and every kernel file it imports, directly or not.
 
-Numba caches compiled code by the function's own file alone. A kernel that has another one compiled into it would go on
-with the old one, and two versions would work on one table: people would be counted twice.
+Numba's cache looks only at the function's own file. A kernel with an old version of another one compiled into it would
+go on running, and two versions would work on one table: people would be counted twice.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NAME: Final = re.compile(r"([\w.]+)(?:\s+as\s+\w+)?")
 
 
 def source_stamp(file: Path, folder: Path = FOLDER) -> str:
-    """Digest `file`, which may lie anywhere, and all files of the kernel package in `folder` that it imports.
+    """Digest `file`, which may be anywhere, and all files of the kernel package in `folder` that it imports.
 
-    `compiling.py` and `prefetching.py` count for every kernel: they say how all of them are compiled.
+    `compiling.py` and `prefetching.py` count for every kernel: they define how all of them are compiled.
     """
     needed: set[Path] = set()
     waiting = {file, folder / "compiling.py", folder / "prefetching.py"}
@@ -42,13 +42,13 @@ def source_stamp(file: Path, folder: Path = FOLDER) -> str:
 
 
 def _name_of(path: Path, folder: Path) -> str:
-    """The same on every machine: the place in the package, or the bare name of a file outside of it."""
+    """A name that is the same on every machine: the path in the package, or the bare name of a file outside it."""
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
 @cache
 def _imported(text: str, folder: Path) -> frozenset[Path]:
-    """Files of the package that a source imports; a match inside a string only adds a file too many."""
+    """Files of the package that a source imports; a match inside a string only adds a file that is not needed."""
     names = []
     for package, inside, modules in _IMPORT.findall(_COMMENT.sub("", text)):
         names += [package, *(f"{package}.{name}" for name in _NAME.findall(inside))] if package else []
@@ -58,7 +58,7 @@ def _imported(text: str, folder: Path) -> frozenset[Path]:
 
 
 def _files_of(parts: list[str], folder: Path) -> Iterator[Path]:
-    """All files that importing the dotted name runs; its last part may be a name inside of a module."""
+    """All files that importing the dotted name runs; its last part may be a name inside a module."""
     for depth in range(len(parts) + 1):
         place = folder.joinpath(*parts[:depth])
         candidates = (place / "__init__.py", place.with_suffix(".py")) if depth else (place / "__init__.py",)

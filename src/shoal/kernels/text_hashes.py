@@ -1,6 +1,6 @@
 """Hashes of whole text columns: as keys of tables, and as pseudonyms.
 
-Texts are hashed eight at a time where they are of similar length, see siphash_lanes; the hashes are the same.
+Eight texts of similar length are hashed at a time (siphash_lanes); the hashes are the same.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from shoal.kernels.siphash_lanes import LANES, hash_eight
 
 
 @inlined
-def is_worth_it(most, words):
-    """Whether eight texts of `words` whole words in all, at most `most` each, are faster side by side.
+def is_faster_by_eight(most, words):
+    """Whether eight texts, `words` whole words in all and at most `most` each, are hashed faster together.
 
-    A step of all eight takes about as long as three of one, and each text has some five steps besides its whole words.
+    A step of all eight takes about as long as three of one, and each text has about five steps besides its whole words.
     """
     return most >= 0 and 3 * (most + 5) <= words + 5 * LANES
 
@@ -49,7 +49,7 @@ def hash_texts(key0, key1, offsets, data, out):
             )  # fmt: skip
             ends = (begins[1], begins[2], begins[3], begins[4], begins[5], begins[6], begins[7], np.int64(o[8]))
             most, words = words_of_eight(begins, ends)
-            if is_worth_it(most, words):
+            if is_faster_by_eight(most, words):
                 low, high = hash_eight(key0, key1, data, begins, ends, most)
                 for lane in range(LANES):
                     out[i + lane, 0] = np.int64(low[lane])
@@ -76,7 +76,7 @@ def put_hex(low, high, digits, out, at):
 def write_hex(key0, key1, offsets, data, rows, digits, out):
     """Write the hash of each text in rows as 32 hexadecimal characters.
 
-    digits holds the two characters of every byte as one number, out takes two characters an entry.
+    `digits` has the two characters of every byte as one number; an entry of `out` is two characters.
     """
     count = len(rows)
     i = 0
@@ -93,7 +93,7 @@ def write_hex(key0, key1, offsets, data, rows, digits, out):
                 np.int64(offsets[r[6] + 1]), np.int64(offsets[r[7] + 1]),
             )  # fmt: skip
             most, words = words_of_eight(begins, ends)
-            if is_worth_it(most, words):
+            if is_faster_by_eight(most, words):
                 low, high = hash_eight(key0, key1, data, begins, ends, most)
                 for lane in range(LANES):
                     put_hex(low[lane], high[lane], digits, out, 16 * (i + lane))

@@ -1,7 +1,7 @@
-"""Grouping people whose sets of items are alike, so that each group shows what all its members have.
+"""Group people with similar sets of items; a group publishes what all its members have.
 
-People's sets stand one after another: person p has ``items[starts[p] : starts[p + 1]]``, ascending, each with the
-weight that is lost when the item is taken away.
+People's sets are stored one after another: person p has ``items[starts[p] : starts[p + 1]]``, ascending, each with the
+weight that is lost when the item is not published.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def grow_groups(starts, items, weights, order, ends, k, groups, shared, sums, su
     """Let groups of k people grow in a row, one at a time, always by the person with whom a group shows most.
 
     The first of a group meets people of the row up to its own end. groups gets a number for each place, NOWHERE for
-    people left out; sum_of holds a zero for every item, before and after. Return how many groups there are.
+    people left out; sum_of is zero for every item, before and after. Return how many groups there are.
     """
     groups[:] = FREE
     found = 0
@@ -135,7 +135,7 @@ def read_cuts(taken, groups):
 
 @kernel
 def mark_shared(starts, items, members, group_starts, counts, kept):
-    """Mark what every member of a group has; counts holds a zero for every item, before and after."""
+    """Mark what every member of a group has; counts is zero for every item, before and after."""
     for group in range(len(group_starts) - 1):
         size = group_starts[group + 1] - group_starts[group]
         for place in range(group_starts[group], group_starts[group + 1]):
@@ -151,7 +151,7 @@ def mark_shared(starts, items, members, group_starts, counts, kept):
 
 @piece
 def worth_in(weight_of, group_items, begin, end):
-    """Weight of a group's items for somebody, 0 where they lack one; the last item, the rarest, is asked first."""
+    """Weight of a group's items for somebody, 0 where they lack one; the last item, the rarest, is checked first."""
     total = 0
     for at in range(end - 1, begin - 1, -1):
         weight = weight_of[group_items[at]]
@@ -167,7 +167,7 @@ def find_homes(
 ):
     """Find for some people the group that shows most of what they have, more than worth[place], and nothing else.
 
-    Groups are listed under their last item. At most so many items are looked at for one person; weight_of holds a
+    Groups are listed under their last item. At most `most` groups are compared for one person; weight_of is
     zero for every item, before and after.
     """
     for place in range(len(people)):
