@@ -401,6 +401,27 @@ def test_members_leave_in_order_of_arrival():
     assert s.pending_i[t.MEMBER, :5].tolist() == [0, 1, 3, 4, 9]
 
 
+def test_decisions_and_generalizations_are_written():
+    s, emit = make(), plain.emit
+    s.ratios[t.ALPHA] = 0.5
+    fill(s, [(1,), (3,)])
+    s.tally[t.NOW], s.tally[t.AT] = 2, 9
+    s.pool_f[0, : 2 * 1], s.pool_i[0, t.FIELDS : t.FIELDS + 3] = (1.0, 3.0), (0, 1, 2)
+    assert emit.write_group(s, 0, 41, 1) == 0
+    assert s.group_i[0].tolist() == [41, 1, 0, 1, 2]
+    assert s.group_f[0].tolist() == [1.0, 3.0]
+    emit.write_decision(s, 1, t.IS_RELEASED, 0, 0.2, 0.3)
+    assert s.out_i[0].tolist() == [1, t.IS_RELEASED, 0, 2, 9, 1]
+    assert s.sums[: t.COST + 1].tolist() == [0.2, 0.3, pytest.approx(0.2 * 1.5**2)]
+    assert (s.tally[t.RELEASED], s.tally[t.SUPPRESSED], s.tally[t.LONGEST]) == (1, 0, 2)
+
+
+def test_growth_is_capped():
+    assert plain.emit.compounded(0.5, 2) == 2.25
+    assert plain.emit.compounded(0.0, 10**9) == 1.0
+    assert 0.0 * plain.emit.compounded(0.5, 10**9) == 0.0
+
+
 # ---- patterns
 
 
