@@ -73,7 +73,7 @@ def test_every_group_is_a_run_of_at_most_fanout(labels, fanout):
         (["a"], 2.5, "*", "fanout must be"),
         (["a"], True, "*", "fanout must be"),
         (["a"], 5, "", "root must be text"),
-        (["a", "*"], 5, "*", "a label is the root's as well"),
+        (["a", "*"], 5, "*", "a label equals the root"),
     ],
 )
 def test_what_it_refuses(labels, fanout, root, problem):

@@ -58,8 +58,8 @@ def test_a_graph_is_connected_and_survives_json(pairs, names):
 @pytest.mark.parametrize(
     ("neighbours", "problem"),
     [
-        ([], "holds no names"),
-        ({}, "holds no names"),
+        ([], "has no names"),
+        ({}, "has no names"),
         ("ab", "not one name"),
         ({"a": "b"}, "not one name"),
         ({"a": 3}, "not one name"),

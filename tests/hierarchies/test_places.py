@@ -258,7 +258,7 @@ def test_regions_it_refuses(region, problem):
         ('name,lon,lat\n"a,1,2\n', "a quote is not closed"),
         ("name,lon,lat\n", "none given"),
         (b"name,lon,lat\n\xff,1,2\n", "not UTF-8"),
-        ("name,lon,lat\na\0,1,2\n", "holds a NUL character"),
+        ("name,lon,lat\na\0,1,2\n", "contains a NUL character"),
         (None, "cannot be read"),
     ],
 )

@@ -1,4 +1,4 @@
-"""How the command line shows what tuning found."""
+"""Print the result of tuning, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ORIGINS: Final = {
 }
 
 
-class Teller:
-    """Now and then a line on standard error on how far it has come."""
+class ProgressLines:
+    """Print progress on standard error, at most one line every few seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -93,7 +93,7 @@ def _table(windows: Sequence[WindowTuning], target: Target) -> Any:
 
     table = Table(
         box=box.SIMPLE_HEAD, title_justify="left",
-        title=f"share of people shown who are {target.k}-anonymous; asked for {target.p:g}, for every z up to 1.1 z",
+        title=f"share of people shown who are {target.k}-anonymous; target {target.p:g}, for every z up to 1.1 z",
     )  # fmt: skip
     for name in ("window", "z", "from", "model", "bound", "earlier", "later", "lowest", "windows", "released", "held"):
         table.add_column(name, justify="left" if name in ("window", "from", "held") else "right")
@@ -119,20 +119,20 @@ def _denominators(window: WindowTuning, one: Candidate, target: Target) -> Any:
 
     table = Table(
         box=box.SIMPLE_HEAD, title_justify="left",
-        title=f"z = {one.z}, window {window.window}: who is {target.k}-anonymous, by whom one counts",
+        title=f"z = {one.z}, window {window.window}: share of {target.k}-anonymous people, by denominator",
     )  # fmt: skip
     for name in ("over", "predicted", "counted, earlier", "counted, later"):
         table.add_column(name, justify="left" if name == "over" else "right")
-    said, before, after = one.predicted, one.earlier, one.later
+    predicted, before, after = one.predicted, one.earlier, one.later
     rows = (
-        ("(a) everybody seen", said.over_all, before.over_all, after.over_all),
-        ("(b) people active in the epoch", said.over_active, before.over_active, after.over_active),
-        ("(c) people with a released row", said.shown.value, before.over_shown, after.over_shown),
-        ("rows released", said.released, before.released, after.released),
+        ("(a) everybody seen", predicted.over_all, before.over_all, after.over_all),
+        ("(b) people active in the epoch", predicted.over_active, before.over_active, after.over_active),
+        ("(c) people with a released row", predicted.shown.value, before.over_shown, after.over_shown),
+        ("rows released", predicted.released, before.released, after.released),
     )
     for name, *shares in rows:
         table.add_row(name, *map(_share, shares))
-    table.add_row("entropy of a person, nats", f"{said.entropy:.2f}", "", "")
+    table.add_row("entropy of a person, nats", f"{predicted.entropy:.2f}", "", "")
     return table
 
 
@@ -149,7 +149,7 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     best = tuning.best
     if best is None:
         yield "not reached    no z held on the later part, which was not used for choosing it"
-        yield "try            another --window, a coarser attribute, a smaller --p; where it drifts, only recent data"
+        yield "try            another --window, a coarser attribute, a smaller --p; recent data only, if it drifts"
         return
     window, one = best
     yield (
@@ -159,8 +159,8 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
     )
     if tuned.events.late_ns:
         yield (
-            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: the policy holds rows for as "
-            "long; sorting the file would spare that"
+            f"rows are out of order by up to {format_duration(tuned.events.late_ns)}: in the policy, rows "
+            "wait that long; sort the file to avoid it"
         )
 
 
@@ -175,14 +175,14 @@ def _window_verdict(window: WindowTuning, target: Target) -> Iterator[str]:
         )
     elif not by_model.held:
         yield (
-            f"window {window.window}: the model's z = {by_model.z:,} does not hold: its bound promises "
+            f"window {window.window}: the model's z = {by_model.z:,} does not hold: its lower bound is "
             f"{_share(by_model.predicted.shown.lower)}, the unused part has {_share(by_model.weakest)} at "
-            f"z = {by_model.weakest_z:,}; the bound is of the formula, not of the stream"
+            f"z = {by_model.weakest_z:,}; the bound holds for the formula, not for the stream"
         )
     if window.best is None and window.hindsight is not None:
         yield (
-            f"window {window.window}: seen afterwards, z = {window.hindsight:,} would have held on the later part; "
-            "it is not proposed, for nothing is left to check it on"
+            f"window {window.window}: in hindsight, z = {window.hindsight:,} would have held on the later part; "
+            "it is not proposed, because no data is left to check it"
         )
 
 
@@ -218,12 +218,12 @@ def _window(window: WindowTuning) -> dict[str, Any]:
 
 
 def _candidate(one: Candidate) -> dict[str, Any]:
-    said = one.predicted
+    model = one.predicted
     predicted = {
-        "over_shown": {"value": said.shown.value, "lower": said.shown.lower, "upper": said.shown.upper,
-                       "method": said.shown.method, "confidence": said.shown.confidence},
-        "over_active": said.over_active, "over_all": said.over_all,
-        "released": said.released, "entropy": said.entropy,
+        "over_shown": {"value": model.shown.value, "lower": model.shown.lower, "upper": model.shown.upper,
+                       "method": model.shown.method, "confidence": model.shown.confidence},
+        "over_active": model.over_active, "over_all": model.over_all,
+        "released": model.released, "entropy": model.entropy,
     }  # fmt: skip
     return {
         "z": one.z, "origin": one.origin, "held": one.held, "is_enough": one.is_enough,

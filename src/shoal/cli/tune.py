@@ -3,25 +3,75 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+if TYPE_CHECKING:
+    from shoal.models.z.tuning import Tuning
+    from shoal.pipeline.tune.tune import Tuned
 
-def tune(  # noqa: PLR0913 - options of a command
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Goal:
+    """The target.
+
+    Parameters
+    ----------
+    k
+        How many people must show the same set of released values within a pseudonym's epoch.
+    p
+        The share of people with a released row for whom this must hold.
+    holdout
+        The share of rows, the latest ones, that is kept back for the check.
+    classes
+        The largest number of classes of people, by activity, in the model. With 1 its bounds are proven; with more
+        they are a confidence interval, and the model is closer to real people.
+    release
+        A z that releases a smaller share of rows is not proposed.
+    """
+
+    k: int = 2
+    p: float = 0.95
+    holdout: float = 0.3
+    classes: int = 3
+    release: float = 0.01
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Input:
+    """The columns and windows to read.
+
+    Parameters
+    ----------
+    person
+        The column of the person.
+    time
+        The column of the time.
+    attribute
+        The column that is published.
+    window
+        How far back people count; may be repeated. By default the policy's, or up to three that fit the stream.
+    policy
+        A policy to take names and the window from.
+    """
+
+    person: str | None = None
+    time: str | None = None
+    attribute: str | None = None
+    window: Annotated[list[str] | None, Parameter(negative="")] = None
+    policy: Path | None = None
+
+
+def tune(
     source: Annotated[Path, Parameter(name="input")],
     *,
-    k: int = 2,
-    p: float = 0.95,
-    person: str | None = None,
-    time: str | None = None,
-    attribute: str | None = None,
-    window: Annotated[list[str] | None, Parameter(negative="")] = None,
-    policy: Path | None = None,
-    holdout: float = 0.3,
-    classes: int = 3,
-    release: float = 0.01,
+    goal: Goal = Goal(),  # noqa: B008 - frozen
+    read: Input = Input(),  # noqa: B008 - frozen
     out: Path = Path("tune-out"),
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
@@ -31,7 +81,7 @@ def tune(  # noqa: PLR0913 - options of a command
     z-anonymity hides rare values, not rare combinations. A model of people and rates is estimated from the earlier part
     of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. So is
     the smallest by which people reached it when the earlier part is replayed. Then the later part, which was not used,
-    is replayed with these, and people are counted. A z is proposed only if the target held there; the table says where
+    is replayed with these, and people are counted. A z is proposed only if the target held there; the table shows where
     it comes from.
 
     Exit code 0 when a z held on the unused part, 1 when none did or the input cannot be read, 2 when an option is
@@ -53,63 +103,46 @@ def tune(  # noqa: PLR0913 - options of a command
     ----------
     source
         A data file (.csv, .jsonl, .parquet, .arrow; .gz and .zst too), or a policy (.toml) that names one.
-    k
-        How many people must show the same set of released values within a pseudonym's epoch.
-    p
-        The share of people with a released row of whom that must be true.
-    person
-        The column that says who.
-    time
-        The column that says when.
-    attribute
-        The column that is published.
-    window
-        How far back people count; may be repeated. By default the policy's, or up to three that fit the stream.
-    policy
-        A policy to take names and the window from.
-    holdout
-        The share of rows, the latest ones, that is kept back for the check.
-    classes
-        Up to how many classes of people, by how much they do, the model tells apart; with 1 its bounds are proven,
-        with more they are a confidence interval, and the model is nearer to real people.
-    release
-        A z that releases a smaller share of rows is not taken.
     out
-        Folder for what is written.
+        Folder for the results.
     as_json
         Print the result as JSON.
     quiet
         No progress.
     """
-    from shoal.cli.render import say_compiling
-    from shoal.cli.render_tune import Teller, print_tuned, to_json
-    from shoal.models.z.tuning import Target
+    from shoal.cli.render_tune import print_tuned, to_json
     from shoal.pipeline.tune.files import PICTURE, require_room, write_files
-    from shoal.pipeline.tune.tune import tune_input
 
-    target = Target(k, p, holdout, classes, release)
     require_room(out)
-    tuned = tune_input(
-        source, target, person=person, time=time, attribute=attribute, windows=window or (), names=policy,
-        tell=Teller(quiet=quiet), say_compiling=(lambda: None) if quiet else say_compiling,
-    )  # fmt: skip
+    tuned = _tuned(source, goal, read, quiet=quiet)
     for warning in tuned.warnings:
         print(f"shoal: warning: {warning}", file=sys.stderr)
-    written = write_files(tuned, out)
-    picture = _draw(tuned.tuning, out / PICTURE)
+    written = [*write_files(tuned, out), *_draw(tuned.tuning, out / PICTURE)]
     if as_json:
-        print(to_json(tuned, [*written, *picture]), file=sys.stdout)
+        print(to_json(tuned, written), file=sys.stdout)
     else:
-        print_tuned(tuned, [*written, *picture])
+        print_tuned(tuned, written)
     return 0 if tuned.tuning.best is not None else 1
 
 
-def _draw(tuning: object, path: Path) -> list[Path]:
+def _tuned(source: Path, goal: Goal, read: Input, *, quiet: bool) -> Tuned:
+    from shoal.cli.render import say_compiling
+    from shoal.cli.render_tune import ProgressLines
+    from shoal.models.z.tuning import Target
+    from shoal.pipeline.tune.tune import tune_input
+
+    target = Target(goal.k, goal.p, goal.holdout, goal.classes, goal.release)
+    return tune_input(
+        source, target, person=read.person, time=read.time, attribute=read.attribute, windows=read.window or (),
+        names=read.policy, progress=ProgressLines(quiet=quiet),
+        say_compiling=(lambda: None) if quiet else say_compiling,
+    )  # fmt: skip
+
+
+def _draw(tuning: Tuning, path: Path) -> list[Path]:
     from shoal.errors import OutputError, RunError
     from shoal.figures.z_tune import draw_tuning
-    from shoal.models.z.tuning import Tuning
 
-    assert isinstance(tuning, Tuning)
     try:
         draw_tuning(path, tuning, private=True)
     except OutputError:

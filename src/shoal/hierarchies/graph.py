@@ -45,7 +45,7 @@ class Graph(Neighbourhood):
         if isinstance(neighbours, Mapping):
             known.update(_checked(neighbours))
         if not known:
-            raise PolicyError("graph: holds no names; give pairs of neighbours, or names")
+            raise PolicyError("graph: has no names; give pairs of neighbours, or names")
         self.names = tuple(sorted(known))
         number = {name: place for place, name in enumerate(self.names)}
         edges = [(number[first], number[second]) for first, second in pairs if first != second]

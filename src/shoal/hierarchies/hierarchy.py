@@ -117,12 +117,12 @@ class Hierarchy:
 
     @classmethod
     def by_suffix(cls, separator: str = ".", root: str = "*") -> Self:
-        """Open: ``a.b.example`` lies under ``b.example``, then ``example``, then the root."""
+        """Open: ``a.b.example`` is below ``b.example``, then ``example``, then the root."""
         return cls.from_separator(separator, side="suffix", root=root)
 
     @classmethod
     def by_prefix(cls, separator: str = "/", root: str = "*") -> Self:
-        """Open: ``top/mid/leaf`` lies under ``top/mid``, then ``top``, then the root."""
+        """Open: ``top/mid/leaf`` is below ``top/mid``, then ``top``, then the root."""
         return cls.from_separator(separator, side="prefix", root=root)
 
     @classmethod
@@ -154,7 +154,7 @@ class Hierarchy:
             return {"kind": "open", "separator": self._separator, "side": self._side, "root": self._root}
         return {"kind": "closed", "labels": list(self.labels), "parents": self.parents.tolist()}
 
-    # ---- what it holds
+    # ---- content
 
     @property
     def is_open(self) -> bool:
@@ -173,7 +173,7 @@ class Hierarchy:
 
     @property
     def root(self) -> str:
-        """The label everything lies under."""
+        """The label above all others."""
         return self._root
 
     @property
@@ -218,7 +218,7 @@ class Hierarchy:
         return self._open_path(label) if self.is_open else self._closed_path(label)
 
     def lowest_common_ancestor(self, labels: Iterable[str]) -> str:
-        """The lowest label that all of these labels are or lie under."""
+        """The lowest label that covers all of these labels."""
         paths = [self.path(label)[::-1] for label in dict.fromkeys(labels)]
         if not paths:
             raise PolicyError("hierarchy: the lowest common ancestor needs at least one label")

@@ -57,7 +57,7 @@ def csv_columns(path: Path, columns: Sequence[str]) -> tuple[list[str], list[flo
     """Names and both coordinates from a file with a header; every problem names the line."""
     text = decode(read_bytes(path), path.name)
     if "\x00" in text:
-        raise PolicyError(f"{path.name}: holds a NUL character; remove it")
+        raise PolicyError(f"{path.name}: contains a NUL character; remove it")
     lines = list(csv_lines(text, path.name))
     header = lines[0][1] if lines else []
     name, *axes = (_column(header, column, path.name) for column in columns)

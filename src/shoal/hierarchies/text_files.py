@@ -34,6 +34,6 @@ def csv_lines(text: str, where: str, delimiter: str = ",") -> Iterator[tuple[int
         yield from ((reader.line_num, cells) for cells in reader if cells)
     except csv.Error:
         raise PolicyError(
-            f"{where}: line {reader.line_num}: a quote is not closed or stands inside a cell, or a cell is too long; "
+            f"{where}: line {reader.line_num}: a quote is not closed or is inside a cell, or a cell is too long; "
             'write a quote twice ("") and put the cell in quotes'
         ) from None

@@ -33,7 +33,7 @@ def plant(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     try:
         "\n".join(labels).encode()
     except UnicodeEncodeError:
-        raise PolicyError("hierarchy: a label holds half a character; write it as UTF-8") from None
+        raise PolicyError("hierarchy: a label is not valid Unicode; write it as UTF-8") from None
     order = _preorder(labels, parents)
     place = [0] * len(order)
     for new, old in enumerate(order):

@@ -30,7 +30,7 @@ def plant_nested(nested: Mapping[str, Any]) -> Tree:
         if not is_label(label):
             raise PolicyError(_NO_LABEL)
         if label in known:
-            raise PolicyError(f"hierarchy: the label {label!r} stands in two places; rename one of them")
+            raise PolicyError(f"hierarchy: the label {label!r} appears in two places; rename one of them")
         known.add(label)
         labels.append(label)
         parents.append(parent)
@@ -45,9 +45,7 @@ def _children(label: str, below: Any) -> Iterator[tuple[Any, Any]]:
         return iter(below.items())
     if isinstance(below, list | tuple):
         return ((leaf, None) for leaf in below)
-    raise PolicyError(
-        f"hierarchy: below the label {label!r} must stand a table of labels, a list of leaves, or nothing"
-    )
+    raise PolicyError(f"hierarchy: the label {label!r} must contain a table of labels, a list of leaves, or nothing")
 
 
 # ---- values without a tree
@@ -73,7 +71,7 @@ def plant_balanced(labels: Iterable[str], fanout: int, root: str) -> Tree:
     if not leaves:
         raise PolicyError("hierarchy: a balanced one needs at least one label")
     if root in leaves:
-        raise PolicyError("hierarchy: a label is the root's as well; give the root another one")
+        raise PolicyError("hierarchy: a label equals the root; give the root another label")
     taken = {root, *leaves}
     level = [_Node(label, label, label) for label in leaves]
     while len(level) > fanout:
@@ -125,7 +123,7 @@ def plant_levels(path: Path, *, separator: str | None = None, header: bool | Non
     if header or (header is None and _has_header(lines)):
         lines = lines[1:]
     if not lines:
-        raise PolicyError(f"{path.name}: holds no labels; write one line a leaf, from the leaf to the root")
+        raise PolicyError(f"{path.name}: has no labels; write one line per leaf, from the leaf to the root")
     tree = _LevelTree(path.name, root=lines[0][1][-1], first_line=lines[0][0])
     for number, cells in lines:
         tree.add(number, cells)
@@ -179,10 +177,9 @@ class _LevelTree:
     def _conflict(self, node: int, number: int) -> str:
         label, line = self.labels[node], self._first_lines[node]
         if line == number or node == 0:
-            return f"the label {label!r} lies under itself; give one of the two another name"
+            return f"the label {label!r} is its own ancestor; rename one of the two"
         return (
-            f"the label {label!r} stands under another label than in line {line}; "
-            "a label has one parent, so give one of the two another name"
+            f"the label {label!r} has another parent in line {line}; a label has one parent, so rename one of the two"
         )
 
 

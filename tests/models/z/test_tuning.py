@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shoal.errors import InputError, PolicyError
 from shoal.models.z.events import Events
 from shoal.models.z.model import ZModel
-from shoal.models.z.search import Outlook, Replay, coarse, reach_of
+from shoal.models.z.search import ModelCurve, Replay, coarse, reach_of
 from shoal.models.z.tuning import Target, likely_windows, tune
 from tests.reference.effort import tries
 from tests.reference.poisson_streams import WINDOW, poisson_events
@@ -37,11 +37,11 @@ def brute_force(model, k, p, first, last):
 )  # fmt: skip
 def test_the_smallest_z_against_brute_force(users, k, p, rates):
     model = ZModel(users, rates, 1)
-    outlook = Outlook(model, k)
-    last = outlook.last_z(k, 0.01)
+    curve = ModelCurve(model, k)
+    last = curve.last_z(k, 0.01)
     assert last == max([k, *(z for z in range(k, users + 1) if model.released_share(z) >= 0.01)])
     expected = brute_force(model, k, p, k, last)
-    found = outlook.smallest(p, first=k, last=last)
+    found = curve.smallest(p, first=k, last=last)
     if found != expected:  # only where a bound 1e-4 wide cannot tell
         reached = {z: model.p_shown_k_anonymous(z, k, method="exact").value for z in {found or k, expected or k}}
         assert any(abs(value - p) < 2e-4 for value in reached.values())
@@ -66,10 +66,10 @@ def every_z():
 @pytest.mark.parametrize("p", [0.985, 0.992, 0.9972, 0.9985, 0.9995])
 def test_the_papers_setting_against_every_z(every_z, p):
     model, lower = every_z
-    outlook = Outlook(model, 2)
-    last = outlook.last_z(2, 0.01)
+    curve = ModelCurve(model, 2)
+    last = curve.last_z(2, 0.01)
     expected = next(z for z in range(300, last + 1) if all(lower[o] >= p for o in range(z, reach_of(z) + 1)))
-    assert outlook.smallest(p, first=300, last=last) == pytest.approx(expected, abs=1)  # bounds may be nearer or wider
+    assert curve.smallest(p, first=300, last=last) == pytest.approx(expected, abs=1)  # bounds may be nearer or wider
 
 
 @pytest.mark.compiled
@@ -78,15 +78,15 @@ def test_a_tuner_that_bisects_would_be_wrong(every_z):
     model, lower = every_z
     for high, low in ((340, 352), (378, 411), (441, 487), (536, 591)):
         assert lower[high] > lower[low] + 1e-4
-    outlook = Outlook(model, 2)
+    curve = ModelCurve(model, 2)
     p = (lower[441] + lower[487]) / 2  # reached, lost, reached again
-    right, wrong = outlook.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)
+    right, wrong = curve.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)
     assert (right, wrong) == (496, 426)
-    assert outlook.reaches(wrong, p)
-    assert outlook.holds(right, p)
-    assert not outlook.holds(wrong, p)  # 1.1 times that z has lost it
+    assert curve.reaches(wrong, p)
+    assert curve.holds(right, p)
+    assert not curve.holds(wrong, p)  # 1.1 times that z has lost it
     p = 0.2 * lower[378] + 0.8 * lower[411]  # here it misses the smaller z that holds
-    assert (outlook.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)) == (368, 415)
+    assert (curve.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)) == (368, 415)
 
 
 def test_the_coarse_pass_leaves_no_large_gap():

@@ -50,7 +50,7 @@ def _reach(trials: Ints, exposed: Floats, goal: int) -> Floats:
     """For each attribute (a column) the probability that the classes' counts add up to at least `goal`."""
     mean = trials @ exposed
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Chernoff's bound for both tails: beyond it a floating point sum cannot be told from 0 or 1
+        # Chernoff's bound for both tails: beyond it a floating point sum equals 0 or 1
         away = mean - goal + np.where(goal > 0, goal * np.log(goal / mean), 0.0)
     is_open = (away < _SURE) | (mean <= 0)
     found = np.where(mean > goal, 1.0, 0.0)

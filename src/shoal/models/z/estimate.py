@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from shoal.errors import InputError, PolicyError
 from shoal.models.z.events import Events
-from shoal.models.z.stationarity import FEWEST_WINDOWS, Stationarity, judge
+from shoal.models.z.stationarity import FEWEST_WINDOWS, Stationarity, compare_halves
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ _MOST_USERS: Final = 10**9
 _ROUNDS: Final = 50
 _CLASS_ROUNDS: Final = 400
 _LEAST_MEAN: Final = 0.05
-"""People who are hardly ever active cannot be told from many more who are even less so."""
+"""Below this mean, few people who are rarely active look like many who are even less so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Esti
     if window_ns <= 0:
         raise PolicyError("window: must be longer than 0")
     if not len(events):
-        raise InputError("the stream holds no event with a person, a time and a value; nothing can be estimated")
+        raise InputError("the stream has no event with a person, a time and a value; nothing can be estimated")
     window, person, value = _exposures(events, window_ns)
     first, last = int(window[0]), int(window[-1])
     if last - first >= FEWEST_WINDOWS + 1:  # the first and the last may be cut off
@@ -89,7 +89,7 @@ def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Esti
     crowds = np.bincount(value, weights=weights[places], minlength=len(codes)).astype(np.float64)
     typical = float(weights @ active)
     sizes, exposed = _people(crowds, typical, showed, classes, events.people)
-    steadiness = judge(active, places, value, len(codes))
+    steadiness = compare_halves(active, places, value, len(codes))
     idle = int(window[-1] - window[0]) + 1 - len(starts)
     once = int((np.bincount(value) == 1).sum())
     found = Estimate(

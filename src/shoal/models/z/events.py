@@ -56,7 +56,7 @@ class Events:
 def read_events(
     stream: Any, *, person: str | None = None, time: str | None = None, attribute: str | None = None
 ) -> Events:
-    """Read a stream: an Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts.
+    """Read a stream: an Arrow table, batch or reader, an Arrow-compatible frame, batches, or records as dicts.
 
     Columns that are not named are looked for by their usual names.
     """
@@ -131,7 +131,7 @@ def _array(name: str, values: list[Any], *, is_time: bool) -> pa.Array:
     try:
         return pa.array(values, type=pa.timestamp("ns") if is_time else None, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        raise InputError(f"column {name!r}: holds values of different kinds; give all as text") from None
+        raise InputError(f"column {name!r}: has values of different kinds; give all as text") from None
 
 
 def _require(table: pa.Table, columns: tuple[str, ...]) -> None:
@@ -165,7 +165,7 @@ def _codes(name: str, column: pa.ChunkedArray) -> Ints:
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
         dictionary = encoded.dictionary
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise InputError(f"column {name!r}: holds lists or tables; give one text or number a row") from None
+        raise InputError(f"column {name!r}: contains lists or tables; give one text or number per row") from None
     plain = dictionary.dictionary_encode()
     same = np.append(np.asarray(pc.fill_null(plain.indices.cast(pa.int64()), -1)), -1)
     found: Ints = same[np.asarray(indices)]

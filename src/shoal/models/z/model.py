@@ -8,7 +8,8 @@ k - 1 others show exactly the same attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,44 @@ _MOST_EXACT: Final = 26
 _FEW: Final = 16
 _FINEST: Final = 1e-9
 """Below this width, rounding errors hide the distance between the bounds."""
+
+
+class Options(TypedDict, total=False):
+    """How to compute a probability: :meth:`ZModel.p_k_anonymous` explains each option."""
+
+    method: Method | None
+    width: float
+    samples: int
+    seed: int
+    confidence: float
+    theta1: float
+    theta2: float | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Computation:
+    """The options with their defaults."""
+
+    method: Method | None = None
+    width: float = 1e-4
+    samples: int = 100_000
+    seed: int = 0
+    confidence: float = 0.999
+    theta1: float = 1.0
+    theta2: float | None = None
+    runs: int = 100
+
+    def sampling(self) -> dict[str, Any]:
+        return {"samples": _whole("samples", self.samples, 1), **self._random()}
+
+    def simulation(self) -> dict[str, Any]:
+        return {"runs": _whole("runs", self.runs, 2), **self._random()}
+
+    def _random(self) -> dict[str, Any]:
+        if not 0 < self.confidence < 1:
+            raise PolicyError("confidence: must be a number between 0 and 1")
+        return {"seed": self.seed, "confidence": self.confidence}
 
 
 class ZModel:
@@ -90,7 +129,7 @@ class ZModel:
         Parameters
         ----------
         stream
-            An Arrow table, batch or reader, a frame that speaks Arrow, batches, or records as dicts, in any order.
+            An Arrow table, batch or reader, an Arrow-compatible frame, batches, or records as dicts, in any order.
         person, time, attribute
             Column names; by default columns with usual names, such as user, ts and site.
         window
@@ -185,20 +224,7 @@ class ZModel:
         """How much lower the entropy is than that of everything exposed."""
         return self.entropy(1) - self.entropy(z)
 
-    def p_k_anonymous(
-        self,
-        z: int,
-        k: int,
-        *,
-        method: Method | None = None,
-        width: float = 1e-4,
-        samples: int = 100_000,
-        seed: int = 0,
-        confidence: float = 0.999,
-        theta1: float = 1.0,
-        theta2: float | None = None,
-        runs: int = 100,
-    ) -> Probability:
+    def p_k_anonymous(self, z: int, k: int, **options: Unpack[Options]) -> Probability:
         """The probability that a person is k-anonymous (equation 5), with bounds.
 
         Parameters
@@ -211,35 +237,33 @@ class ZModel:
             likelier combinations and reports their `coverage`; the sum is not divided by the coverage. "simulate"
             draws exposures, runs Algorithm 1 over them and counts; it includes what the formula neglects.
         width
-            "lattice": the largest distance between the bounds; the grid is refined until it is reached.
+            "lattice": the largest distance between the bounds (1e-4); the grid is refined until it is reached.
         samples, seed, confidence
-            "sample": combinations drawn for each class, and the confidence of the interval for each.
+            "sample": combinations drawn for each class (100,000), the seed (0), and the confidence of the interval for
+            each (0.999).
         theta1, theta2
-            "tree": attributes published by fewer than `theta1` people on average count as published by nobody;
+            "tree": attributes published by fewer than `theta1` people (1) on average count as published by nobody;
             combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
             until 0.98 of them are covered, as the paper does.
         runs, seed, confidence
-            "simulate": number of streams; the interval is Student's, over their shares of k-anonymous people.
+            "simulate": number of streams (100); the interval is Student's, over their shares of k-anonymous people.
         """
-        z, k = _whole("z", z, 1), _whole("k", k, 2)
+        z, k, how = _whole("z", z, 1), _whole("k", k, 2), _Computation(**options)
         p = self._published(z)
         is_single = len(self._sizes) == 1
-        chosen = method or ("lattice" if is_single else "exact" if _live(p) <= _FEW else "sample")
-        if chosen == "exact" and _live(p) > _MOST_EXACT:
+        method = how.method or ("lattice" if is_single else "exact" if _live(p) <= _FEW else "sample")
+        if method == "exact" and _live(p) > _MOST_EXACT:
             raise PolicyError(f'method: "exact" enumerates at most {_MOST_EXACT} attributes; choose another')
-        if chosen == "lattice" and is_single:
-            return on_lattice(p[0], self.users, k, width)
-        if chosen == "exact":
+        if method == "lattice" and is_single:
+            return on_lattice(p[0], self.users, k, how.width)
+        if method == "exact":
             return enumerated(p[0], self.users, k) if is_single else z_classes.enumerated(p, self._sizes, k)
-        if chosen == "tree" and is_single:
-            return on_tree(p[0], self.users, k, theta1, theta2)
-        if chosen in ("sample", "simulate"):
-            _check_confidence(confidence)
-        if chosen == "simulate":
-            return simulated(*self._parameters, z, k, runs=_whole("runs", runs, 2), seed=seed, confidence=confidence)
-        if chosen == "sample":
-            samples = _whole("samples", samples, 1)
-            return z_classes.sampled(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        if method == "tree" and is_single:
+            return on_tree(p[0], self.users, k, how.theta1, how.theta2)
+        if method == "simulate":
+            return simulated(*self._parameters, z, k, **how.simulation())
+        if method == "sample":
+            return z_classes.sampled(p, self._sizes, k, **how.sampling())
         others = ', "lattice" or "tree"' if is_single else ""
         raise PolicyError(f'method: must be "exact", "sample" or "simulate"{others}')
 
@@ -248,39 +272,24 @@ class ZModel:
         shown = z_classes.shown_chance(self._published(_whole("z", z, 1)))
         return float(self._sizes @ shown) / self.users
 
-    def p_shown_k_anonymous(
-        self,
-        z: int,
-        k: int,
-        *,
-        method: Method | None = None,
-        width: float = 1e-4,
-        samples: int = 100_000,
-        seed: int = 0,
-        confidence: float = 0.999,
-        runs: int = 100,
-    ) -> Probability:
+    def p_shown_k_anonymous(self, z: int, k: int, **options: Unpack[Options]) -> Probability:
         """The same among the people of whom something is released, with bounds: a target means this probability.
 
         Over all people a z that releases nothing looks perfect. Where nobody is shown the bounds are 0 and 1. The
         parameters are those of `p_k_anonymous`; `samples` is for all classes together.
         """
-        z, k = _whole("z", z, 1), _whole("k", k, 2)
+        z, k, how = _whole("z", z, 1), _whole("k", k, 2), _Computation(**options)
         p = self._published(z)
         is_single = len(self._sizes) == 1
-        if method in ("sample", "simulate"):
-            _check_confidence(confidence)
-        if method == "simulate":
-            runs = _whole("runs", runs, 2)
-            return simulated(*self._parameters, z, k, runs=runs, seed=seed, confidence=confidence, among_shown=True)
-        if method == "sample" or (method is None and not is_single and _live(p) > _FEW):
-            samples = _whole("samples", samples, 1)
-            return z_classes.sampled_shown(p, self._sizes, k, samples=samples, seed=seed, confidence=confidence)
+        if how.method == "simulate":
+            return simulated(*self._parameters, z, k, **how.simulation(), among_shown=True)
+        if how.method == "sample" or (how.method is None and not is_single and _live(p) > _FEW):
+            return z_classes.sampled_shown(p, self._sizes, k, **how.sampling())
         if not is_single:
-            found = self.p_k_anonymous(z, k, method=method)
+            found = self.p_k_anonymous(z, k, method=how.method)
             return z_classes.without_empty_classes(found, p, self._sizes, k)
         share = float(z_classes.shown_chance(p)[0])
-        found = self.p_k_anonymous(z, k, method=method, width=max(width * share, _FINEST))
+        found = self.p_k_anonymous(z, k, method=how.method, width=max(how.width * share, _FINEST))
         return z_classes.without_empty(found, p[0], self.users, k)
 
 
@@ -329,11 +338,6 @@ def _rates(rates: Any, problems: list[str]) -> Floats:
     if array.ndim != 1 or not len(array) or not (np.isfinite(array) & (array >= 0)).all():
         problems.append("rates: must be a list of numbers of at least 0, one for each attribute")
     return array
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise PolicyError("confidence: must be a number between 0 and 1")
 
 
 def _whole(name: str, value: Any, least: int) -> int:

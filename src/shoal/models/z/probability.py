@@ -145,7 +145,7 @@ def on_tree(p: Floats, users: int, k: int, theta1: float, theta2: float | None) 
         raise PolicyError("theta1: must be a number of people, at least 0")
     if theta2 is not None and not (theta2 >= 0 and math.isfinite(theta2)):
         raise PolicyError("theta2: must be a number of at least 0; leave it out to have it chosen")
-    return _Tree(p, users, k, theta1).looked_at(theta2)
+    return _Tree(p, users, k, theta1).sum_with(theta2)
 
 
 class _Tree:
@@ -164,7 +164,7 @@ class _Tree:
         self._root = float(np.log(sure).sum())
         self._with_rare = _likeliest_with(rare, self._root)
 
-    def looked_at(self, theta2: float | None) -> Probability:
+    def sum_with(self, theta2: float | None) -> Probability:
         """The sum for one θ2, or for the first, ever smaller one that covers enough."""
         if theta2 is not None:
             found = self._sum(math.log(theta2) - self._attributes * math.log(2) if theta2 else -math.inf)

@@ -22,7 +22,7 @@ from shoal.models.z.windows import WindowCurve, window_curves
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 FEWEST_EPOCHS: Final = 3
 FEWEST_SHOWN: Final = 100
@@ -149,7 +149,7 @@ class Replay:
         return None
 
 
-class Outlook:
+class ModelCurve:
     """The model's probabilities over people who are shown, each computed only as precisely as needed."""
 
     def __init__(self, model: ZModel, k: int) -> None:
@@ -195,12 +195,12 @@ class Outlook:
             low, high = (middle, high) if self.model.released_share(middle) >= least_released else (low, middle - 1)
         return low
 
-    def smallest(self, p: float, *, first: int, last: int, tell: Tell = lambda text: None) -> int | None:
+    def smallest(self, p: float, *, first: int, last: int, progress: Progress = lambda text: None) -> int | None:
         """The smallest z up to `last` that reaches p, for every z' up to 1.1 z too."""
         start: int | None = None
         for z, next_z in pairwise([*coarse(first, last), last + 1]):
             is_near = self._is_near(z, p) or (next_z <= last and self._is_near(next_z, p))
-            tell(f"z = {z:,} of up to {last:,}")
+            progress(f"z = {z:,} of up to {last:,}")
             for one in range(z, next_z):
                 start = (start or one) if is_near and self.reaches(one, p) else None
                 if start is not None and one >= reach_of(start):

@@ -30,8 +30,8 @@ class Stationarity:
     words: str
 
 
-def judge(active: Floats, places: Ints, values: Ints, known: int) -> Stationarity:
-    """Compare halves.
+def compare_halves(active: Floats, places: Ints, values: Ints, known: int) -> Stationarity:
+    """Compare the earlier with the later half of the windows.
 
     Parameters
     ----------

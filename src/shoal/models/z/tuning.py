@@ -13,11 +13,11 @@ from shoal.models.z.estimate import Estimate, estimate_events
 from shoal.models.z.events import Events
 from shoal.models.z.model import ZModel
 from shoal.models.z.probability import Probability
-from shoal.models.z.search import FEWEST_EPOCHS, Measured, Outlook, Replay, reach_of
+from shoal.models.z.search import FEWEST_EPOCHS, Measured, ModelCurve, Replay, reach_of
 
 Origin = Literal["model", "replay", "cautious"]
 """Where a z comes from: the model; a replay of the earlier part; the same with half the allowed failures."""
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 _POINTS: Final = 48
 _FOREVER: Final = 2**62
@@ -30,7 +30,7 @@ _FEWEST_ACTIVE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What tuning is asked for."""
+    """What to tune for, and how."""
 
     k: int
     p: float
@@ -126,7 +126,7 @@ class Tuning:
 
 
 def tune(
-    events: Events, windows: Sequence[tuple[str, int]], target: Target, *, tell: Tell = lambda text: None
+    events: Events, windows: Sequence[tuple[str, int]], target: Target, *, progress: Progress = lambda text: None
 ) -> Tuning:
     """Find z for each window (its name and its length in nanoseconds) and check it."""
     found, too_short = [], []
@@ -135,7 +135,7 @@ def tune(
         if parts is None:
             too_short.append(name)
             continue
-        found.append(_tune_window(name, length, *parts, target, lambda text, name=name: tell(f"window {name}: {text}")))  # type: ignore[misc]
+        found.append(_tune_window(name, length, *parts, target, _prefixed(progress, name)))
     if not found:
         raise InputError(
             f"window {', '.join(too_short)}: the stream is too short to have windows on both sides of the split; "
@@ -143,6 +143,10 @@ def tune(
         )
     found.sort(key=_rank, reverse=True)
     return Tuning(target, tuple(found), tuple(too_short))
+
+
+def _prefixed(progress: Progress, name: str) -> Progress:
+    return lambda text: progress(f"window {name}: {text}")
 
 
 def _rank(tuning: WindowTuning) -> tuple[bool, float]:
@@ -180,23 +184,23 @@ def _split(events: Events, window_ns: int, holdout: float) -> tuple[Events, Even
 
 
 def _tune_window(
-    name: str, length: int, earlier: Events, later: Events, epoch: int, target: Target, tell: Tell
+    name: str, length: int, earlier: Events, later: Events, epoch: int, target: Target, progress: Progress
 ) -> WindowTuning:
-    tell("estimating")
+    progress("estimating")
     estimate = estimate_events(earlier, length, classes=target.classes)
-    outlook = Outlook(ZModel.of_estimate(estimate, length), target.k)
+    model_curve = ModelCurve(ZModel.of_estimate(estimate, length), target.k)
     before = Replay(earlier, length, target.k, first_epoch=_second_epoch(earlier, length))
     after = Replay(later, length, target.k, first_epoch=epoch)
     first = target.k
-    last = outlook.last_z(first, target.least_released)
-    by_model = outlook.smallest(target.p, first=first, last=last, tell=tell)
-    judge = _Judge(outlook, before, after, target)
-    candidates = judge.candidates(by_model)
-    tell("drawing the curve")
+    last = model_curve.last_z(first, target.least_released)
+    by_model = model_curve.smallest(target.p, first=first, last=last, progress=progress)
+    checker = _Checker(model_curve, before, after, target)
+    candidates = checker.candidates(by_model)
+    progress("drawing the curve")
     hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
     highest = max([last, first, reach_of(hindsight or 0), *(reach_of(one.z) for one in candidates)])
     curve = [
-        (judge.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)
+        (checker.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)
     ]
     return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
 
@@ -208,8 +212,8 @@ def _second_epoch(events: Events, window_ns: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    outlook: Outlook
+class _Checker:
+    model_curve: ModelCurve
     before: Replay
     after: Replay
     target: Target
@@ -237,8 +241,8 @@ class _Judge:
         )  # fmt: skip
 
     def predict(self, z: int) -> Prediction:
-        model = self.outlook.model
-        shown = self.outlook.best(z)
+        model = self.model_curve.model
+        shown = self.model_curve.best(z)
         alone = model.users * model.p_shown(z) * (1 - shown.value)
         estimate = model.estimated
         assert estimate is not None, "the model was estimated"

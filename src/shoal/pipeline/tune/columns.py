@@ -1,4 +1,4 @@
-"""Which columns of a stream say who, when and what: as named, as a policy has it, or by their usual names."""
+"""Find the columns of person, time and attribute: as named, from a policy, or by their usual names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KINDS: Final = {
     ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 _COMPRESSED: Final = (".gz", ".zst")
-_ROLES: Final = {"person": "who", "time": "when", "attribute": "what"}
+_ROLES: Final = {"person": "the person", "time": "the time", "attribute": "the value to publish"}
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What says who, when and what."""
+    """Names of the three columns."""
 
     person: str
     time: str
@@ -33,7 +33,7 @@ class Columns:
 def find_columns(
     source: Path, hints: Policy | None, person: str | None, time: str | None, attribute: str | None
 ) -> tuple[Columns, list[str]]:
-    """The columns, and what to tell of those that were guessed."""
+    """The columns, and a warning for each that was guessed."""
     found: dict[str, str | None] = {"person": person, "time": time, "attribute": attribute}
     if hints is not None:
         known: dict[str, str | None] = {"person": hints.stream.person, "time": hints.stream.time}
@@ -44,14 +44,14 @@ def find_columns(
         _require(source, found)
     guessed = {} if hints is not None else _guessed(source, found)
     return _checked({**found, **guessed}), [
-        f"--{role}: not given, so the column {name!r} is taken for {_ROLES[role]}" for role, name in guessed.items()
+        f"--{role}: not given, so {name!r} is used as the column of {_ROLES[role]}" for role, name in guessed.items()
     ]
 
 
 def _require(source: Path, found: dict[str, str | None]) -> None:
-    """Refuse names that the file does not have; that it cannot be read at all is told when it is read."""
+    """Refuse names that the file does not have; a file that cannot be read is reported later."""
     missing = [
-        f"--{role}: the file has no column {name!r}; name another, or say how it is read in a policy (.toml)"
+        f"--{role}: the file has no column {name!r}; name another, or describe the file in a policy (.toml)"
         for role, name in found.items()
         if name is not None and source.is_file() and _lacks(source, name)
     ]
@@ -94,9 +94,7 @@ def _has_values(source: Path, name: str) -> bool:
 
 
 def _checked(found: dict[str, str | None]) -> Columns:
-    missing = [
-        f"--{role}: is missing; name the column that says {what}" for role, what in _ROLES.items() if not found[role]
-    ]
+    missing = [f"--{role}: is missing; name the column of {what}" for role, what in _ROLES.items() if not found[role]]
     if missing:
         raise PolicyError(missing)
     named = [str(found[role]) for role in _ROLES]
@@ -113,8 +111,8 @@ def plain_policy(source: Path, columns: Columns) -> Policy:
     kind = _KINDS.get(Path(name).suffix)
     if kind is None:
         raise PolicyError(
-            f"{source}: its name does not tell its format; name a .csv, .jsonl, .parquet or .arrow file, or a policy "
-            "(.toml) whose [source] says what it is"
+            f"{source}: its name does not show its format; give a .csv, .jsonl, .parquet or .arrow file, or a policy "
+            "(.toml) whose [source] describes it"
         )
     table: dict[str, Any] = {
         "stream": {"person": columns.person, "time": columns.time},

@@ -27,10 +27,10 @@ _KEPT: Final = ("compression", "delimiter", "header", "nulls", "trim", "max_reco
 
 
 def require_room(folder: Path) -> None:
-    """Refuse a folder with a policy that was not written by a tuning: it must not be lost."""
+    """Refuse a folder with a policy that shoal tune did not write: it must not be lost."""
     policy = folder / POLICY
     if policy.exists() and not _is_ours(policy):
-        raise OutputError(f"{policy}: is there and was not written by shoal tune; choose another folder with --out")
+        raise OutputError(f"{policy}: exists and was not written by shoal tune; choose another folder with --out")
 
 
 def _is_ours(policy: Path) -> bool:
@@ -41,7 +41,7 @@ def _is_ours(policy: Path) -> bool:
 
 
 def write_files(tuned: Tuned, folder: Path) -> list[Path]:
-    """Write the curve, and a policy where a z was found; the policy of an older tuning does not stay."""
+    """Write the curve and, if a z was found, a policy; remove the policy of an older run."""
     require_room(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,13 +68,13 @@ def curve_text(tuned: Tuned) -> str:
          "earlier_p", "earlier_released", "later_p", "later_p_all", "later_p_active", "later_released"]
     )  # fmt: skip
     for window in tuned.tuning.windows:
-        for said, before, after in window.curve:
+        for model, before, after in window.curve:
             numbers = (
-                said.shown.lower, said.shown.value, said.shown.upper, said.released, said.entropy, said.over_all,
-                said.over_active, before.over_shown, before.released, after.over_shown, after.over_all,
+                model.shown.lower, model.shown.value, model.shown.upper, model.released, model.entropy, model.over_all,
+                model.over_active, before.over_shown, before.released, after.over_shown, after.over_all,
                 after.over_active, after.released,
             )  # fmt: skip
-            rows.writerow([window.window, said.z, *("" if one is None else f"{one:.6f}" for one in numbers)])
+            rows.writerow([window.window, model.z, *("" if one is None else f"{one:.6f}" for one in numbers)])
     return out.getvalue()
 
 
@@ -110,7 +110,7 @@ def _carried(tuned: Tuned) -> Iterator[str]:
 
 
 def _kept_rules(tuned: Tuned) -> Iterator[str]:
-    """What the policy that was given says besides z and the window, as far as it goes with what was tried."""
+    """Other settings of the given policy, as far as they fit a fixed z."""
     rules = tuned.z_rules
     if rules is None:
         return
@@ -125,15 +125,15 @@ def _kept_rules(tuned: Tuned) -> Iterator[str]:
 
 
 def _clock(tuned: Tuned) -> Iterator[str]:
-    """What a stream needs that is not in order of time, or rests for more than a day; a policy knows that itself."""
+    """Lateness and max_gap for a stream that is out of order or pauses for more than a day; a policy has its own."""
     if tuned.z_rules is not None:
         return
     events = tuned.events
     if events.late_ns:
-        yield f'lateness = "{math.ceil(events.late_ns / 1e9)}s"  # rows came up to so far out of order'
+        yield f'lateness = "{math.ceil(events.late_ns / 1e9)}s"  # the longest delay of a row'
     gap = int(np.diff(events.times).max(initial=0))
     if gap > _DAY:
-        yield f'max_gap = "{math.ceil(gap / 1e9) + 1}s"  # the longest rest of the stream'
+        yield f'max_gap = "{math.ceil(gap / 1e9) + 1}s"  # the longest pause of the stream'
 
 
 def _source(tuned: Tuned, folder: Path) -> Iterator[str]:
@@ -151,5 +151,5 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{_toml(name)} = {_toml(one)}" for name, one in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    # A JSON text is a TOML text, but for one sign.
+    # a JSON string is a TOML string, except for DEL
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Reading a stream to choose z for it, and writing down what was found."""
+"""Read a stream and choose z for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shoal.schema import duration_ns
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was read, and what was found."""
+    """The input and the result of tuning."""
 
     policy: Policy
     columns: Columns
@@ -29,11 +29,11 @@ class Tuned:
     tuning: Tuning
     warnings: tuple[str, ...] = ()
     hints: Policy | None = None
-    """The policy that names were taken from."""
+    """The policy that column names and the window come from."""
 
     @property
     def z_rules(self) -> ZAnonymitySection | None:
-        """What that policy says of z-anonymity, where it is of that."""
+        """Its [anonymize] section, if it is for z-anonymity."""
         rules = self.hints.anonymize if self.hints is not None else None
         return rules if isinstance(rules, ZAnonymitySection) else None
 
@@ -47,7 +47,7 @@ def tune_input(
     attribute: str | None = None,
     windows: Sequence[str] = (),
     names: Path | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
     say_compiling: Callable[[], None] = lambda: None,
 ) -> Tuned:
     """Read a data file, or what a policy file names as its source, and choose z for it.
@@ -59,30 +59,30 @@ def tune_input(
     columns, guesses = find_columns(source, hints, person, time, attribute)
     lengths = [(text, _length(text)) for text in windows] or _own_window(hints, columns.attribute)
     policy = own if own is not None else plain_policy(source, columns)
-    tell("reading")
+    progress("reading")
     events = _read(policy, columns)
     if compiling.must_compile(compiling.TUNING):
         say_compiling()
-    tuning = tune(events, lengths or likely_windows(events, target.holdout), target, tell=tell)
+    tuning = tune(events, lengths or likely_windows(events, target.holdout), target, progress=progress)
     return Tuned(policy, columns, events, tuning, (*guesses, *_warnings(hints, tuning)), hints)
 
 
 def _warnings(hints: Policy | None, tuning: Tuning) -> Iterator[str]:
-    """What the policy says that was not tried."""
+    """Settings of the policy that tuning ignores."""
     if hints is None or not isinstance(hints.anonymize, ZAnonymitySection):
         return
     rotation = hints.anonymize.rotation
     if rotation is not None and any(window.window_ns != rotation.ns for window in tuning.windows):
         yield (
-            "[anonymize] rotation: is not tried; here pseudonyms change with every window, as the model has it, "
+            "[anonymize] rotation: is ignored; here pseudonyms change with every window, as in the model, "
             "and a longer rotation shows more of a person under one pseudonym"
         )
     if hints.hierarchies:
-        yield "[anonymize] hierarchy: is not tried; here values that do not pass are dropped"
+        yield "[anonymize] hierarchy: is ignored; here values that do not pass are dropped"
     if hints.anonymize.target is not None:
-        yield "[anonymize] target: is left out; what is found is a fixed z (a target may take it as its start)"
+        yield "[anonymize] target: is ignored; the result is a fixed z (which a target can use as its start)"
     if hints.anonymize.combine is not None:
-        yield "[anonymize] combine: is not tried; what is counted here is what z alone would release"
+        yield "[anonymize] combine: is ignored; tuning counts what z alone would release"
 
 
 def _length(text: str) -> int:
@@ -116,7 +116,7 @@ def _read(policy: Policy, columns: Columns) -> Events:
                 refused += len(decoded.refused)
             types = decoder.types if types is None else types
     if not batches:
-        raise InputError("the input holds no rows; nothing can be estimated")
+        raise InputError("the input has no rows; nothing can be estimated")
     table = pa.Table.from_batches(batches)
     events = read_events(table, person=columns.person, time=columns.time, attribute=columns.attribute)
     if not len(events):
