@@ -157,7 +157,7 @@ def test_a_z_that_does_not_hold_is_reported(scene, steady, monkeypatch):
     assert ended.code == 1
     text = ended.out.decode()
     assert "does not hold: its lower bound is" in text
-    assert "the bound is of the formula, not of the stream" in text
+    assert "the bound holds for the formula, not for the stream" in text
     assert "not reached" in text
     assert "shoal: window 1h: z = 2" in ended.err  # progress
 
@@ -192,7 +192,7 @@ def test_usual_names_are_found_and_reported(scene, steady, kind):
     ended = shoal("tune", path, "--p", "0.9", "--window", "1h", "--json", "--quiet")
     assert ended.code == 0, ended.err
     for role, name in (("person", "uid"), ("time", "timestamp"), ("attribute", "page")):
-        assert f"--{role}: not given, so the column '{name}'" in ended.err
+        assert f"--{role}: not given, so '{name}'" in ended.err
     named = shoal(
         "tune", path, "--person", "uid", "--time", "timestamp", "--attribute", "page",
         "--p", "0.9", "--window", "1h", "--json", "--quiet",
