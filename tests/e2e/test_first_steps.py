@@ -19,7 +19,7 @@ def test_a_finished_run_whose_output_is_gone_is_refused(scene: Scene) -> None:
     (scene.folder / "out.csv").unlink()
     ended = scene.run("--checkpoint", "state")
     assert ended.code == 1
-    assert "out.csv: this run is finished, but its output is missing" in ended.err
+    assert "out.csv: is missing but the checkpoint counts on it" in ended.err
 
 
 def test_the_doctor_looks_at_the_columns_of_every_file(scene: Scene) -> None:

@@ -12,9 +12,12 @@ import pytest
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError
 from shoal.observe.observer import Observer
+from shoal.pipeline import wiring
 from shoal.pipeline.checkpoints import CheckpointFolder
+from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.run import StreamRun
-from shoal.policy import Policy, parse_policy
+from shoal.policy import Policy, parse_policy, tables
+from shoal.policy.tables import SinkSection, SourceSection
 from shoal.sources.base import Idle
 from shoal.testing.scripted import ScriptedSource
 
@@ -115,6 +118,59 @@ def test_a_refused_record_is_a_dead_letter_and_no_row(tmp_path: Path) -> None:
     letters = [json.loads(line) for line in (tmp_path / "out.jsonl.dead.jsonl").read_text().splitlines()]
     assert [(one["row"], one["column"]) for one in letters] == [(2, "ts"), (3, "user")]
     assert letters[0]["reason"] == "not a number"
+
+
+class Topic(SourceSection, SinkSection):
+    """A table of [source] and [sink] for a system without files, such as a broker."""
+
+    topic: str
+
+    @property
+    def name(self) -> str:
+        return f"topic {self.topic}"
+
+
+class MemorySink:
+    """Keeps rows in memory."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def open(self, schema: pa.Schema) -> None:
+        self.rows.clear()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self.rows += rows.to_pylist()
+
+    def commit(self, epoch: int) -> dict[str, Any]:
+        return {"rows": len(self.rows)}
+
+    def finish(self) -> dict[str, Any]:
+        return {"rows": len(self.rows)}
+
+    def clean(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_system_without_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker needs its table, one line in SOURCES or SINKS, and one line in the wiring."""
+    sink = MemorySink()
+    monkeypatch.setitem(tables.SOURCES, "topic", Topic)
+    monkeypatch.setitem(tables.SINKS, "topic", Topic)
+    monkeypatch.setitem(wiring.SOURCES, Topic, lambda of: ScriptedSource([FIRST, LATER], schema=SCHEMA))
+    monkeypatch.setitem(wiring.SINKS, Topic, lambda of, *, resumable: sink)
+    monkeypatch.chdir(tmp_path)  # dead letters go to the current folder
+    topic = {"kind": "topic", "topic": "visits"}
+    of = policy(tmp_path, source=topic, sink=topic)
+    summary = StreamRun(of, Observer()).execute()
+    assert summary.released_to == "topic visits"
+    assert summary.released == len(sink.rows) == 4
+    assert Path(summary.dead_letters or "") == tmp_path / "shoal.dead.jsonl"
+    found = [remark.sentence for remark in examine(of) if remark.level == "wrong"]
+    assert found == ["[source] kind: this command or method reads files only; name files"]
 
 
 def test_progress_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

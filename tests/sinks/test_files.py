@@ -12,13 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from shoal.encode.csv import CsvEncoder
 from shoal.errors import CheckpointError, OutputError
-from shoal.sinks.atomic_file import AtomicFile, StandardOutput
+from shoal.sinks.atomic_file import AtomicFile
+from shoal.sinks.durable import Guarded
+from shoal.sinks.files import StandardOutputSink
 from shoal.sinks.marks import Mark
 from shoal.sinks.part_files import PartFiles
-from shoal.sinks.streams import Guarded
 
 
 def mode_of(path: Path) -> int:
@@ -406,24 +409,29 @@ class FakeStandardOutput:
 def test_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = io.BytesIO()
     monkeypatch.setattr("sys.stdout", FakeStandardOutput(buffer))
-    sink = StandardOutput()
-    with sink.begin() as out:
-        out.write(b"abc")
-    assert sink.commit() == 3
+    sink = StandardOutputSink(CsvEncoder())
+    rows = pa.record_batch({"n": [1, 2]})
+    sink.open(rows.schema)
+    sink.write(rows)
+    assert buffer.getvalue() == b'"n"\n1\n2\n'
     sink.finish()
     sink.close()
-    assert buffer.getvalue() == b"abc"
+    assert not buffer.closed
 
 
 def test_reader_of_standard_output_goes_away() -> None:
     program = """
 import sys
 from shoal.errors import OutputError
-from shoal.sinks.files import StandardOutput
-sink = StandardOutput()
+import pyarrow as pa
+from shoal.encode.csv import CsvEncoder
+from shoal.sinks.files import StandardOutputSink
+sink = StandardOutputSink(CsvEncoder())
+rows = pa.record_batch({"n": ["x" * 1000]})
+sink.open(rows.schema)
 try:
     for _ in range(10_000):
-        sink.begin().write(b"x" * 1000)
+        sink.write(rows)
     sink.finish()
 except OutputError as error:
     print(error, file=sys.stderr)

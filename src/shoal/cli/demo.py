@@ -62,7 +62,7 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     from shoal.encode.sealed import read_trace
     from shoal.pipeline import Pipeline
     from shoal.pipeline.warmup import must_compile
-    from shoal.sinks.streams import output_error
+    from shoal.sinks.durable import output_error
     from shoal.testing.visits import make_visits, write_visits_csv
 
     print(f"making a day of {events:,} visits by {people:,} people …")

@@ -61,7 +61,7 @@ def run(
     except KeyboardInterrupt:
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED
-    print_summary(summary, as_json=as_json, is_piped=pipeline.policy.sink.path.is_standard)
+    print_summary(summary, as_json=as_json, is_piped=_is_piped(pipeline.policy))
     return 0 if summary.ok else 1
 
 
@@ -78,10 +78,11 @@ def _what_next(policy: Any) -> str:
 
 def _unfinished(policy: Any) -> list[Path]:
     """Where a run writes before it is finished; dead letters are written in place."""
-    places = [policy.sink.path, *([policy.trace.path] if policy.trace else [])]
-    working = [
-        place.path if place.is_folder else place.path.with_name(f"{place.path.name}.partial")
-        for place in places
-        if not place.is_standard
-    ]
+    places = (policy.sink.place, policy.trace and policy.trace.path)
+    working = [place.working for place in places if place is not None and not place.is_standard]
     return [*working, policy.dead_letters.path.path]
+
+
+def _is_piped(policy: Any) -> bool:
+    place = policy.sink.place
+    return place is not None and place.is_standard

@@ -30,8 +30,7 @@ from shoal.crypto.safe_open import create_file, open_or_create
 from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
 from shoal.errors import CheckpointError, VaultError
 from shoal.methods.settings import Duration
-from shoal.sinks.folders import make_folder, sync_folder
-from shoal.sinks.streams import output_error
+from shoal.sinks.durable import make_folder, output_error, sync_folder
 
 _MAGIC: Final = b"SHOALCKPT3"
 _OLD_MAGICS: Final = (b"SHOALCKPT1", b"SHOALCKPT2")

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.crypto.keys import secret_from_environment
-from shoal.errors import CheckpointError
 from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.wiring import make_sink, make_trace_sink
@@ -22,7 +21,6 @@ class Outputs:
 
     def __init__(self, policy: Policy, *, resumable: bool) -> None:
         key, letters = secret_from_environment(), policy.dead_letters
-        self._place = policy.sink.path
         self._rows = make_sink(policy, resumable=resumable)
         self._trace: Sink | None = None
         if policy.trace is not None:
@@ -55,11 +53,6 @@ class Outputs:
 
     def verify(self, receipts: Receipts) -> None:
         """Raise CheckpointError where the rows of a finished run are missing or altered."""
-        if not self._place.path.exists():
-            raise CheckpointError(
-                f"{self._place.text}: this run is finished, but its output is missing; put it back, or start over "
-                "with a new checkpoint folder"
-            )
         self._rows.verify(receipts["rows"] or {})
 
     def clean(self) -> None:

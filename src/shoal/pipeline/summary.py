@@ -52,7 +52,7 @@ class RunReport:
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
         found.guarantee = method.guarantee.statement + ("; each row was taken for one person" if numbers_rows else "")
-        found.released_to = policy.sink.path.text
+        found.released_to = policy.sink.name
         found.dead_letters = str(policy.dead_letters.path.path)
         found.trace = str(policy.trace.path.path) if policy.trace else None
         found.failure, found.warnings = progress.failure, list(warnings)

@@ -1,6 +1,6 @@
 """From a checked policy to the objects that run it: source, method, sinks.
 
-The class of the table ``[source]`` or ``[sink]`` says which system is meant; `_SOURCES` and `_SINKS` have one entry per
+The class of the table ``[source]`` or ``[sink]`` says which system is meant; `SOURCES` and `SINKS` have one entry per
 system. Everything else in this file is about files.
 """
 
@@ -23,10 +23,9 @@ from shoal.encode.base import Encoder
 from shoal.encode.sealed import SealedEncoder
 from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
-from shoal.policy import Policy
-from shoal.policy import models as tables
+from shoal.policy import Policy, tables
 from shoal.policy.fields import Section
-from shoal.policy.stream import ROW
+from shoal.policy.tables import ROW
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink
 from shoal.sinks.files import FileSink, FolderSink, JoinedFileSink, StandardOutputSink
@@ -46,13 +45,13 @@ _TYPES: Final = {
 
 def make_files(policy: Policy) -> list[InputFile]:
     """The input files in reading order."""
-    places = [place.text if place.is_standard else str(place.path) for place in policy.source.path]
-    return find_files(places, compression=policy.source.compression)
+    places = [place.text if place.is_standard else str(place.path) for place in policy.file_source.path]
+    return find_files(places, compression=policy.file_source.compression)
 
 
 def make_source(policy: Policy) -> Source:
     """Where records come from."""
-    return _SOURCES[type(policy.source)](policy)
+    return SOURCES[type(policy.source)](policy)
 
 
 def make_file_source(policy: Policy, files: list[InputFile] | None = None) -> FileSource:
@@ -104,7 +103,7 @@ def _file_decoder(
     *,
     optional: tuple[str, ...],
 ) -> Decoder:
-    source = policy.source
+    source = policy.file_source
     options: dict[str, Any] = {}
     declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
     counted = policy.stream.time if policy.stream.time_unit is not None else None
@@ -127,11 +126,11 @@ def _file_decoder(
 
 def make_sink(policy: Policy, *, resumable: bool) -> Sink:
     """Where published rows go."""
-    return _SINKS[type(policy.sink)](policy, resumable=resumable)
+    return SINKS[type(policy.sink)](policy, resumable=resumable)
 
 
 def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
-    place, encoder = policy.sink.path, _encoder(policy)
+    place, encoder = policy.file_sink.path, _encoder(policy)
     if place.is_standard:
         return StandardOutputSink(encoder)
     if place.is_folder:
@@ -143,12 +142,12 @@ def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
 
 def make_file_sink(policy: Policy, *, resumable: bool = False) -> FileSink:
     """One file for published rows, written at once or in a format that can be appended to."""
-    return FileSink(_encoder(policy), AtomicFile(policy.sink.path.path, checked=resumable))
+    return FileSink(_encoder(policy), AtomicFile(policy.file_sink.path.path, checked=resumable))
 
 
 def make_parts(policy: Policy, *, checked: bool = False) -> PartFiles:
     """The folder for published rows, where they go to a folder."""
-    return PartFiles(policy.sink.path.path, _encoder(policy).suffix, checked=checked)
+    return PartFiles(policy.file_sink.path.path, _encoder(policy).suffix, checked=checked)
 
 
 def make_trace_sink(path: Path, *, resumable: bool, secret: Secret | None) -> Sink:
@@ -166,7 +165,7 @@ def make_trace_file(path: Path, secret: Secret | None, *, resumable: bool = Fals
 
 
 def _encoder(policy: Policy) -> Encoder:
-    sink = policy.sink
+    sink = policy.file_sink
     options: dict[str, Any] = {}
     if "compression" in sink.model_fields_set or sink.compression != "none":
         options["compression"] = sink.compression
@@ -181,5 +180,5 @@ def _encoder(policy: Policy) -> Encoder:
     return encoder_for(sink.kind)(**options)
 
 
-_SOURCES: Final[dict[type[Section], Callable[[Policy], Source]]] = {tables.FileSource: make_file_source}
-_SINKS: Final[dict[type[Section], Callable[..., Sink]]] = {tables.FileSink: _files_sink}
+SOURCES: Final[dict[type[Section], Callable[[Policy], Source]]] = {tables.FileSource: make_file_source}
+SINKS: Final[dict[type[Section], Callable[..., Sink]]] = {tables.FileSink: _files_sink}

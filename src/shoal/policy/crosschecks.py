@@ -15,7 +15,7 @@ from shoal.policy.fields import STANDARD, Location, key_path, locate
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.sanitize import sanitize_places
-from shoal.policy.stream import ROW
+from shoal.policy.tables import ROW
 
 Table = Mapping[str, Any]
 _SECRET_WORDS: Final = (
@@ -171,11 +171,11 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
     return overlap_problems(inputs, sinks[0] if sinks else None, private)
 
 
-def default_dead_letters(sink: Location) -> Location:
-    """Next to the sink; in the current folder when the sink is standard output."""
-    if sink.is_standard:
+def default_dead_letters(output: Location | None) -> Location:
+    """Next to the output; in the current folder if that is standard output or no file at all."""
+    if output is None or output.is_standard:
         return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
-    return beside(sink, ".dead.jsonl")
+    return beside(output, ".dead.jsonl")
 
 
 def beside(sink: Location, ending: str) -> Location:

@@ -59,6 +59,11 @@ class Location:
         return not self.is_standard and (self.text.endswith(("/", os.sep)) or self.path.is_dir())
 
     @property
+    def working(self) -> Path:
+        """Where it is written before it is finished."""
+        return self.path if self.is_folder else self.path.with_name(f"{self.path.name}.partial")
+
+    @property
     def is_pattern(self) -> bool:
         """Whether it holds wildcards and is not the name of a file that exists."""
         return has_magic(self.text) and not self.path.exists()

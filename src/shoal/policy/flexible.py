@@ -13,19 +13,18 @@ from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Names
 from shoal.policy.hierarchies import OntologySection
-from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
+from shoal.policy.method_base import KeyPath, Table
 from shoal.policy.quasi import (
     CategoricalSection,
     NumericSection,
+    QuasiMethodSection,
     QuasiSection,
     Weight,
-    quasi_columns,
-    quasi_problems,
     quasi_tables,
     require_tables,
 )
-from shoal.policy.stream import StreamSection
-from shoal.schema import Categorical, Schema
+from shoal.policy.tables import StreamSection
+from shoal.schema import Categorical
 
 
 class OntologyColumn(QuasiSection):
@@ -49,12 +48,12 @@ class OntologyColumn(QuasiSection):
 Quasi = Annotated[NumericSection | CategoricalSection | OntologyColumn, Field(discriminator="kind")]
 
 
-class FlexibleSection(MethodSection, FlexibleSettings):
+class FlexibleSection(QuasiMethodSection, FlexibleSettings):
     """What a policy file adds to the settings of flexible k-anonymity: the quasi-identifiers."""
 
     ADVICE: ClassVar[str] = "choose a smaller k, fewer quasi-identifiers, or wait for more people"
+    HIERARCHY_KEYS: ClassVar[dict[str, str]] = {"categorical": "hierarchy", "ontology": "ontology"}
 
-    method: str
     quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
         description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
     )
@@ -66,52 +65,17 @@ class FlexibleSection(MethodSection, FlexibleSettings):
         return False
 
     @classmethod
-    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        return quasi_columns(table)
-
-    @classmethod
-    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
-        return {
-            ("quasi", name, key): own[key]
-            for name, own in quasi_tables(table).items()
-            for kind, key in (("categorical", "hierarchy"), ("ontology", "ontology"))
-            if own.get("kind") == kind and key in own
-        }
-
-    def hierarchy_keys(self) -> dict[str, KeyPath]:
-        keys = {"categorical": "hierarchy", "ontology": "ontology"}
-        return {name: ("quasi", name, keys[own.kind]) for name, own in self.quasi.items() if own.kind in keys}
-
-    @classmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         return []
 
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
-        yield from quasi_problems(given)
         yield from super().cross_check(given)
         yield from _column_problems(given)
 
-    def column_types(self) -> dict[str, ColumnType]:
-        kinds = {name: own.column_type() for name, own in self.quasi.items()}
-        return {name: kind for name, kind in kinds.items() if kind is not None}
-
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
-        assert stream.person is not None, "every method on tuples needs it"
-        trees = {name: tree for name, tree in hierarchies.items() if not isinstance(tree, Concepts)}
-        schema = Schema(
-            person=stream.person, time=stream.time, carry=stream.carry, sensitive=self.sensitive,
-            quasi=[own.role(name, trees.get(name)) for name, own in self.quasi.items()],
-        )  # fmt: skip
-        apart = ("method", "quasi", "sensitive")
-        values = {name: getattr(self, name) for name in type(self).model_fields if name not in apart}
         concepts = {name: found for name, found in hierarchies.items() if isinstance(found, Concepts)}
-        return {"schema": schema, "ontology": concepts, **values}
-
-    def plain_fields(self) -> dict[str, Any]:
-        # The order of quasi-identifiers is that of the published columns: it counts, so they are a list.
-        listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
-        return {**super().plain_fields(), "quasi": listed}
+        return {**super().parameters(stream, hierarchies), "ontology": concepts}
 
 
 def _column_problems(table: Table) -> Iterator[Problem]:

@@ -29,17 +29,9 @@ from shoal.policy.fields import Section, key_path
 from shoal.policy.hierarchies import build_concepts, build_hierarchy
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
-from shoal.policy.models import (
-    SINKS,
-    SOURCES,
-    CheckpointSection,
-    DeadLetters,
-    DeadLettersSection,
-    Policy,
-    TraceSection,
-)
+from shoal.policy.policy import DeadLetters, Policy
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
-from shoal.policy.stream import StreamSection
+from shoal.policy.tables import SINKS, SOURCES, CheckpointSection, DeadLettersSection, StreamSection, TraceSection
 
 Table = Mapping[str, Any]
 
@@ -189,7 +181,7 @@ def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy | Con
     dead = sections["dead_letters"] or DeadLettersSection()
     method = sections["anonymize"]
     sanitize = sections["sanitize"]
-    where = dead.path or default_dead_letters(sanitize.sealed if sanitize else sections["sink"].path)
+    where = dead.path or default_dead_letters(sanitize.sealed if sanitize else sections["sink"].place)
     return Policy(
         stream=sections["stream"],
         source=sections["source"],

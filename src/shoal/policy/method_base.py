@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from shoal.methods.settings import Settings
 from shoal.policy.fields import Section
-from shoal.policy.stream import StreamSection
+from shoal.policy.tables import ColumnType, StreamSection
 
-ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 KeyPath = tuple[str, ...]
 Table = Mapping[str, Any]
 NO_TIME: Final = "is missing; name the column that says when"

@@ -1,20 +1,23 @@
-"""The [anonymize.quasi.<column>] tables: what may help to find a person, and how it is generalized."""
+"""The [anonymize.quasi.<column>] tables: what may identify a person together, and how it is generalized."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
+from shoal.methods.setting_problems import Problem
+from shoal.methods.settings import Names
 from shoal.policy.fields import Section
 from shoal.policy.hierarchies import HierarchySection
-from shoal.policy.method_base import ColumnType, KeyPath, Table
-from shoal.schema import Categorical, Numeric
+from shoal.policy.method_base import KeyPath, MethodSection, Table
+from shoal.policy.tables import ColumnType, StreamSection
+from shoal.schema import Categorical, Numeric, Schema
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _OPEN: Final = ("suffix", "prefix")
@@ -85,10 +88,60 @@ def require_tables(value: object) -> object:
     return value
 
 
-QuasiSections = Annotated[
-    dict[str, Annotated[NumericSection | CategoricalSection, Field(discriminator="kind")]],
-    BeforeValidator(require_tables),
-]
+class QuasiMethodSection(MethodSection):
+    """The table of a method with quasi-identifiers."""
+
+    HIERARCHY_KEYS: ClassVar[dict[str, str]] = {"categorical": "hierarchy"}
+    """The key that describes the hierarchy of a column, by the kind of the column."""
+
+    method: str
+    quasi: dict[str, Any]
+    sensitive: Names = ()
+
+    @classmethod
+    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
+        quasi, sensitive = table.get("quasi"), table.get("sensitive")
+        # A name twice within sensitive is reported where sensitive is.
+        listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
+        return [
+            *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
+            *((("sensitive",), name) for name in dict.fromkeys(listed)),
+        ]
+
+    @classmethod
+    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
+        return {
+            ("quasi", name, key): own[key]
+            for name, own in quasi_tables(table).items()
+            for kind, key in cls.HIERARCHY_KEYS.items()
+            if own.get("kind") == kind and key in own
+        }
+
+    def hierarchy_keys(self) -> dict[str, KeyPath]:
+        keys = {name: self.HIERARCHY_KEYS.get(own.kind) for name, own in self.quasi.items()}
+        return {name: ("quasi", name, key) for name, key in keys.items() if key is not None}
+
+    @classmethod
+    def cross_check(cls, given: Table) -> Iterator[Problem]:
+        yield from quasi_problems(given)
+        yield from super().cross_check(given)
+
+    def column_types(self) -> dict[str, ColumnType]:
+        kinds = {name: own.column_type() for name, own in self.quasi.items()}
+        return {name: kind for name, kind in kinds.items() if kind is not None}
+
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
+        assert stream.person is not None, "a policy without one is refused"
+        schema = Schema(
+            person=stream.person, time=stream.time, carry=stream.carry, sensitive=self.sensitive,
+            quasi=[own.role(name, hierarchies.get(name)) for name, own in self.quasi.items()],
+        )  # fmt: skip
+        return {"schema": schema, **{name: getattr(self, name) for name in self.SETTINGS.model_fields}}
+
+    def plain_fields(self) -> dict[str, Any]:
+        # The order of quasi-identifiers is that of the published columns: it counts, so they are a list.
+        listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
+        return {**super().plain_fields(), "quasi": listed}
 
 
 def quasi_tables(table: Table) -> dict[str, Table]:
@@ -97,17 +150,6 @@ def quasi_tables(table: Table) -> dict[str, Table]:
     if not isinstance(quasi, Mapping):
         return {}
     return {name: own for name, own in quasi.items() if isinstance(own, Mapping)}
-
-
-def quasi_columns(table: Table) -> list[tuple[KeyPath, str]]:
-    """Columns that a method on tuples gives a role to, each with the path of its key."""
-    quasi, sensitive = table.get("quasi"), table.get("sensitive")
-    # A name twice within sensitive is reported where sensitive is.
-    listed = [name for name in (sensitive if isinstance(sensitive, list) else []) if isinstance(name, str)]
-    return [
-        *((("quasi", name), name) for name in (quasi if isinstance(quasi, Mapping) else {})),
-        *((("sensitive",), name) for name in dict.fromkeys(listed)),
-    ]
 
 
 def quasi_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:

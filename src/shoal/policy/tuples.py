@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
-from shoal.hierarchies import Hierarchy
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Duration, Names, is_duration_text, is_whole
 from shoal.methods.tuples.settings import TupleSettings, reference_problems
-from shoal.policy.method_base import ColumnType, KeyPath, MethodSection, Table
-from shoal.policy.quasi import QuasiSections, quasi_columns, quasi_problems, quasi_tables
-from shoal.policy.stream import StreamSection
-from shoal.schema import Schema
+from shoal.policy.method_base import KeyPath, Table
+from shoal.policy.quasi import CategoricalSection, NumericSection, QuasiMethodSection, require_tables
+from shoal.policy.tables import StreamSection
 
 _MOST_OFF: Final = 0.001
 """How far declared shares may add up from 1: people round them."""
 
 
-class TupleSection(MethodSection, TupleSettings):
+Quasi = Annotated[NumericSection | CategoricalSection, Field(discriminator="kind")]
+
+
+class TupleSection(QuasiMethodSection, TupleSettings):
     """What a policy file adds to the settings of a tuple method: the quasi-identifiers, and stricter checks."""
 
     ADVICE: ClassVar[str] = "choose a smaller k, a longer deadline, or fewer quasi-identifiers"
 
-    method: str
-    quasi: QuasiSections = Field(description="add a table [anonymize.quasi.<column>] for each quasi-identifier")
+    quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
+        description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
+    )
     sensitive: Names = Field((), description="Columns published unchanged that `l`, `entropy_l` and `t` protect.")
 
     @field_validator("reference")
@@ -43,21 +45,6 @@ class TupleSection(MethodSection, TupleSettings):
         return self.is_timed
 
     @classmethod
-    def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        return quasi_columns(table)
-
-    @classmethod
-    def hierarchy_tables(cls, table: Table) -> dict[KeyPath, Any]:
-        return {
-            ("quasi", name, "hierarchy"): own["hierarchy"]
-            for name, own in quasi_tables(table).items()
-            if own.get("kind") == "categorical" and "hierarchy" in own
-        }
-
-    def hierarchy_keys(self) -> dict[str, KeyPath]:
-        return {name: ("quasi", name, "hierarchy") for name, own in self.quasi.items() if own.kind == "categorical"}
-
-    @classmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         if "time" in stream:
             return []
@@ -69,34 +56,20 @@ class TupleSection(MethodSection, TupleSettings):
 
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
-        yield from quasi_problems(given)
         yield from super().cross_check(given)
         yield from _unused_problems(given)
         yield from reference_problems(given.get("reference"), given.get("sensitive"))
         if cls.KEEPS_DEADLINE:
             yield from _hopeless_problems(given)
 
-    def column_types(self) -> dict[str, ColumnType]:
-        kinds = {name: own.column_type() for name, own in self.quasi.items()}
-        return {name: kind for name, kind in kinds.items() if kind is not None}
-
-    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-        assert stream.person is not None, "every tuple method needs it"
-        schema = Schema(
-            person=stream.person, time=stream.time, carry=stream.carry, sensitive=self.sensitive,
-            quasi=[own.role(name, hierarchies.get(name)) for name, own in self.quasi.items()],
-        )  # fmt: skip
-        apart = ("method", "quasi", "sensitive")
-        values = {name: getattr(self, name) for name in type(self).model_fields if name not in apart}
+    def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
+        values = super().parameters(stream, hierarchies)
         given = {name: value.given if isinstance(value, Duration) else value for name, value in values.items()}
-        return {"schema": schema, **{name: value for name, value in given.items() if value is not None}}
+        return {name: value for name, value in given.items() if value is not None}
 
     def plain_fields(self) -> dict[str, Any]:
-        # The order of quasi-identifiers is that of the published columns: it counts, so they are a list.
-        listed = [{"name": name, **own.plain_fields()} for name, own in self.quasi.items()]
         # A policy without a cap is the one it was before there was any: its checkpoints go on.
-        said = {name: value for name, value in super().plain_fields().items() if name != "max_share" or value}
-        return {**said, "quasi": listed}
+        return {name: value for name, value in super().plain_fields().items() if name != "max_share" or value}
 
 
 def _unused_problems(table: Table) -> Iterator[Problem]:

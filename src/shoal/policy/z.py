@@ -15,7 +15,7 @@ from shoal.models.z.target import KTarget
 from shoal.policy.fields import Section
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
-from shoal.policy.stream import StreamSection
+from shoal.policy.tables import StreamSection
 
 _FOLLOWS: Final = (
     "z follows the stream and publishes nothing before it has seen a window and an epoch; a sample may be too short"

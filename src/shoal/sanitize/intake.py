@@ -97,7 +97,7 @@ class Intake:
         try:
             return make_files(self._policy)
         except InputError:
-            places = self._policy.source.path
+            places = self._policy.file_source.path
             if self._whole_lines and all(place.is_pattern or place.is_folder for place in places):
                 return []
             raise

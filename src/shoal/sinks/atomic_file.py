@@ -1,18 +1,16 @@
-"""A file that appears under its name only when it is complete, and standard output."""
+"""A file that appears under its name only when it is complete."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from shoal.crypto.safe_open import create_file, is_regular, open_existing
 from shoal.errors import OutputError
-from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.durable import Guarded, make_folder, output_error, sync_folder
 from shoal.sinks.marks import Digest, Mark, verified, verify_whole, wrong_length
-from shoal.sinks.streams import Guarded, output_error
 
 PARTIAL: Final = ".partial"
 
@@ -152,27 +150,3 @@ class AtomicFile:
         if is_regular(self.path) and self.path.stat().st_size == mark.length:
             return self.path
         raise wrong_length(self._working, 0, mark)
-
-
-class StandardOutput:
-    """Standard output: what was written cannot be taken back, so a run to it cannot be resumed."""
-
-    def __init__(self) -> None:
-        self._out = Guarded(sys.stdout.buffer, "standard output", keep_open=True)
-
-    def begin(self) -> BinaryIO:
-        return self._out  # type: ignore[return-value]
-
-    def commit(self) -> int:
-        """Flush; return the bytes written so far."""
-        self._out.flush()
-        return self._out.written
-
-    def finish(self) -> None:
-        self._out.flush()
-
-    def discard(self) -> None:
-        """What was written cannot be taken back."""
-
-    def close(self) -> None:
-        """Standard output belongs to the process and stays open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -11,8 +12,9 @@ import pyarrow as pa
 
 from shoal.crypto.safe_open import open_to_read
 from shoal.encode.base import Encoder, Writer
-from shoal.sinks.atomic_file import AtomicFile, StandardOutput, check_target
+from shoal.sinks.atomic_file import AtomicFile, check_target
 from shoal.sinks.base import Receipt
+from shoal.sinks.durable import Guarded
 from shoal.sinks.marks import Mark
 from shoal.sinks.part_files import PartFiles
 
@@ -85,7 +87,7 @@ class StandardOutputSink:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._out = StandardOutput()
+        self._out = Guarded(sys.stdout.buffer, "standard output", keep_open=True)
         self._writer: Writer | None = None
 
     def open(self, schema: pa.Schema) -> None:
@@ -97,22 +99,22 @@ class StandardOutputSink:
     def write(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows:
             self._piece().write(rows)
-            self._out.commit()
+            self._out.flush()
 
     def _piece(self) -> Writer:
         if self._writer is None:
-            self._writer = self._encoder.open(self._out.begin(), self._schema, fresh=True)
+            self._writer = self._encoder.open(self._out, self._schema, fresh=True)  # type: ignore[arg-type]
         return self._writer
 
     def commit(self, epoch: int) -> Receipt | None:
         """Nothing can be recovered, so this only flushes."""
-        self._out.commit()
+        self._out.flush()
         return None
 
     def finish(self) -> Receipt | None:
         self._piece().close()
         self._writer = None
-        self._out.finish()
+        self._out.flush()
         return None
 
     def verify(self, receipt: Receipt) -> None:

@@ -11,9 +11,8 @@ from typing import BinaryIO, Final
 
 from shoal.crypto.safe_open import create_file
 from shoal.errors import CheckpointError, OutputError
-from shoal.sinks.folders import make_folder, sync_folder
+from shoal.sinks.durable import Guarded, make_folder, output_error, sync_folder
 from shoal.sinks.marks import Digest, Mark, verify_whole
-from shoal.sinks.streams import Guarded, output_error
 
 _TEMPORARY: Final = ".tmp"
 

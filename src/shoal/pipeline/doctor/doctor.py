@@ -30,10 +30,10 @@ from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
-from shoal.policy.stream import ROW
+from shoal.policy.tables import ROW
 from shoal.policy.tuples import TupleSection
 from shoal.sinks.atomic_file import check_file
-from shoal.sinks.folders import check_folder
+from shoal.sinks.durable import check_folder
 from shoal.sources.input_file import InputFile
 
 SAMPLE_ROWS: Final = 100_000
@@ -118,7 +118,9 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
     if policy.sanitize is not None:
         yield from _store_remarks(policy.sanitize)
         return
-    places = {"sink": policy.sink.path, "dead letters": policy.dead_letters.path}
+    places = {"dead letters": policy.dead_letters.path}
+    if policy.sink.place is not None:
+        places = {"sink": policy.sink.place, **places}
     if policy.trace is not None:
         places["trace"] = policy.trace.path
     else:
@@ -127,7 +129,7 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         )
     if policy.checkpoint is not None:
         places["checkpoint"] = policy.checkpoint.path
-    places |= {ending.split(".")[1]: beside(policy.sink.path, ending) for ending in policy.anonymize.beside_sink()}
+    places |= {ending.split(".")[1]: beside(policy.file_sink.path, ending) for ending in policy.anonymize.beside_sink()}
     for topic, place in places.items():
         if place.is_standard:
             continue
@@ -155,7 +157,7 @@ def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
 
 
 def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: list[Remark]) -> Sample | None:
-    if any(place.is_standard for place in policy.source.path):
+    if any(place.is_standard for place in policy.file_source.path):
         remarks.append(
             Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
         )

@@ -33,7 +33,7 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
     """Everything worth saying about a sample of sets; raises InputError where the source cannot be read."""
     method = policy.anonymize
     assert isinstance(method, SetSection)
-    if any(place.is_standard for place in policy.source.path):
+    if any(place.is_standard for place in policy.file_source.path):
         yield Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
         return
     files = make_files(policy)
@@ -98,7 +98,7 @@ def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all
     if sets.longest < method.m:
         most = f"nobody in the sample has more than {sets.longest} items"
         yield Remark("look", "sizes", f"{most}; a larger m, such as {method.m}, promises no more")
-    if policy.sink.kind == "csv":
+    if policy.file_sink.kind == "csv":
         yield from _separator_remarks(policy, method, sets)
     yield from _uniqueness_remarks(method, sets)
 
@@ -107,7 +107,7 @@ def _separator_remarks(policy: Policy, method: SetSection, sets: PeopleSets) -> 
     tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
     known = tree.labels if tree is not None else neighbours.names if neighbours is not None else ()
     try:
-        check_separator({*sets.records.labels, *known}, policy.sink.separator or DEFAULT_SEPARATOR)
+        check_separator({*sets.records.labels, *known}, policy.file_sink.separator or DEFAULT_SEPARATOR)
     except PolicyError as error:
         yield Remark("wrong", "sink", str(error))
 

@@ -177,7 +177,7 @@ def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.Record
     if policy.source.kind not in ("csv", "jsonl"):
         return
     assumed = [name for name, kind in method.column_types().items() if kind == "float64"]
-    whole = [name for name in assumed if name not in policy.source.types and _is_whole(batch.column(name))]
+    whole = [name for name in assumed if name not in policy.file_source.types and _is_whole(batch.column(name))]
     if whole:
         types = ", ".join(f'{name} = "int64"' for name in whole[:_MOST_LISTED])
         yield Remark(

@@ -20,7 +20,7 @@ from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
-from shoal.policy.stream import ROW
+from shoal.policy.tables import ROW
 from shoal.sources.input_file import InputFile
 
 Ints = npt.NDArray[np.int64]
@@ -152,7 +152,7 @@ class SetReader:
         single = kind.value_type if _is_list(kind) else kind
         if not (_is_text(single) or pa.types.is_integer(single) or pa.types.is_null(single)):
             raise InputError(f"{where} has type {kind}; items must be texts or whole numbers, or lists of them")
-        separator = self.policy.source.separator
+        separator = self.policy.file_source.separator
         if _is_list(kind) and separator is not None:
             raise InputError(f"{where} holds lists, which need no separator; leave [source] separator out")
         if not _is_list(kind) and separator is None and self.person is None:
@@ -190,14 +190,14 @@ class SetReader:
         """Every item of every usable row: the row it stands in, and its text."""
         if _is_list(column.type):
             lists = column.cast(pa.large_list(pa.string()))
-        elif self.policy.source.separator is not None:
-            lists = pc.split_pattern(column.cast(pa.string()), self.policy.source.separator)
+        elif self.policy.file_source.separator is not None:
+            lists = pc.split_pattern(column.cast(pa.string()), self.policy.file_source.separator)
         else:
             rows: Ints = np.flatnonzero(usable & column.is_valid().to_numpy(zero_copy_only=False))
             return rows, column.take(pa.array(rows)).cast(pa.string())
         owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         texts = pc.list_flatten(lists)
-        if self.policy.source.trims:
+        if self.policy.file_source.trims:
             texts = pc.utf8_trim_whitespace(texts)
         keep = usable[owners]
         if not _is_list(column.type):  # skip empty items between two separators
@@ -209,7 +209,7 @@ class SetReader:
         has_any = np.zeros(len(usable), np.bool_)
         has_any[owners] = True
         nothing = _is_blank(texts)
-        is_alone = not _is_list(page.decoded.batch.column(self.item).type) and self.policy.source.separator is None
+        is_alone = not _is_list(page.decoded.batch.column(self.item).type) and self.policy.file_source.separator is None
         page.refuse(usable & ~has_any, "null-item", self.item, _NO_ITEM)
         page.refuse(_rows(owners[nothing], len(usable)), "null-item", self.item, _NO_ITEM if is_alone else _EMPTY_ITEM)
         good = ~nothing

@@ -37,8 +37,7 @@ from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
 from shoal.sinks.atomic_file import AtomicFile, check_target
-from shoal.sinks.folders import sync_folder
-from shoal.sinks.streams import output_error
+from shoal.sinks.durable import output_error, sync_folder
 
 _MANY_REFUSED: Final = 0.05
 
@@ -88,16 +87,16 @@ class SetRun:
     def __init__(self, policy: Policy, observer: Observer) -> None:
         assert isinstance(policy.anonymize, SetSection)
         self.policy, self.method, self.observer = policy, policy.anonymize, observer
-        joined = policy.sink.kind == "csv"
-        self.separator = (policy.sink.separator or DEFAULT_SEPARATOR) if joined else None
+        joined = policy.file_sink.kind == "csv"
+        self.separator = (policy.file_sink.separator or DEFAULT_SEPARATOR) if joined else None
         self.schema = release_schema(self.method.column, joined=joined)
         self.summary = SetSummary(
-            released_to=policy.sink.path.text,
+            released_to=policy.file_sink.path.text,
             dead_letters=str(policy.dead_letters.path.path),
             trace=str(policy.trace.path.path) if policy.trace else None,
             warnings=list(policy.warnings),
-            certificate_file=beside(policy.sink.path, CERTIFICATE).text,
-            blocks_file=beside(policy.sink.path, BLOCKS).text,
+            certificate_file=beside(policy.file_sink.path, CERTIFICATE).text,
+            blocks_file=beside(policy.file_sink.path, BLOCKS).text,
         )
 
     def execute(self) -> SetSummary:
@@ -121,7 +120,7 @@ class SetRun:
         self.undo = stack
         self.files = make_files(policy)
         for ending in self.method.beside_sink():
-            check_target(beside(policy.sink.path, ending).path)
+            check_target(beside(policy.file_sink.path, ending).path)
         self.rows = make_file_sink(policy)
         self.trace = make_trace_file(policy.trace.path.path, key) if policy.trace is not None else None
         for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
@@ -246,8 +245,10 @@ class SetRun:
             self.trace.write(trace)
             self.trace.commit(0)
         self.rows.commit(0)
-        sinks = [self._written(beside(self.policy.sink.path, name), content) for name, content in beside_it.items()]
-        _remove(self.policy.sink.path)
+        sinks = [
+            self._written(beside(self.policy.file_sink.path, name), content) for name, content in beside_it.items()
+        ]
+        _remove(self.policy.file_sink.path)
         for sink in sinks:
             sink.finish()
         for outlet in (self.trace, self.letters, self.rows):

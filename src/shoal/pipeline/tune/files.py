@@ -137,7 +137,7 @@ def _clock(tuned: Tuned) -> Iterator[str]:
 
 
 def _source(tuned: Tuned, folder: Path) -> Iterator[str]:
-    source = tuned.policy.source
+    source = tuned.policy.file_source
     paths = [place.text if place.is_standard else os.path.relpath(place.path, folder) for place in source.path]
     yield f"kind = {_toml(source.kind)}"
     yield f"path = {_toml(paths[0] if len(paths) == 1 else paths)}"

@@ -1,0 +1,118 @@
+"""A checked policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.errors import PolicyError
+from shoal.methods.settings import Duration
+from shoal.policy.fields import Location, Section
+from shoal.policy.method_base import MethodSection
+from shoal.policy.sanitize import SanitizeSection
+from shoal.policy.tables import (
+    CheckpointSection,
+    FileSink,
+    FileSource,
+    SinkSection,
+    SourceSection,
+    StreamSection,
+    TraceSection,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Where refused rows are noted, and whether the rows themselves are."""
+
+    path: Location
+    keep_rows: bool
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy in which everything was checked; see :func:`shoal.policy.load_policy`."""
+
+    stream: StreamSection
+    source: SourceSection
+    anonymize: MethodSection
+    written_sink: SinkSection | None
+    """As written; a policy with [sanitize] has none."""
+    dead_letters: DeadLetters
+    trace: TraceSection | None = None
+    checkpoint: CheckpointSection | None = None
+    sanitize: SanitizeSection | None = None
+    hierarchies: Mapping[str, Any] = field(default_factory=dict)
+    """Hierarchies and ontologies of the columns that are generalized, read when the policy was."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about what is allowed and rarely meant."""
+    file: Path | None = None
+
+    @property
+    def sink(self) -> SinkSection:
+        """Where rows go, unless the policy is one of the sanitization process."""
+        if self.written_sink is None:
+            raise PolicyError("[sink]: is missing; this policy has [sanitize], so run it with: shoal sanitize")
+        return self.written_sink
+
+    @property
+    def file_source(self) -> FileSource:
+        """The source, for what works with files only."""
+        if not isinstance(self.source, FileSource):
+            raise PolicyError("[source] kind: this command or method reads files only; name files")
+        return self.source
+
+    @property
+    def file_sink(self) -> FileSink:
+        """The sink, for what works with files only."""
+        if not isinstance(self.sink, FileSink):
+            raise PolicyError("[sink] kind: this command or method writes files only; name a file")
+        return self.sink
+
+    def fingerprint(self, *sections: str) -> str:
+        """A hash of what the policy says, hierarchies included; of some sections only, if named.
+
+        Comments, layout, the order of keys, defaults written out and the folder it lies in do not count.
+        """
+        content = {name: self._plain_section(name) for name in sections or _SECTIONS}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=32, person=b"shoal-policy-1").hexdigest()
+
+    def parameters(self) -> dict[str, Any]:
+        """Keyword arguments of the anonymizer, hierarchies included; the secret comes from elsewhere."""
+        return self.anonymize.parameters(self.stream, self.hierarchies)
+
+    def _plain_section(self, name: str) -> Any:
+        section = _plain(self.written_sink if name == "sink" else getattr(self, name))
+        if name != "anonymize":
+            return section
+        # What a hierarchy holds counts, not how it is described.
+        trees = {column: hierarchy.to_dict() for column, hierarchy in self.hierarchies.items()}
+        return {"method": _without_hierarchies(section), "hierarchies": trees}
+
+
+_SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "trace", "checkpoint", "sanitize")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Section):
+        return _plain(value.plain_fields())
+    if isinstance(value, DeadLetters):
+        return {"path": _plain(value.path), "keep_rows": value.keep_rows}
+    if isinstance(value, Location):
+        return value.text
+    if isinstance(value, Duration):
+        return {"ns": int(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(below) for key, below in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+def _without_hierarchies(content: Any) -> Any:
+    if not isinstance(content, dict):
+        return content
+    return {key: _without_hierarchies(below) for key, below in content.items() if key not in ("hierarchy", "ontology")}
