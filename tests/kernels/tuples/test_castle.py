@@ -46,14 +46,14 @@ def forming(s, *, beta=4, mu=3):
     )
 
 
-def placed(rows, homes, people=None, sensitive=(), quasi=UNIT, **settings):
+def placed(rows, clusters, people=None, sensitive=(), quasi=UNIT, **settings):
     """Held tuples, each in the forming cluster named for it, and their chains."""
     s = make(quasi, sensitive=len(sensitive), **settings)
     for column in range(len(sensitive)):
         s.sens_i[t.USED, column] = 4
     f = forming(s)
     fill(s, rows, people, sensitive)
-    castle.take_homes_back(s, f, np.array(homes, dtype=np.int64))
+    castle.restore_clusters(s, f, np.array(clusters, dtype=np.int64))
     castle.chain_clusters(s, f)
     return s, f
 
@@ -68,7 +68,7 @@ def leaving(s, f):
     castle.begin_union(s, f, 0)
     for c in range(1, f.tally[FORMING]):
         castle.join(s, f, c)
-    return castle.gather(s, f)
+    return castle.list_union(s, f, t.CHAIN_HEAD)
 
 
 # ---- what clusters cover
@@ -97,12 +97,12 @@ def test_columns_widen_and_are_summed_up():
     fill(s, [(0.25, 0.0), (0.75, NONE), (0.5, 1.0)])
     hulls.clear_hull(s, f, 0)
     for at in (0, 1, 2):
-        hulls.invite(s, f, at)
-        hulls.widen(s, f, 0, hulls.guest_of(f))
+        hulls.load_tuple(s, f, at)
+        hulls.widen(s, f, 0, hulls.scratch_of(f))
     hulls.sum_up(s, f, 0)
     assert hull_of(s, f, 0) == [(0.25, 0.75), (0.0, 1.0)]
     assert f.hulls[hulls.lost_now(s), 0] == (3 * 0.5 + 2 / 5) / 4
-    assert len({hulls.union_of(f), hulls.guest_of(f), hulls.parts_of(f), *range(f.counts.shape[1])}) == 7
+    assert len({hulls.union_of(f), hulls.scratch_of(f), hulls.parts_of(f), *range(f.counts.shape[1])}) == 7
 
 
 def test_what_a_guest_would_cost():
@@ -110,16 +110,16 @@ def test_what_a_guest_would_cost():
     s, f = placed(rows, [0, 0, 1, 2, 2], quasi=TWO)
     now, then = f.hulls[hulls.lost_now(s)], f.hulls[hulls.lost_then(s)]
     assert now[:3].tolist() == [(1.5 + 2 / 5) / 4, 0.0, 2 / 5 / 4]
-    hulls.invite(s, f, 1)
-    hulls.foresee(s, f, hulls.guest_of(f), 0, 3)
+    hulls.load_tuple(s, f, 1)
+    hulls.lose_with(s, f, hulls.scratch_of(f), 0, 3)
     assert then[:3].tolist() == [now[0], 3 * 0.25 / 4, (3 * 0.25 + 1.0) / 4]
-    hulls.invite(s, f, 4)
-    hulls.foresee(s, f, hulls.guest_of(f), 0, 3)
+    hulls.load_tuple(s, f, 4)
+    hulls.lose_with(s, f, hulls.scratch_of(f), 0, 3)
     assert then[:3].tolist() == [(1.5 + 1.0) / 4, 0.0, now[2]]
 
 
 def test_growth_is_that_of_the_wider_range():
-    """All three ways, and an attribute the guest does not carry, add the same as looking at each column alone."""
+    """All three ways, and an attribute the scratch does not carry, add the same as looking at each column alone."""
     s, f = placed([(0.25, 0.0), (0.75, 2.0), (1.0, 4.0)], [0, 0, 1], quasi=TWO)
     lows, highs, total = f.hulls[0], f.hulls[2], np.zeros(2)
     hulls.add_numeric_growth(lows, highs, 0.5, 0.5, 2.0, 0, 2, total)
@@ -140,8 +140,8 @@ def test_growth_is_that_of_the_wider_range():
 
 def home_of(s, f, x):
     fill(s, [(x,)])
-    hulls.invite(s, f, s.tally[t.TAIL] - 1)
-    return castle.find_home(s, f)
+    hulls.load_tuple(s, f, s.tally[t.TAIL] - 1)
+    return castle.choose_cluster(s, f)
 
 
 def test_the_home_of_a_guest():
@@ -161,7 +161,7 @@ def test_settling_in():
     f = forming(s)
     fill(s, [(0.25,), (0.75,), (0.25,)])
     for at in range(3):
-        castle.settle_in(s, f, at)
+        castle.join_nearest(s, f, at)
     assert s.pending_i[t.PART, :3].tolist() == [0, 1, 0]
     assert f.counts[TUPLES, :2].tolist() == [2, 1]
     assert castle.open_cluster(s, f) == 2
@@ -179,7 +179,7 @@ def test_chains_and_crowds():
         castle.count_crowd(s, f, c)
     assert f.counts[CROWD, :2].tolist() == [2, 3]
     s.tally[t.STAMP] += 1
-    assert [parts.is_new_face(s, at) for at in range(6)] == [True, False, True, True, False, True]
+    assert [parts.is_new_person(s, at) for at in range(6)] == [True, False, True, True, False, True]
 
 
 def test_a_union_is_ready_when_it_has_the_people_and_their_values():
@@ -215,7 +215,7 @@ def test_those_who_stay_close_ranks():
     s, f = placed([(0.0,), (0.25,), (0.5,), (0.75,)], [0, 1, 2, 2])
     f.counts[TAKEN, :3] = 0, 1, 0
     s.pending_i[t.ALIVE, 1] = 0
-    castle.close_ranks(s, f)
+    castle.remove_union(s, f)
     assert f.tally[FORMING] == 2
     assert s.pending_i[t.PART, [0, 2, 3]].tolist() == [0, 1, 1]
     assert f.counts[TUPLES, :2].tolist() == [1, 2]
@@ -226,7 +226,7 @@ def test_leaving_home():
     s, f = placed([(0.0,), (0.25,), (1.0,), (0.5,)], [0, 1, 0, 0])
     for at in (2, 1):
         s.pending_i[t.ALIVE, at] = 0
-        castle.leave_home(s, f, s.pending_i[t.PART, at])
+        castle.shrink_cluster(s, f, s.pending_i[t.PART, at])
     assert f.tally[FORMING] == 1
     assert hull_of(s, f, 0) == [(0.0, 0.5)]
 
@@ -249,12 +249,12 @@ def test_cutting_parts_and_dealing_the_rest():
     count = leaving(s, f)
     assert parts.cut_parts(s, f, count) == 2
     assert [parts.choose_part(s, count, part) for part in (0, 1, -1)] == [2, 2, 1]
-    assert parts.offer_rest(s, count) == -1
-    parts.deal_rest(s, f, count, 2)
+    assert parts.mark_rest(s, count) == -1
+    parts.assign_rest(s, f, count, 2)
     assert parts.choose_part(s, count, 1) == 3
     assert s.pending_i[t.MEMBER, :3].tolist() == [1, 3, 4]
     assert hull_of(s, f, hulls.parts_of(f) + 1) == [(0.75, 1.0)]
-    hulls.invite(s, f, 2)
+    hulls.load_tuple(s, f, 2)
     assert parts.nearest_part(s, f, 2) == 0
     assert parts.split(s, f, count) == 2
 
@@ -263,9 +263,9 @@ def test_the_rest_counts_people():
     s, f = placed([(0.0,), (1.0,), (0.5,)], [0] * 3, [7, 7, 7])
     count = leaving(s, f)
     s.pending_i[t.PART_LIKE, :3] = -1
-    assert parts.offer_rest(s, count) == -1
+    assert parts.mark_rest(s, count) == -1
     s.plan[t.K] = 1
-    assert parts.offer_rest(s, count) == 0
+    assert parts.mark_rest(s, count) == 0
     assert s.pending_i[t.ELIGIBLE, :3].tolist() == [1, 1, 1]
 
 
@@ -315,7 +315,7 @@ def test_tau_is_the_mean_of_the_last_losses():
 def test_what_is_put_out_has_left():
     s, f = placed([(0.0,), (1.0,), (0.25,), (0.5,)], [0, 1, 0, 1])
     castle.begin_union(s, f, 0)
-    castle.put_out(s, f)
+    castle.publish_union(s, f)
     assert s.out_i[:2, t.O_ROW].tolist() == [0, 2]
     assert s.tally[t.LIVE] == 2
     assert (f.tally[FORMING], f.published[-1]) == (1, 0.25)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.errors import CheckpointError, PolicyError
-from shoal.kernels.tuples.castle import run_castle, take_homes_back
+from shoal.kernels.tuples.castle import restore_clusters, run_castle
 from shoal.kernels.tuples.castle_generalize import FORMING
 from shoal.methods.tuples.castle import Castle
 from shoal.methods.tuples.decider import allocation
@@ -270,4 +270,4 @@ def test_the_entry_points_are_compiled():
     pair = Pair("castle", scenes()["line"], LINE)
     pair.restore(shoal.restore)
     assert run_castle.signatures
-    assert take_homes_back.signatures
+    assert restore_clusters.signatures

@@ -1,8 +1,8 @@
 """What CASTLE's forming clusters cover, what they lose, and what they would lose.
 
-Each cluster has a column: first the forming ones, oldest first, then one for a union of several, one for a guest who
-may join, and those for the parts of a cluster that leaves. Lowest and highest are ranks of leaves or scaled numbers, on
-the grid already; the highest is below the lowest where nobody carries the attribute.
+Each cluster has a column: first the forming ones, oldest first, then one for the union of several, a scratch column for
+a tuple that may join, and those for the parts of a split union. Lowest and highest are ranks of leaves or scaled
+numbers, on the grid already; the highest is below the lowest where nobody carries the attribute.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from shoal.kernels.bundles import bundle
 from shoal.kernels.compiling import piece
-from shoal.kernels.tuples.generalize import meet, raws, scaled, snapped_down, snapped_up, width
-from shoal.kernels.tuples.layout import KIND, LEAVES, LOSS_AT, NUMERIC, PAIRS_AT, SMALL_TREE, STEP, VALUES, WEIGHT
+from shoal.kernels.tuples.generalize import range_loss, raws, scaled, snapped_down, snapped_up, width
+from shoal.kernels.tuples.layout import KIND, LEAVES, NUMERIC, PAIRS_AT, SMALL_TREE, STEP, VALUES, WEIGHT
 
 # ---- numbers a forming cluster, and numbers of all of them
 TUPLES, CROWD, FIRST, TAKEN, RENAMED = range(5)
@@ -29,7 +29,7 @@ class Forming(NamedTuple):
     """Clusters that are not published yet, and what the last published ones lost."""
 
     hulls: Any
-    """Lowest, highest and lost, a row an attribute each; then lost in all, and lost in all with the guest."""
+    """Lowest, highest and lost, a row an attribute each; then the total, and the total with the scratch column."""
     counts: Any
     tally: Any
     published: Any
@@ -43,14 +43,14 @@ def union_of(f):
 
 
 @piece
-def guest_of(f):
-    """The column of a tuple that may join."""
+def scratch_of(f):
+    """The scratch column, for a tuple that may join."""
     return f.counts.shape[1] + 1
 
 
 @piece
 def parts_of(f):
-    """The first column of the parts of a cluster that leaves."""
+    """The first column of the parts of a union that is split."""
     return f.counts.shape[1] + 2
 
 
@@ -62,7 +62,7 @@ def lost_now(s):
 
 @piece
 def lost_then(s):
-    """The row of what clusters would lose with a guest."""
+    """The row of what clusters would lose with the scratch column."""
     return HULL_BLOCKS * s.attr_f.shape[1] + 1
 
 
@@ -83,12 +83,7 @@ def loss_between(s, a, low, high):
     """What an attribute loses from lowest to highest; nothing where nobody carries it."""
     if low > high:
         return 0.0
-    if s.attr_i[KIND, a] == NUMERIC:
-        return high - low
-    first, last = np.int64(low), np.int64(high)
-    if s.attr_i[LEAVES, a] <= SMALL_TREE:
-        return s.tree_f[s.attr_i[PAIRS_AT, a] + first * s.attr_i[LEAVES, a] + last]
-    return s.tree_f[s.attr_i[LOSS_AT, a] + meet(s, a, first, last)]
+    return range_loss(s, a, low, high)
 
 
 @piece
@@ -102,7 +97,7 @@ def all_weights(s):
 
 @piece
 def clear_hull(s, f, c):
-    """Let a column cover nothing."""
+    """Empty a column."""
     attributes = width(s)
     for a in range(attributes):
         f.hulls[a, c] = np.inf
@@ -111,7 +106,7 @@ def clear_hull(s, f, c):
 
 @piece
 def widen(s, f, c, other):
-    """Let a column cover what another covers too."""
+    """Widen a column to cover another one."""
     attributes = width(s)
     for a in range(attributes):
         f.hulls[a, c] = min(f.hulls[a, c], f.hulls[a, other])
@@ -120,7 +115,7 @@ def widen(s, f, c, other):
 
 @piece
 def sum_up(s, f, c):
-    """Work out what a column loses."""
+    """Compute what a column loses."""
     attributes = width(s)
     total = 0.0
     for a in range(attributes):
@@ -131,11 +126,11 @@ def sum_up(s, f, c):
 
 
 @piece
-def invite(s, f, i):
-    """Let tuple i be the guest."""
-    attributes, guest = width(s), guest_of(f)
+def load_tuple(s, f, i):
+    """Load tuple i into the scratch column."""
+    attributes, scratch = width(s), scratch_of(f)
     for a in range(attributes):
-        f.hulls[a, guest], f.hulls[attributes + a, guest] = range_of(s, a, i)
+        f.hulls[a, scratch], f.hulls[attributes + a, scratch] = range_of(s, a, i)
 
 
 @piece
@@ -176,13 +171,13 @@ def add_growth(s, f, a, low, high, first, last):
 
 
 @piece
-def foresee(s, f, guest, first, last):
-    """Work out what each column of a stretch would lose if it covered the guest's column too."""
+def lose_with(s, f, scratch, first, last):
+    """Compute what each column from first to last would lose if it covered column `scratch` too."""
     attributes, total = width(s), f.hulls[lost_then(s)]
     for c in range(first, last):
         total[c] = 0.0
     for a in range(attributes):
-        add_growth(s, f, a, f.hulls[a, guest], f.hulls[attributes + a, guest], first, last)
+        add_growth(s, f, a, f.hulls[a, scratch], f.hulls[attributes + a, scratch], first, last)
     weights = all_weights(s)
     for c in range(first, last):
         total[c] /= weights

@@ -1,4 +1,4 @@
-"""How a cluster of CASTLE leaves that has many people: in parts of k people and more."""
+"""Splitting a large cluster of CASTLE into parts of at least k people."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.castle_generalize import (
     UNION_CROWD,
     clear_hull,
-    foresee,
-    guest_of,
-    invite,
+    load_tuple,
+    lose_with,
     lost_now,
     lost_then,
     parts_of,
+    scratch_of,
     sum_up,
     union_of,
     widen,
@@ -45,9 +45,9 @@ from shoal.kernels.tuples.layout import (
     VALUES,
     K,
 )
-from shoal.kernels.tuples.layout import CHAIN_HEAD as LEAVING
+from shoal.kernels.tuples.layout import CHAIN_HEAD as CHOSEN
 from shoal.kernels.tuples.layout import PART_LIKE as PORTION
-from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions, and other use for their rows
+from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions and uses their rows
 from shoal.kernels.tuples.nearest import choose_nearest, measure
 from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.reuse import is_capped, is_fair, is_uniform, keep_draft
@@ -56,8 +56,8 @@ _REST = -1
 
 
 @piece
-def is_new_face(s, i):
-    """Whether tuple i is the first of its person since the stamp was changed."""
+def is_new_person(s, i):
+    """Whether tuple i is the first of its person since the stamp changed; marks the person."""
     person = s.pending_i[PERSON, i]
     if s.pending_i[STAMPED, person] == s.tally[STAMP]:
         return False
@@ -67,9 +67,9 @@ def is_new_face(s, i):
 
 @piece
 def keep_whole(s, f, count):
-    """Let all that leaves be one part; return how many parts that is."""
+    """Make one part of everything; return the number of parts."""
     for m in range(count):
-        s.pending_i[PORTION, s.pending_i[LEAVING, m]] = 0
+        s.pending_i[PORTION, s.pending_i[CHOSEN, m]] = 0
     clear_hull(s, f, parts_of(f))
     widen(s, f, parts_of(f), union_of(f))
     sum_up(s, f, parts_of(f))
@@ -77,43 +77,43 @@ def keep_whole(s, f, count):
 
 
 @piece
-def offer_rest(s, count):
-    """Let all that is in no part yet be chosen from; return the first of them, -1 if they are too few people."""
+def mark_rest(s, count):
+    """Mark the tuples in no part as eligible; return the first of them, -1 if they are fewer than k people."""
     s.tally[STAMP] += 1
     first, crowd = -1, 0
     for m in range(count):
-        i = s.pending_i[LEAVING, m]
+        i = s.pending_i[CHOSEN, m]
         is_left = s.pending_i[PORTION, i] == _REST
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i] = is_left
         if is_left:
-            crowd += is_new_face(s, i)
+            crowd += is_new_person(s, i)
             first = i if first < 0 else first
     return first if crowd >= s.plan[K] else -1
 
 
 @piece
 def cut_part(s, f, part, members):
-    """Let the chosen members be a part."""
+    """Make a part of the chosen members."""
     c = parts_of(f) + part
     clear_hull(s, f, c)
     for m in range(members):
         i = s.pending_i[MEMBER, m]
         s.pending_i[PORTION, i] = part
-        invite(s, f, i)
-        widen(s, f, c, guest_of(f))
+        load_tuple(s, f, i)
+        widen(s, f, c, scratch_of(f))
     sum_up(s, f, c)
 
 
 @piece
 def cut_parts(s, f, count):
-    """Cut off the first tuple left and its nearest, again and again; return how many parts were made."""
-    parts, begin, end = 0, s.pending_i[LEAVING, 0], s.pending_i[LEAVING, count - 1] + 1
+    """Repeatedly make a part of the first remaining tuple and its nearest; return the number of parts."""
+    parts, begin, end = 0, s.pending_i[CHOSEN, 0], s.pending_i[CHOSEN, count - 1] + 1
     for i in range(begin, end):
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i] = 0
     for m in range(count):
-        s.pending_i[PORTION, s.pending_i[LEAVING, m]] = _REST
+        s.pending_i[PORTION, s.pending_i[CHOSEN, m]] = _REST
     while True:
-        first = offer_rest(s, count)
+        first = mark_rest(s, count)
         if first < 0:
             return parts
         measure(s, first, begin, end)
@@ -128,10 +128,10 @@ def cut_parts(s, f, count):
 
 @piece
 def nearest_part(s, f, parts):
-    """The part that grows least by the guest, of equals the first."""
+    """The part that the tuple in scratch widens least, the first of equals."""
     begin, best, least = parts_of(f), 0, np.inf
     now, then = f.hulls[lost_now(s)], f.hulls[lost_then(s)]
-    foresee(s, f, guest_of(f), begin, begin + parts)
+    lose_with(s, f, scratch_of(f), begin, begin + parts)
     for part in range(parts):
         growth = then[begin + part] - now[begin + part]
         if growth < least:
@@ -140,25 +140,25 @@ def nearest_part(s, f, parts):
 
 
 @piece
-def deal_rest(s, f, count, parts):
-    """Let what is in no part join one, tuple by tuple."""
+def assign_rest(s, f, count, parts):
+    """Add each tuple in no part to the part it widens least."""
     for m in range(count):
-        i = s.pending_i[LEAVING, m]
+        i = s.pending_i[CHOSEN, m]
         if s.pending_i[PORTION, i] != _REST:
             continue
-        invite(s, f, i)
+        load_tuple(s, f, i)
         part = nearest_part(s, f, parts)
         s.pending_i[PORTION, i] = part
-        widen(s, f, parts_of(f) + part, guest_of(f))
+        widen(s, f, parts_of(f) + part, scratch_of(f))
         sum_up(s, f, parts_of(f) + part)
 
 
 @piece
 def choose_part(s, count, part):
-    """Let the tuples of a part be the members; return how many they are."""
+    """List the tuples of a part as members; return their number."""
     members = 0
     for m in range(count):
-        i = s.pending_i[LEAVING, m]
+        i = s.pending_i[CHOSEN, m]
         if s.pending_i[PORTION, i] == part:
             s.pending_i[MEMBER, members] = i
             members += 1
@@ -192,7 +192,7 @@ def split(s, f, count):
     parts = cut_parts(s, f, count)
     if parts == 0:
         return keep_whole(s, f, count)
-    deal_rest(s, f, count, parts)
+    assign_rest(s, f, count, parts)
     if s.plan[IS_DIVERSE] and not are_diverse(s, count, parts):
         return keep_whole(s, f, count)
     if is_capped(s) and not are_fair(s, count, parts):
@@ -210,7 +210,7 @@ def count_carriers(s, members):
         for m in range(members):
             i = s.pending_i[MEMBER, m]
             if s.pending_f[VALUES + a, i] == s.pending_f[VALUES + a, i]:
-                carriers += is_new_face(s, i)
+                carriers += is_new_person(s, i)
         s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
         if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
             s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)

@@ -27,9 +27,11 @@ from shoal.kernels.tuples.layout import (
     MIN_CARRIERS,
     NULLS,
     NUMERIC,
+    PAIRS_AT,
     SHOW_COMMON,
     SHOW_OWN,
     SIZE,
+    SMALL_TREE,
     STEP,
     STEP_UNITS,
     UNIT,
@@ -68,6 +70,17 @@ def meet(s, attribute, first, last):
         level += 1
     row = s.attr_i[MEETS_AT, attribute] + level * s.attr_i[LEAVES, attribute]
     return min(s.tree_i[row + first], s.tree_i[row + last - (1 << level)])
+
+
+@piece
+def range_loss(s, a, low, high):
+    """What an attribute loses from low to high, ignoring its grid."""
+    if s.attr_i[KIND, a] == NUMERIC:
+        return high - low
+    leaves = s.attr_i[LEAVES, a]
+    if leaves <= SMALL_TREE:
+        return s.tree_f[s.attr_i[PAIRS_AT, a] + np.int64(low) * leaves + np.int64(high)]
+    return s.tree_f[s.attr_i[LOSS_AT, a] + meet(s, a, np.int64(low), np.int64(high))]
 
 
 @piece

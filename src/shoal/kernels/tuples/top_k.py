@@ -1,4 +1,4 @@
-"""The least of many: found by halving the span they may lie in, because counting takes several at a time."""
+"""The n least keys of an array, found by bisecting the range of keys: counting vectorizes, a heap does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shoal.kernels.compiling import piece
 
 @piece
 def least_between(keys, first, last):
-    """The least in a stretch; four at a time, because each comparison waits for the one before."""
+    """The least key from first to last; four accumulators, because each comparison waits for the one before."""
     least = second = third = fourth = np.inf
     whole = first + (last - first) // 4 * 4
     for i in range(np.uint64(first), np.uint64(whole), np.uint64(4)):
@@ -24,7 +24,7 @@ def least_between(keys, first, last):
 
 @piece
 def most_between(keys, first, last):
-    """The greatest in a stretch that is not infinite; minus infinity if there is none."""
+    """The greatest finite key from first to last; minus infinity if there is none."""
     most = -np.inf
     for i in range(np.uint64(first), np.uint64(last)):
         found = keys[i] if keys[i] < np.inf else -np.inf
@@ -34,7 +34,7 @@ def most_between(keys, first, last):
 
 @piece
 def count_up_to(keys, first, last, bound):
-    """How many in a stretch are not above a bound."""
+    """Number of keys from first to last that are not above a bound."""
     count = 0
     for i in range(np.uint64(first), np.uint64(last)):
         count += keys[i] <= bound
@@ -43,9 +43,10 @@ def count_up_to(keys, first, last, bound):
 
 @piece
 def bound_least(keys, first, last, wanted):
-    """What parts the least so many in a stretch from the others; infinite ones are never among them.
+    """What separates the `wanted` least keys from the others; infinite keys are never among them.
 
-    Return a bound, and the key above it that only the earliest so many share of, and how many those are.
+    Return a bound (all keys up to it are among them), a key above it that ties, and how many of the ties, earliest
+    first, are among them too.
     """
     low, high = least_between(keys, first, last), most_between(keys, first, last)
     if count_up_to(keys, first, last, high) <= wanted:
@@ -55,7 +56,7 @@ def bound_least(keys, first, last, wanted):
         return -np.inf, low, wanted
     while below < wanted:
         middle = low + 0.5 * (high - low)
-        if middle <= low or middle >= high:  # nothing lies in between: all that is left shares one key
+        if middle <= low or middle >= high:  # nothing lies in between: the rest ties
             break
         count = count_up_to(keys, first, last, middle)
         if count <= wanted:
@@ -67,10 +68,7 @@ def bound_least(keys, first, last, wanted):
 
 @piece
 def list_up_to(keys, first, last, bound, shared, spare, places, listed):
-    """List the places in a stretch that are parted from the others, behind what a row lists already.
-
-    Return how many it lists then.
-    """
+    """Append the places of the keys that bound_least() separated to `places`, after `listed`; return the new length."""
     for i in range(first, last):
         if keys[i] <= bound:
             places[listed] = i

@@ -12,7 +12,7 @@ from pydantic import Field
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import castle_generalize as c
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.castle import run_castle, take_homes_back
+from shoal.kernels.tuples.castle import restore_clusters, run_castle
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
 from shoal.methods.tuples.decider.base import Arrays, Ints
@@ -64,7 +64,7 @@ class FormingClusters:
         self.arrays.published[: len(published)] = published
         self.arrays.tally[c.NEXT_LOSS] = len(published) % self._mu
         self.arrays.tally[c.LOSSES] = len(published)
-        take_homes_back(stream, self.arrays, np.ascontiguousarray(arrays["homes"]))
+        restore_clusters(stream, self.arrays, np.ascontiguousarray(arrays["homes"]))
 
 
 class CastleSettings(TupleSettings):
