@@ -101,9 +101,9 @@ def _places(draw: np.random.Generator, block: Any, blocks: int) -> tuple[Any, An
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
-    asked = parser(__doc__)
-    asked.add_argument("--rows", type=int, nargs="+", default=[125_000, 250_000, 500_000, 1_000_000])
-    given = parse(asked, arguments)
+    options = parser(__doc__)
+    options.add_argument("--rows", type=int, nargs="+", default=[125_000, 250_000, 500_000, 1_000_000])
+    given = parse(options, arguments)
     report = Report(__file__, given)
     lines = []
     with tempfile.TemporaryDirectory() as folder:

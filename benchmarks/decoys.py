@@ -343,15 +343,15 @@ def attack_seed(given: Any, seed: int) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Attack one store for each seed."""
-    asked = parser(__doc__)
-    asked.add_argument("--kind", choices=("campaign", "simple"), default="campaign", help="which synthetic records")
-    asked.add_argument("--people", type=int, default=1000)
-    asked.add_argument("--records", type=int, default=20_000)
-    asked.add_argument("--k", type=int, default=6)
-    asked.add_argument("--batches", type=int, default=4)
-    asked.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13, 14])
-    asked.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
-    given = parse(asked, arguments)
+    options = parser(__doc__)
+    options.add_argument("--kind", choices=("campaign", "simple"), default="campaign", help="which synthetic records")
+    options.add_argument("--people", type=int, default=1000)
+    options.add_argument("--records", type=int, default=20_000)
+    options.add_argument("--k", type=int, default=6)
+    options.add_argument("--batches", type=int, default=4)
+    options.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13, 14])
+    options.add_argument("--fill", action="store_true", help="decoys only where a group is too small")
+    given = parse(options, arguments)
     if given.tiny:
         given.people, given.records, given.batches, given.seed = 20, 120, 2, [1]
     report = Report(__file__, given, data="a synthetic campaign of measurements")

@@ -31,7 +31,7 @@ BATCH = 65_536
 
 
 def roles_of(table: pa.Table, columns: int) -> list[Numeric | Categorical]:
-    """The device, and so many other quasi-identifiers."""
+    """The device, and n other quasi-identifiers."""
     first, last = (moment.timestamp() for moment in (table["time"][0].as_py(), table["time"][-1].as_py()))
     providers = sorted(set(table["provider"].to_pylist()))
     roles = [
@@ -46,7 +46,7 @@ def roles_of(table: pa.Table, columns: int) -> list[Numeric | Categorical]:
 
 
 def with_devices(table: pa.Table, values: int) -> tuple[pa.Table, Ontology]:
-    """The devices that come with shoal, or so many made-up ones of 50 brands and 3 systems."""
+    """The devices that come with shoal, or n synthetic ones of 50 brands and 3 systems."""
     if not values:
         return table, Ontology.devices()
     known = {name: at for at, name in enumerate(Ontology.devices().attribute("device").values)}
@@ -101,10 +101,10 @@ def rows_of(name: str, steps: Sequence[Any], setting: dict[str, Any], *, tiny: b
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure one growth, or all."""
-    asked = parser(__doc__)
-    asked.add_argument("what", nargs="?", choices=[*GROWTH])
-    asked.add_argument("--records", type=int, nargs="+", help="steps for the growth with records")
-    given = parse(asked, arguments)
+    options = parser(__doc__)
+    options.add_argument("what", nargs="?", choices=[*GROWTH])
+    options.add_argument("--records", type=int, nargs="+", help="steps for the growth with records")
+    given = parse(options, arguments)
     setting = SETTING | ({"records": 600, "people": 100, "k": 3, "window": 200} if given.tiny else {})
     report = Report(__file__, given, data="a synthetic campaign of measurements")
     report.text("setting", ", ".join(f"{name} = {value:,}" for name, value in setting.items()))

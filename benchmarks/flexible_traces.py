@@ -365,13 +365,13 @@ def _links(found: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print tables."""
-    asked = parser(__doc__)
-    asked.add_argument("--people", type=int, default=2_000)
-    asked.add_argument("--records", type=int, default=30_000)
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--targets", type=int, default=400, help="people who are looked for")
-    asked.add_argument("--k", type=int, nargs="+", default=[3, 6, 12])
-    given = parse(asked, arguments)
+    options = parser(__doc__)
+    options.add_argument("--people", type=int, default=2_000)
+    options.add_argument("--records", type=int, default=30_000)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--targets", type=int, default=400, help="people who are looked for")
+    options.add_argument("--k", type=int, nargs="+", default=[3, 6, 12])
+    given = parse(options, arguments)
     if given.tiny:
         given.people, given.records, given.targets, given.k = 100, 1_000, 10, [3]
     report = Report(__file__, given, data="a synthetic campaign of measurements")

@@ -119,12 +119,12 @@ def _measure(records: int, method: str, *, k: int, blend: bool, folder: Path) ->
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure every number of records asked for."""
-    asked = parser(__doc__)
-    asked.add_argument("--records", type=int, nargs="+", default=[50_000, 250_000])
-    asked.add_argument("--method", nargs="+", default=["flexible-k", "fads"])
-    asked.add_argument("--k", type=int, default=6)
-    asked.add_argument("--fill", action="store_true")
-    given = parse(asked, arguments)
+    options = parser(__doc__)
+    options.add_argument("--records", type=int, nargs="+", default=[50_000, 250_000])
+    options.add_argument("--method", nargs="+", default=["flexible-k", "fads"])
+    options.add_argument("--k", type=int, default=6)
+    options.add_argument("--fill", action="store_true")
+    given = parse(options, arguments)
     report, rows = Report(__file__, given, data="a synthetic campaign of measurements"), []
     sizes, methods = ([400], given.method[:1]) if given.tiny else (given.records, given.method)
     for method in methods if not given.tiny else ():

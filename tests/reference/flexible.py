@@ -1,7 +1,7 @@
 """Flexible k-anonymity written for reading: labels are texts, people are sets, groups are a dict.
 
-It takes the same parameters as shoal.FlexibleK and decides record by record; only hierarchies and ontologies are asked
-for what lies above a value and how many leaves it has.
+It takes the same parameters as shoal.FlexibleK and decides record by record; it uses hierarchies and ontologies only
+to find what lies above a value and how many leaves that has.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class NaiveFlexible:
         self.concepts = {name: concepts_with_unknown(own) if is_open else own for name, own in concepts.items()}
         trees = {role.name: role.hierarchy for role in schema.quasi if role.name in set(self.listed) - set(concepts)}
         self.hierarchies = {name: tree_with_unknown(tree) if is_open else tree for name, tree in trees.items()}
-        self.sparse_asked, self.threshold, self.p_sparse, self.k_s_asked = sparse, threshold, p_sparse, k_s
+        self.given_sparse, self.threshold, self.p_sparse, self.given_k_s = sparse, threshold, p_sparse, k_s
         self.floor, self.density, self.root, self.criteria = floor, density or {}, root, criteria
         weights = [role.weight for role in schema.quasi]
         self.weight = {role.name: role.weight / sum(weights) for role in schema.quasi}
-        self.waiting: list[dict[str, Any]] = []
+        self.pending: list[dict[str, Any]] = []
         self.groups: dict[tuple, list] = {}
         self.sparse: list[str] | None = None
         self.seen = self.came = 0
@@ -73,17 +73,17 @@ class NaiveFlexible:
         return next((self.density[name][label] for label in path if label in self.density[name]), self.k)
 
     def block_crowd(self, block):
-        """How many people a block asks for: as many as any value does that its labels cover."""
-        asked = []
+        """How many people a block needs: as many as any value that its labels cover."""
+        needed = []
         for role, label in zip(self.normal, block, strict=True):
             if role.name in self.density:
                 tree = self.trees(role.name)
                 under = [leaf for leaf in leaves_of(tree) if label in tree.path(leaf)] if label != MISSING else [None]
-                asked += [self.crowd_by(role.name, leaf) for leaf in under]
+                needed += [self.crowd_by(role.name, leaf) for leaf in under]
         for name in self.sparse:
             if name in self.density:
-                asked += [self.crowd_by(name, leaf) for leaf in [None, *leaves_of(self.trees(name))]]
-        return max(asked, default=self.k)
+                needed += [self.crowd_by(name, leaf) for leaf in [None, *leaves_of(self.trees(name))]]
+        return max(needed, default=self.k)
 
     # ---- labels of normal attributes, coarsest first, each with its loss
 
@@ -141,16 +141,16 @@ class NaiveFlexible:
         shares = {}
         for name in categorical:
             rare = 0
-            for row in self.waiting:
-                people = {other["person"] for other in self.waiting if other["came"][name] == row["came"][name]}
+            for row in self.pending:
+                people = {other["person"] for other in self.pending if other["came"][name] == row["came"][name]}
                 rare += len(people) < row["crowd"]
-            shares[name] = Fraction(rare, len(self.waiting))
-        if self.sparse_asked == "auto":
+            shares[name] = Fraction(rare, len(self.pending))
+        if self.given_sparse == "auto":
             chosen = [name for name in categorical if self.is_sparse(name, shares[name])]
             if len(chosen) == len(self.schema.quasi):
                 chosen = chosen[1:]
         else:
-            chosen = [role.name for role in self.schema.quasi if role.name in self.sparse_asked]
+            chosen = [role.name for role in self.schema.quasi if role.name in self.given_sparse]
         self.sparse = chosen
         self.normal = [role for role in self.schema.quasi if role.name not in chosen]
         self.shares = shares
@@ -162,13 +162,13 @@ class NaiveFlexible:
     def k_s(self, k):
         if not self.sparse:
             return k
-        if self.k_s_asked is not None:
-            return min(max(self.k_s_asked, 2), k)
-        asked = []
+        if self.given_k_s is not None:
+            return min(max(self.given_k_s, 2), k)
+        needed = []
         for name in self.sparse:
             share = Fraction(str(self.p_sparse)) if self.p_sparse is not None else self.shares[name]
-            asked.append(k if share < Fraction(str(self.floor)) else min(max(math.ceil(share * k), 2), k))
-        return max(asked)
+            needed.append(k if share < Fraction(str(self.floor)) else min(max(math.ceil(share * k), 2), k))
+        return max(needed)
 
     # ---- the stream
 
@@ -183,7 +183,7 @@ class NaiveFlexible:
         left = []
         labels = self.join(entry) if self.sparse is not None else None
         if labels is None:
-            self.waiting.append(entry)
+            self.pending.append(entry)
         else:
             left.append((row, labels))
         if self.came % self.window == 0:
@@ -192,7 +192,7 @@ class NaiveFlexible:
 
     def flush(self):
         left = []
-        while self.waiting:
+        while self.pending:
             found = self.round()
             if not found:
                 break
@@ -221,10 +221,10 @@ class NaiveFlexible:
     def round(self):
         if self.sparse is None:
             self.freeze()
-        for entry in self.waiting:
+        for entry in self.pending:
             entry["ladders"] = [self.ladder(role, entry["record"][role.name]) for role in self.normal]
         tops: dict[tuple, list] = {}
-        for entry in self.waiting:
+        for entry in self.pending:
             tops.setdefault(self.block(entry, [0] * len(self.normal)), []).append(entry)
         nodes = [
             self.part(rows, [0] * len(self.normal)) for _, rows in sorted(tops.items(), key=lambda top: str(top[0]))
@@ -232,7 +232,7 @@ class NaiveFlexible:
         left: dict[int, dict] = {}
         for node in nodes:
             self.publish(node, left)
-        self.waiting = [entry for entry in self.waiting if entry["row"] not in left]
+        self.pending = [entry for entry in self.pending if entry["row"] not in left]
         return sorted(left.items())
 
     @staticmethod

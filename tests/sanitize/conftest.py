@@ -18,7 +18,7 @@ URL = "SHOAL_TEST_URL"
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a scene sets is taken back."""
+    """Undo every change of the environment."""
     monkeypatch.setenv("SHOAL_KEY_FILE", "")
     monkeypatch.setattr("shoal.sanitize.process.must_compile", lambda method: False)
 

@@ -129,7 +129,7 @@ class Scene:
             file.write(text)
 
     def run(self, stop_at: str = "", times: int = 1, **options: Any) -> Any:
-        """Run the process; `stop_at` names a step to die at, when it is reached so many times."""
+        """Run the process; `stop_at` names a step to die at, and how often it is reached before."""
         sanitizer = Sanitizer.from_policy(self.policy)
         sanitizer.reach = Stop(stop_at, times)
         return sanitizer.run(**options)
@@ -195,7 +195,7 @@ class Died(Exception):
 
 
 class Stop:
-    """Dies at the step of a name, when it is reached so many times; notes all steps."""
+    """Dies when a step is reached for the n-th time; records all steps."""
 
     def __init__(self, at: str = "", times: int = 1) -> None:
         self._at, self._left = at, times

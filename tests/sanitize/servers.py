@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: in a folder that goes away, on a socket in it, as a user that may not do anything else."""
+"""A temporary PostgreSQL server: in a folder that is deleted afterwards, on a socket in it, as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BINARIES = (*sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True), "")
 
 
 def find(name: str) -> str | None:
-    """Where a program of PostgreSQL is."""
+    """Find a program of PostgreSQL."""
     places = [str(Path(folder) / name) for folder in BINARIES if folder]
     return next((place for place in places if os.access(place, os.X_OK)), None) or shutil.which(name)
 
 
 def why_not() -> str | None:
-    """Why no server can be started here; None where one can."""
+    """The reason why no server can be started; None if one can."""
     missing = [name for name in ("initdb", "pg_ctl", "postgres") if find(name) is None]
     if missing:
         return f"PostgreSQL is not tested: there is no {' and no '.join(missing)} on this machine"

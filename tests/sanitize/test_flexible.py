@@ -1,4 +1,4 @@
-"""The process around flexible k-anonymity: nothing is dropped, what cannot leave yet waits for more people."""
+"""The process around flexible k-anonymity: nothing is dropped, rows that cannot be published yet stay pending."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_is_read_is_published_or_pending(make_scene):
     assert set(serials) & set(range(300)) > {row["serial"] for row in early}  # some of the pending found their crowd
 
 
-def test_a_first_run_in_which_all_wait(make_scene):
+def test_a_first_run_in_which_all_rows_stay_pending(make_scene):
     scene = make_scene(flexible=True)
     scene.write("in-1.csv", FIRST[:2])
     first = scene.run()

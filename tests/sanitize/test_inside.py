@@ -1,4 +1,4 @@
-"""What lies in the internal store: k people in every group, decoys that recur, and nothing that tells them apart."""
+"""The internal store: k people in every group, decoys that recur, and nothing that reveals them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Both stores give back what they were given, in transactions, and say nothing of it when something fails."""
+"""Both stores return what was stored, in transactions, and never show a value in an error."""
 
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.errors import PolicyError, StoreError
+from shoal.errors import PolicyError, RunError, StoreError
 from shoal.sanitize.stores.base import Layout, Store
 from shoal.sanitize.stores.columns import blocks_column, column_blocks, from_plain, hex_column, kinds_of, to_plain
 from shoal.sanitize.stores.postgres import PostgresStore
@@ -178,6 +179,15 @@ def test_names_that_no_table_takes():
             store._definition(layout)
 
 
+def test_without_psycopg_one_sentence_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(RunError) as caught:
+        PostgresStore("test", "postgresql://user:secret@host/db", shown="TEST_URL")
+    assert str(caught.value) == (
+        "TEST_URL (PostgreSQL, schema public): PostgreSQL needs the package psycopg: pip install 'shoal[postgres]'"
+    )
+
+
 # ---- columns
 
 
@@ -200,7 +210,7 @@ def test_columns_of_all_kinds_come_back():
     assert from_plain(plain, table.schema).equals(table)
 
 
-def test_a_number_that_is_none_goes_missing():
+def test_nan_becomes_null():
     assert to_plain(pa.table({"x": [float("nan"), 1.0]}))["x"].to_pylist() == [None, 1.0]
 
 

@@ -125,7 +125,7 @@ def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
     inside, between, outside = status["internal"], status["temporary"], status["external"]
     print(f"internal       {inside['records']:>12,}  records, real ones and decoys  ({inside['store']})")
     print(f"temporary      {between['batches']:>12,}  sealed batches of {between['runs']} runs  ({between['store']})")
-    print(f"waiting        {status['waiting_batches']:>12,}  batches not anonymized yet")
+    print(f"batches        {status['waiting_batches']:>12,}  not anonymized yet")
     print(f"pending        {status['pending']:>12,}  records pending until there are enough people")
     print(f"external       {outside['published']:>12,}  rows published  ({outside['store']})")
     if status["suppressed"]:

@@ -41,7 +41,7 @@ def audit_stores(workspace: Workspace, consumed: int) -> str:
 def _policy(workspace: Workspace) -> dict[str, Any]:
     """Return the policy as written, with the stores' person column and absolute paths."""
     file = workspace.policy.file
-    assert file is not None, "asked before"
+    assert file is not None, "checked before"
     written = tomllib.loads(file.read_bytes().decode("utf-8-sig"))
     stream = {**written["stream"], "person": workspace.policy.stream.person}
     return {"stream": stream, "anonymize": _absolute(written["anonymize"], file.parent)}
@@ -59,16 +59,16 @@ def _absolute(content: Any, folder: Path) -> Any:
 def _release(workspace: Workspace) -> pa.Table | None:
     """Return published rows in the order of the sealed traces; None if the traces list other rows."""
     schema = workspace.schema_of(workspace.external)
-    assert schema is not None, "asked before"
+    assert schema is not None, "checked before"
     layout = workspace.published(schema)
     rows = workspace.external.read(layout, layout.names)
     there = as_names(column_blocks(rows.column(ID)))
     sealed = workspace.external.execute(f"SELECT ids FROM {TRACES.name} ORDER BY number")
     ids = b"".join(workspace.ring.unseal(bytes(data), "trace", name=workspace.external.name) for (data,) in sealed)
-    told = as_names(np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16))
-    if not np.array_equal(np.sort(there), np.sort(told)):
+    traced = as_names(np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16))
+    if not np.array_equal(np.sort(there), np.sort(traced)):
         return None
-    at, wanted = np.argsort(there), np.argsort(np.argsort(told))
+    at, wanted = np.argsort(there), np.argsort(np.argsort(traced))
     return from_plain(rows, schema).take(pa.array(at[wanted]))
 
 

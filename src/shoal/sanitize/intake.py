@@ -83,12 +83,12 @@ class Intake:
         self._groups: npt.NDArray[np.int64] | None = None
         self._maker: DecoyMaker | None = None
 
-    def read(self, tell: Callable[[int], None], *, whole_lines: bool = False) -> int:
+    def read(self, report: Callable[[int], None], *, whole_lines: bool = False) -> int:
         """Read all new records; return how many."""
         before = self.progress.arrived
         kind = self._policy.source.kind
         for file, seen in self._sources.unread(self.files(whole_lines=whole_lines), kind):
-            self._read_file(file, seen, tell)
+            self._read_file(file, seen, report)
         return self.progress.arrived - before
 
     def files(self, *, whole_lines: bool = False) -> list[InputFile]:
@@ -102,7 +102,7 @@ class Intake:
                 return []
             raise
 
-    def _read_file(self, file: InputFile, seen: Seen, tell: Callable[[int], None]) -> None:
+    def _read_file(self, file: InputFile, seen: Seen, report: Callable[[int], None]) -> None:
         is_partial = self._whole_lines and self._policy.source.kind in ("csv", "jsonl") and not _is_compressed(file)
         shown = WholeLines(file) if is_partial else file
         size = shown.size or 0
@@ -111,7 +111,7 @@ class Intake:
         with self._decoder(shown) as decoder:
             for decoded in self._batches(decoder, seen):
                 self._take(file, seen, decoded)
-                tell(self.progress.arrived)
+                report(self.progress.arrived)
         if self._policy.source.kind in ("csv", "jsonl") and not _is_compressed(file):
             size = max(size, (seen.position or {}).get("byte", 0))  # the file may have grown while it was read
         if size != seen.size:

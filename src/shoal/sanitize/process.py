@@ -218,8 +218,8 @@ def clear_runs(workspace: Workspace, now_ns: int, consumed: int) -> list[str]:
     _destroy_strays(workspace)
     cleared = []
     for run, made in workspace.temporary.execute(f"SELECT run, made FROM {RUNS.name} ORDER BY run"):
-        waiting = workspace.temporary.count(TEMPORARY, "run = ? AND batch > ?", (run, consumed))
-        if made + workspace.section.keep.ns <= now_ns and not waiting:
+        pending = workspace.temporary.count(TEMPORARY, "run = ? AND batch > ?", (run, consumed))
+        if made + workspace.section.keep.ns <= now_ns and not pending:
             _clear_run(workspace, str(run))
             cleared.append(str(run))
     return cleared

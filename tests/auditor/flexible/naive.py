@@ -131,7 +131,7 @@ def normal(record: Row, level: int) -> tuple[Any, ...]:
 
 
 class Run:
-    """Decide everything at once, from fine to coarse; what has no crowd waits."""
+    """Decide everything at once, from fine to coarse; rows without enough people stay pending."""
 
     def __init__(
         self,

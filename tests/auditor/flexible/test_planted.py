@@ -158,13 +158,13 @@ def test_a_row_dropped_from_both_is_pending(run):
     assert report.metrics["verdicts"]["pending"] == before + 1
 
 
-def test_a_crowd_that_was_made_to_wait(run):
+def test_a_crowd_that_was_kept_pending(run):
     row = max(range(len(run.release)), key=lambda at: len(alike(run, at)))
     crowd = {**run.record_of(row)}
     for number in range(run.k):
         run.truth.append({**crowd, "maid": f"new {number}"})
     assert [found.code for found in run.audit().warnings] == []  # the last round had not come yet
-    run.trace.append({**run.entries()[row], "row": len(run.truth), "delay": 1})  # a flush: one that came later left
+    run.trace.append({**run.entries()[row], "row": len(run.truth), "delay": 1})  # a flush: a later record is published
     run.release.append({**run.release[row]})
     run.truth.append({**crowd, "maid": "last"})
     assert [(found.code, found.count) for found in run.audit().warnings] == [("held-back", run.k)]

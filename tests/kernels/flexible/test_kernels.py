@@ -1,4 +1,4 @@
-"""The parts of the flexible kernels that stand by themselves. The others are held against the naive twin."""
+"""The parts of the flexible kernels that are tested alone. The others are compared with the naive twin."""
 
 from __future__ import annotations
 

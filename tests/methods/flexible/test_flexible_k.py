@@ -1,4 +1,4 @@
-"""Flexible k-anonymity through its public interface: what is published, what waits, what is refused."""
+"""Flexible k-anonymity through its public interface: what is published, what stays pending, what is refused."""
 
 from __future__ import annotations
 
@@ -262,8 +262,8 @@ def test_unlisted_values_are_published_as_unknown():
     assert made.metrics["loss"] == 0.5  # nothing is left of the device, all of the place
 
 
-def test_too_few_people_with_unlisted_values_wait():
-    """One of K_s = 2 waits: no label but the root covers both a listed value and one that is not listed."""
+def test_too_few_people_with_unlisted_values_stay_pending():
+    """One of K_s = 2 stays pending: no label but the root covers both a listed value and one that is not listed."""
     rows = [("u1", "c1", "typewriter"), *((f"u{n}", "c1", "LG G2") for n in range(2, 6))]
     left, made = run(rows, k=3, k_s=2)
     assert [row["device"] for row in left] == ["LG G2"] * 4
@@ -450,14 +450,14 @@ quasi.device = { kind = "ontology", ontology = { kind = "table", path = "models.
 """.replace("\\\n", "")
     )
     app(["doctor", "p.toml"], result_action="return_value")
-    told = " ".join(capsys.readouterr().out.split())
-    assert "column 'place': 10 rows (25.0%) have a value that the hierarchy does not list" in told
-    assert "column 'device': 8 rows (20.0%) have a value that the ontology does not list" in told
-    assert "shoal ontology check` with --values and --column device" in told
-    assert "secret model" not in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "column 'place': 10 rows (25.0%) have a value that the hierarchy does not list" in printed
+    assert "column 'device': 8 rows (20.0%) have a value that the ontology does not list" in printed
+    assert "shoal ontology check` with --values and --column device" in printed
+    assert "secret model" not in printed
     assert app(["run", "p.toml"], result_action="return_value") == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "unlisted 8 values of column 'device', published as \"unknown\" or pending" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "unlisted 8 values of column 'device', published as \"unknown\" or pending" in printed
     published = (tmp_path / "out.csv").read_text()
     assert "secret model" not in published
     assert "unknown" in published
@@ -488,5 +488,5 @@ def test_a_block_needs_the_largest_k_of_any_value_under_its_label():
     options = {"schema": schema, "k": 2, "p_sparse": 0.5, "density": {"place": {"v1": 6}}}
     rows, made = run([("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")], **options)
     assert {row["place"] for row in rows} == {"c1"}
-    assert made.pending == 1  # "all" covers v1, so it asks for six people
+    assert made.pending == 1  # "all" covers v1, so it needs six people
     assert made.frozen.k_s == {2: 2, 6: 3}

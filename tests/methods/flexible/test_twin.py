@@ -4,7 +4,7 @@ Parts that have no other test, each broken on purpose once to see this one fail:
 _add_pair, _list_rows, _sort_present, _clear_lists, _published, _climb, _start_criteria, _may_show, _show,
 _choose_criterion, keep_criterion, _give_root, _gather,
 label_block, _take_key, _crowd_of, _is_crowd, _cost, _part, _gather_rest, _smallest_fitting, _split, _split_cost,
-_can_descend, _best_split, _make_nodes, _part_node, _hand_up, _collect, _is_labelled, _note_labels, _note_groups,
+_can_descend, _best_split, _make_nodes, _part_node, _pass_up, _collect, _is_labelled, _record_labels, _record_groups,
 _same_before, _publish_node, form_groups.
 """
 
@@ -122,7 +122,7 @@ def test_decides_as_the_naive_one(stream, columns, chosen):
     if twin.sparse is not None:
         assert list(flexible.frozen.sparse) == twin.sparse
         assert flexible.frozen.k_s[chosen["k"]] == twin.k_s(chosen["k"])
-    assert flexible.pending == len(twin.waiting)
+    assert flexible.pending == len(twin.pending)
 
 
 @tries(100)
@@ -135,20 +135,20 @@ def test_every_group_has_its_people(stream, columns, chosen):
         return
     schema, place = the_schema(columns), chosen.get("density", {}).get("place", {})
     sparse = flexible.frozen.sparse
-    blocks, labels, asked = {}, {}, {}
+    blocks, labels, needed = {}, {}, {}
     for row, shown in got.items():
         shown = {name: str(value) for name, value in shown.items()}
         block = tuple(shown[role.name] for role in schema.quasi if role.name not in sparse)
         whole = tuple(shown.values())
         path = PLACES.path(stream[row]["place"]) if stream[row]["place"] in PLACES else ()
         k = next((place[label] for label in path if label in place), chosen["k"])
-        asked[block] = max(asked.get(block, 0), k)
+        needed[block] = max(needed.get(block, 0), k)
         blocks.setdefault(block, set()).add(stream[row]["maid"])
         labels.setdefault((block, whole), set()).add(stream[row]["maid"])
     for block, people in blocks.items():
-        assert len(people) >= asked[block]
+        assert len(people) >= needed[block]
     for (block, _), people in labels.items():
-        assert len(people) >= flexible.frozen.k_s[asked[block]]
+        assert len(people) >= flexible.frozen.k_s[needed[block]]
 
 
 def crowded(seed):
@@ -185,7 +185,7 @@ def test_decides_as_the_naive_one_with_many_people(seed):
     expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)
     assert {row: plain(labels) for row, labels in got.items()} == expected
     assert len({str(labels) for labels in expected.values()}) > 1
-    assert flexible.pending == len(twin.waiting)
+    assert flexible.pending == len(twin.pending)
     known = sorted(count for count, _ in twin.groups.values())
     table = flexible._engine._decider.grouping.table
     assert sorted(table.groups.counts[: len(table)].tolist()) == known

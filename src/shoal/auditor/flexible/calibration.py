@@ -56,8 +56,8 @@ class Calibration:
         """If few records are rare, all of them can have K people."""
         if share < self.floor:
             return k
-        asked: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
-        return np.minimum(np.maximum(asked, _LEAST), k)
+        needed: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
+        return np.minimum(np.maximum(needed, _LEAST), k)
 
 
 def calibrate(
@@ -82,8 +82,8 @@ def calibrate(
         used = tuple(shares[name] for name in sparse)
     elif given is None and sparse:
         used, given = _claimed_share(claims, len(sparse)), _claimed_k_s(claims)
-        told = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
-        notes.skip(f"K_s was not worked out but {told}: no truth.")
+        source = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
+        notes.skip(f"K_s was not computed but {source}: no truth.")
     found = Calibration(sparse, used, given, promise.floor)
     notes.metrics["sparse"] = ", ".join(sparse) or None
     notes.metrics["p_sparse"] = None if used is None or not used else max(used)
@@ -155,16 +155,16 @@ def claimed_sparse(claims: Sequence[Mapping[str, Any]]) -> set[str] | None:
 
 
 def _claimed_share(claims: Sequence[Mapping[str, Any]], columns: int) -> tuple[float, ...] | None:
-    told = [claim["p_sparse"] for claim in claims if is_number(claim.get("p_sparse"))]
-    return (float(min(told)),) * columns if told else None
+    claimed = [claim["p_sparse"] for claim in claims if is_number(claim.get("p_sparse"))]
+    return (float(min(claimed)),) * columns if claimed else None
 
 
 def _claimed_k_s(claims: Sequence[Mapping[str, Any]]) -> int | None:
     """Return K_s according to the trace, if it records no share to compute it from."""
     if _claimed_share(claims, 1) is not None:
         return None
-    told = [claim["k_s"] for claim in claims if is_number(claim.get("k_s"))]
-    return int(min(told)) if told else None
+    claimed = [claim["k_s"] for claim in claims if is_number(claim.get("k_s"))]
+    return int(min(claimed)) if claimed else None
 
 
 def check_claims(

@@ -104,19 +104,19 @@ class Candidates:
     rows: Ints
     count: Ints
 
-    def describe(self, asked: Ints, person: Ints) -> dict[str, Any]:
-        """Describe the counts, the promised number (``asked``, by released row), and how many people have fewer."""
+    def describe(self, needed: Ints, person: Ints) -> dict[str, Any]:
+        """Describe the counts, the promised number (``needed``, by released row), and how many people have fewer."""
         if not len(self.rows):
             return {}
-        few = self.count < asked[self.rows]
+        few = self.count < needed[self.rows]
         least = int(self.count.min())
         spread = {name: int(np.quantile(self.count, at, method="lower")) for name, at in _QUANTILES.items()}
         return {
             **spread,
-            "promised": int(asked[self.rows].min()),
+            "promised": int(needed[self.rows].min()),
             "people_with_fewer": len(np.unique(person[self.rows[few]])),
             "highest_risk": 1 / least if least else None,
-            "promised_risk": 1 / int(asked[self.rows].min()),
+            "promised_risk": 1 / int(needed[self.rows].min()),
         }
 
 

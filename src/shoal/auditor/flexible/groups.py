@@ -29,15 +29,15 @@ def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) 
     """
     if not promise.density:
         return np.full(len(row), promise.k)
-    asked = np.zeros(len(row), np.int64)
+    needed = np.zeros(len(row), np.int64)
     known = row >= 0
     for attribute, rule in zip(attributes, promise.quasi, strict=True):
         if isinstance(attribute, Labels) and isinstance(rule, LabelRule) and rule.name in promise.density:
             classes = promise.density[rule.name]
             by_code = [_nearest(rule.tree, text, classes, promise.k) for text in attribute.texts]
             k = np.array([*by_code, promise.k], np.int64)  # code -1, null, picks the last
-            asked[known] = np.maximum(asked[known], k[attribute.true_code[row[known]]])
-    return np.where(known, asked, promise.lowest_k)
+            needed[known] = np.maximum(needed[known], k[attribute.true_code[row[known]]])
+    return np.where(known, needed, promise.lowest_k)
 
 
 def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: int) -> int:
@@ -59,7 +59,7 @@ class Groups:
     classes: Classes
     needed: Ints
 
-    def asked(self) -> Ints:
+    def needed_by_row(self) -> Ints:
         """For every released row the number of people its group needs; 0 for rows that are not checked."""
         return np.append(self.needed, 0)[self.classes.of_row]
 
@@ -126,13 +126,13 @@ def check_pending(
 
     There is a round after every window of records, and one when the stream is flushed.
     """
-    person, waiting = records.person, records.usable.copy()
-    waiting[trace.decided] = False
+    person, pending = records.person, records.usable.copy()
+    pending[trace.decided] = False
     arrivals = np.flatnonzero(records.usable)
     seen = len(arrivals) // promise.window * promise.window
-    if len(arrivals) > seen and (trace.waited >= arrivals[seen]).any():
-        seen = len(arrivals)  # some of the last ones waited and were released, so there was a round for them
-    rows = arrivals[:seen][waiting[arrivals[:seen]]]
+    if len(arrivals) > seen and (trace.delayed >= arrivals[seen]).any():
+        seen = len(arrivals)  # some of the last ones were pending and were released, so there was a round for them
+    rows = arrivals[:seen][pending[arrivals[:seen]]]
     if not len(rows):
         return
     values = [finest_codes(attribute, rule)[rows] for attribute, rule in zip(attributes, promise.quasi, strict=True)]

@@ -127,7 +127,7 @@ class _Judge:
         known = [attribute for attribute in self.attributes if attribute.name not in calibration.sparse]
         normal = read_groups(known, judged, person, k)
         # A group needs the largest k of its rows, and all its labels need the K_s of that.
-        every = read_groups(self.attributes, judged, person, normal.asked())
+        every = read_groups(self.attributes, judged, person, normal.needed_by_row())
         every = Groups(every.classes, calibration.k_s(every.needed))
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)
@@ -148,7 +148,7 @@ class _Judge:
                 "Candidates for an attacker with true values were not counted: too many overlapping ranges."
             )
             return None
-        return found.describe(groups.asked(), person)
+        return found.describe(groups.needed_by_row(), person)
 
     def _say_rows(self, *, is_traced: bool) -> None:
         skip = self.notes.skip

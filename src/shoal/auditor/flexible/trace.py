@@ -30,8 +30,8 @@ class Trace:
     k_s: Ints | None
     decided: Ints
     """All records with a verdict."""
-    waited: Ints
-    """Released records that waited: they were released in a round of grouping."""
+    delayed: Ints
+    """Released records that were pending: they were released in a round of grouping."""
     before_first: int | None
     """Usable records that had arrived when the first row was released; None if not known."""
 
@@ -41,7 +41,7 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
     records = np.iinfo(np.int64).max if usable is None else len(usable)
     found = read_verdicts(trace, notes, records=records, released=released)
     row, verdict, exists, is_shown = found.row, found.verdict, found.exists, found.is_shown
-    sentence = "A record was suppressed; records that cannot be released must wait."
+    sentence = "A record was suppressed; records that cannot be released must stay pending."
     notes.violation("suppressed", sentence, count=int((verdict == SUPPRESSED).sum()))
     counts: dict[str, Any] = {"released": int(is_shown.sum()), "dead": int((verdict == DEAD).sum())}
     if usable is not None:
@@ -61,9 +61,9 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
     delay = _column(trace, "delay", is_shown)
     if delay is not None:
         notes.violation("trace-delay", "A delay is missing or below 0.", count=int((delay < 0).sum()))
-        waited = delay[delay >= 0]
-        if len(waited):
-            notes.metrics["delay"] = {"median": float(np.median(waited)), "longest": int(waited.max())}
+        delayed = delay[delay >= 0]
+        if len(delayed):
+            notes.metrics["delay"] = {"median": float(np.median(delayed)), "longest": int(delayed.max())}
     record = np.where(exists, row, -1)[is_shown]
     return Trace(
         is_linked=found.is_linked,
@@ -72,7 +72,7 @@ def read_trace(trace: Rows, usable: Bools | None, released: int, notes: Notes) -
         k=_column(trace, "k", is_shown),
         k_s=_column(trace, "k_s", is_shown),
         decided=row[exists],
-        waited=record[:0] if delay is None else record[(record >= 0) & (delay > 0)],
+        delayed=record[:0] if delay is None else record[(record >= 0) & (delay > 0)],
         before_first=_before_first(record, delay, usable),
     )
 

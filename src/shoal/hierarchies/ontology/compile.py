@@ -134,11 +134,11 @@ def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Ite
             order[start] = None
             continue
         path, on_path = [start], {start}
-        waiting = [iter(links.get(start, ()))]
-        while waiting:
-            parent = next(waiting[-1], None)
+        stack = [iter(links.get(start, ()))]
+        while stack:
+            parent = next(stack[-1], None)
             if parent is None:
-                waiting.pop()
+                stack.pop()
                 done = path.pop()
                 on_path.discard(done)
                 order[done] = None
@@ -147,7 +147,7 @@ def _parents_first(links: Links, texts: Mapping[Key, str], where: str, more: Ite
             elif parent not in order:
                 path.append(parent)
                 on_path.add(parent)
-                waiting.append(iter(links.get(parent, ())))
+                stack.append(iter(links.get(parent, ())))
     return list(order)
 
 

@@ -1,7 +1,7 @@
 """Published groups of the flexible method: a table from labels to how many people are known to share them.
 
-A key is a row of numbers: a code for each normal quasi-identifier, then a label for each sparse one, NONE from the
-first sparse one on that the group does not look at. Keys are compared whole, so two groups never share an entry.
+A key is a row of numbers: a code for each normal quasi-identifier, then a label for each sparse one, NONE for
+those that the group does not depend on. Keys are compared whole, so two groups never share an entry.
 Counts are lower bounds: the most different people that one round published in the group.
 """
 
@@ -16,14 +16,14 @@ from shoal.kernels.randomness import mixed
 from shoal.kernels.sorting import copy_run
 
 NONE = -2
-"""In place of a label: not looked at."""
+"""Instead of a label: the group does not depend on it."""
 NO_ENTRY = -1
 ENTRIES, ROUND, NUMBERS = range(3)
 GROUPS_META = 3
 
 
 class Groups(NamedTuple):
-    """The table; `slots` is a power of two, `meta` counts entries, rounds, and numbers given."""
+    """The table; `slots` is a power of two, `meta` counts entries, rounds, and assigned numbers."""
 
     slots: np.ndarray
     keys: np.ndarray
@@ -66,7 +66,7 @@ def find_group(groups, key):
 
 @piece
 def keep_group(groups, key, people):
-    """Note that so many people share a key now; return its entry."""
+    """Record that this number of people share a key now; return its entry."""
     slot = _slot_of(groups, key)
     entry = groups.slots[slot]
     if entry == NO_ENTRY:
@@ -85,7 +85,7 @@ def keep_group(groups, key, people):
 
 @piece
 def keep_criterion(groups, entry, label):
-    """Note a common criterion that a group has shown, where there is room for one more."""
+    """Record a common criterion that a group has published, if there is space for one more."""
     for i in range(groups.criteria.shape[1]):
         if groups.criteria[entry, i] == NONE:
             groups.criteria[entry, i] = label
@@ -103,9 +103,9 @@ def place_groups(groups):
 
 @kernel
 def join_groups(groups, finest, values, crowds, k_s, key, joined):
-    """Which rows may leave as they are: their cell and their own sparse values are published for enough people.
+    """Find rows that may be published unchanged: their cell and own sparse values are published for enough people.
 
-    `joined` takes the entry of each such row, NO_ENTRY for the others. Shows no label but the row's own.
+    `joined` gets the entry of each such row, NO_ENTRY for the others.
     """
     wide, deep = len(finest), len(values)
     for row in range(len(crowds)):

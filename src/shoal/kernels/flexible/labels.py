@@ -1,7 +1,7 @@
 """Labels for the sparse quasi-identifiers of a block: as fine as enough people share, then one common criterion.
 
 Labels of all sparse attributes are numbered together, values included. `starts` and `above` list what lies above a
-value, root left out; `rank` orders labels from the preferred one on (values, then fewest leaves, then the property's
+value, without the root; `rank` orders labels from the preferred one on (values, then fewest leaves, then the property's
 priority, then the name), `by_rank` is its inverse; `kinds` is VALUE, IS_A, or a higher number for other properties.
 """
 
@@ -30,16 +30,16 @@ class Labels(NamedTuple):
     kinds: np.ndarray
     loss: np.ndarray
     roots: np.ndarray
-    """The root label of each attribute, NONE where it may not leave."""
+    """The root label of each attribute, NONE where it may not be published."""
     k_s: np.ndarray
-    """How many people must share a label, by how many must share the block."""
+    """Number of people a label needs, by the number its block needs."""
 
 
 class Desk(NamedTuple):
-    """Room to work in."""
+    """Scratch space."""
 
     block: np.ndarray
-    """Rows of the block at hand; after labelling those that got labels, sorted by them."""
+    """Rows of the current block; after labelling, the labelled ones, sorted by label."""
     seen: np.ndarray
     """By person: the last count in which they were counted."""
     tick: np.ndarray
@@ -56,15 +56,15 @@ class Desk(NamedTuple):
     sort_keys: np.ndarray
     sort_rows: np.ndarray
     shown: np.ndarray
-    """Common criteria of the block at hand: those it has shown, then those just chosen, NONE where there is room."""
+    """Common criteria of the current block: those it has published, then those just chosen, NONE for free places."""
     bounds: np.ndarray
-    """Ends of the segments of the block at hand, before and after an attribute was labelled: two rows."""
+    """Ends of the segments of the current block, before and after an attribute is labelled: two rows."""
     key: np.ndarray
 
 
 @piece
 def people_in(desk, persons, rows, begin, end):
-    """How many different people stand in a run of rows."""
+    """The number of different people in a run of rows."""
     desk.tick[0] += 1
     tick = desk.tick[0]
     count = 0
@@ -184,7 +184,7 @@ def _climb(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s
 
 @piece
 def _start_criteria(groups, desk, prefix):
-    """Take up the criteria that a block has shown."""
+    """Load the criteria that a block has published."""
     for i in range(len(desk.shown)):
         desk.shown[i] = NONE if prefix == NO_ENTRY else groups.criteria[prefix, i]
 
@@ -210,9 +210,9 @@ def _show(desk, label):
 
 @piece
 def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
-    """Give the label that covers most of what is left; return how many rows it covered.
+    """Give the label that covers most of the rest; return the number of rows.
 
-    A block shows a fixed number of criteria, and keeps those it has once shown.
+    A block publishes a fixed number of criteria and keeps those it has published.
     """
     present = _list_rows(labels, desk, values, s, begin, end, 1)
     best, most = NONE, 0
@@ -235,9 +235,9 @@ def _choose_criterion(groups, labels, desk, values, persons, s, at, begin, end, 
 
 @piece
 def _give_root(groups, labels, desk, values, persons, s, at, begin, end, prefix, k_s):
-    """Give what is left the root label, where it may leave and enough people get it.
+    """Give the rest the root label if it may be published and enough people get it.
 
-    No value, which is the label after the root, lies under nothing but itself.
+    A missing value (the label after the root) is covered by no other label.
     """
     root = labels.roots[s]
     if root == NONE:
@@ -277,7 +277,7 @@ def _gather(desk, s, begin, end, out):
 def label_block(groups, labels, desk, values, persons, wide, count, k, criteria):
     """Give the first `count` rows of the block labels; return how many got one for every sparse attribute.
 
-    `desk.key` holds the block's codes. Those with labels stand first afterwards, sorted by their labels.
+    `desk.key` holds the block's codes. Afterwards the labelled rows come first, sorted by label.
     """
     deep = len(values)
     k_s = labels.k_s[k]

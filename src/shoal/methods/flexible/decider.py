@@ -1,4 +1,4 @@
-"""Decide which records of the flexible method are published: waiting rows, calibration and groups.
+"""Decide which records of the flexible method are published: pending rows, calibration and groups.
 
 This is the only place where the method's state changes.
 """
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     arrivals: Ints
     """Numbers among the usable records."""
     keys: Ints
-    """Two words that stand for the person."""
+    """Two words that identify the person."""
     codes: Ints
     """A code for each quasi-identifier."""
     crowds: Ints
@@ -72,8 +72,8 @@ class Rows(NamedTuple):
         return Rows(*(np.ascontiguousarray(array[..., stays]) for array in self))
 
 
-class WaitingRows:
-    """Records that wait for enough people, in arrival order."""
+class PendingRows:
+    """Records that need more people, in arrival order."""
 
     def __init__(self, quasi: int) -> None:
         none = np.empty(0, np.int64)
@@ -85,7 +85,7 @@ class WaitingRows:
 
     @property
     def all(self) -> Rows:
-        """All waiting records."""
+        """All pending records."""
         if self._parts:
             parts = [self._whole, *self._parts]
             self._whole = Rows(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
@@ -107,9 +107,9 @@ class WaitingRows:
 
 
 class Decider:
-    """Publishes records that fit a published group at once; the others wait until a window is full.
+    """Publishes records that fit a published group at once; the others stay pending until a window is full.
 
-    When a window is full, groups are formed among all waiting records. The first window also calibrates which columns
+    When a window is full, groups are formed among all pending records. The first window also calibrates which columns
     are sparse and how many people must share a label; that stays fixed afterwards.
     """
 
@@ -124,7 +124,7 @@ class Decider:
         self.lost = 0
         """Sum of the losses of released rows, in parts of SCALE."""
         self._usable = 0
-        self._waiting = WaitingRows(len(settings.schema.quasi))
+        self._pending = PendingRows(len(settings.schema.quasi))
         self.grouping: Grouping | None = None
 
     def set_types(self, schema: pa.Schema, carried: pa.Schema) -> None:
@@ -139,13 +139,13 @@ class Decider:
 
     @property
     def pending(self) -> int:
-        """Records that wait."""
-        return len(self._waiting)
+        """Number of pending records."""
+        return len(self._pending)
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the tables."""
-        return (self.grouping.table.nbytes if self.grouping else 0) + sum(array.nbytes for array in self._waiting.all)
+        return (self.grouping.table.nbytes if self.grouping else 0) + sum(array.nbytes for array in self._pending.all)
 
     # ---- records
 
@@ -179,7 +179,7 @@ class Decider:
         return list(self._decide(Rows(rows, arrivals, read.keys, read.codes, read.crowds)))
 
     def _decide(self, records: Rows) -> Iterator[Decided]:
-        """Publish rows at once or let them wait; form groups whenever a window is full."""
+        """Publish rows at once or keep them pending; form groups whenever a window is full."""
         begin, count, window = 0, len(records.rows), self._settings.window
         while begin < count:
             end = min(count, begin + window - self._usable % window)
@@ -195,20 +195,20 @@ class Decider:
             rows = run.rows[joined.positions]
             yield self._released(-1, rows, np.zeros_like(rows), joined, is_round=False)
             run = run.without(joined.positions)
-        self._waiting.add(run)
+        self._pending.add(run)
 
     def _form_groups(self, at: int) -> Iterator[Decided]:
-        """Form groups among the waiting rows; rows released now are released after the record `at`."""
-        waiting = self._waiting.all
+        """Form groups among the pending rows; rows released now are released after the record `at`."""
+        pending = self._pending.all
         if self.grouping is None:
-            # The waiting rows are all rows so far.
-            self._set_calibration(calibrate(self._settings, waiting.codes, waiting.people(), waiting.crowds))
+            # The pending rows are all rows so far.
+            self._set_calibration(calibrate(self._settings, pending.codes, pending.people(), pending.crowds))
         assert self.grouping is not None
-        grouped = self.grouping.form(waiting.codes, waiting.people())
+        grouped = self.grouping.form(pending.codes, pending.people())
         if len(grouped.positions):
             grouped = grouped.ordered(self._order_of(grouped.groups))
-            rows, delays = waiting.rows[grouped.positions], self._usable - 1 - waiting.arrivals[grouped.positions]
-            self._waiting.drop(grouped.positions)
+            rows, delays = pending.rows[grouped.positions], self._usable - 1 - pending.arrivals[grouped.positions]
+            self._pending.drop(grouped.positions)
             yield self._released(at, rows, delays, grouped, is_round=True)
 
     def _order_of(self, groups: Ints) -> Ints:
@@ -225,7 +225,7 @@ class Decider:
     def flush(self) -> list[Decided]:
         """Release everything that can be released; the rest stays pending."""
         decided: list[Decided] = []
-        while len(self._waiting):
+        while len(self._pending):
             formed = list(self._form_groups(self.counts.pushed))
             if not formed:
                 break
@@ -233,8 +233,8 @@ class Decider:
         return decided
 
     def forget_released(self) -> None:
-        """Drop the carried columns of rows that no longer wait, when they are many."""
-        self._carried.keep_only(self._waiting.all.rows)
+        """Drop the carried columns of rows that are no longer pending, when they are many."""
+        self._carried.keep_only(self._pending.all.rows)
 
     def _set_calibration(self, calibration: Calibration) -> None:
         given = (self._settings, calibration, self._types, self._group_key)
@@ -249,25 +249,25 @@ class Decider:
             "usable": self._usable, "lost": self.lost, "unknown": self.unknown,
             "calibration": found.describe() if found else None,
         }  # fmt: skip
-        waiting = self._waiting.all
-        arrays = {f"{_WAITING}{name}": array for name, array in waiting._asdict().items()}
+        pending = self._pending.all
+        arrays = {f"{_PENDING}{name}": array for name, array in pending._asdict().items()}
         if self.grouping is not None:
             arrays |= {f"{_GROUPS}{name}": array for name, array in self.grouping.table.dump().items()}
-        return header, {**arrays, "carried": as_bytes(self._carried.forget_all_but(waiting.rows).serialize())}
+        return header, {**arrays, "carried": as_bytes(self._carried.forget_all_but(pending.rows).serialize())}
 
     def load(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         """Take over a state from dump(), after set_types()."""
         self._usable, self.lost, self.unknown = header["usable"], header["lost"], dict(header["unknown"])
-        self._waiting.load(_part(arrays, _WAITING))
+        self._pending.load(_part(arrays, _PENDING))
         if header["calibration"]:
             self._set_calibration(Calibration.of(header["calibration"]))
             assert self.grouping is not None
             self.grouping.table.load(_part(arrays, _GROUPS))
         carried = pa.ipc.read_record_batch(pa.py_buffer(arrays["carried"]), self._carried.schema)
-        self._carried.add(self._waiting.all.rows, carried)
+        self._carried.add(self._pending.all.rows, carried)
 
 
-_WAITING: Final = "waiting."
+_PENDING: Final = "pending."
 _GROUPS: Final = "groups."
 
 

@@ -58,7 +58,7 @@ class FlexibleEngine:
         k, found = self._settings.k, self.calibration
         crowd = f"at least {k} different people"
         if self._settings.density:
-            crowd += " (or what its density class asks for)"
+            crowd += " (or what its density class requires)"
         whole = f"every published combination of normal quasi-identifiers is shared by {crowd}"
         if found is not None and not found.sparse:
             return whole
@@ -74,8 +74,8 @@ class FlexibleEngine:
         """How the stream went so far.
 
         ``loss`` is the average over released rows of the share of the leaves (or of the domain) that a label covers
-        besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` rows
-        wait; ``unknown_<column>`` counts accepted records with an unlisted value.
+        besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` is
+        the number of pending rows; ``unknown_<column>`` counts accepted records with an unlisted value.
         """
         decider, released = self._decider, self.counts.released
         found = {"loss": decider.lost / SCALE / released if released else 0.0, "pending": float(self.pending),

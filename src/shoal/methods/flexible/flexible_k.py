@@ -25,8 +25,8 @@ class FlexibleK(StreamMethod):
     Of everything published so far: rows with equal normal quasi-identifiers come from at least `k` different people,
     and rows that also have equal labels of the sparse ones from at least K_s. So an attacker who does not know a
     person's sparse value finds one of k, one who knows it finds one of K_s. A row that cannot be published under these
-    conditions waits, also after a flush; it is never published twice. Do not use it where rows must be published within
-    a deadline: use :class:`shoal.LeastLoss`.
+    conditions stays pending, also after a flush; it is never published twice. Do not use it where rows must be
+    published within a deadline: use :class:`shoal.LeastLoss`.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ class FlexibleK(StreamMethod):
     floor
         See `p_sparse`.
     window
-        Number of records after which groups are formed among the waiting rows.
+        Number of records after which groups are formed among the pending rows.
     criteria
         Number of common labels a block may publish for its remaining sparse values. A block keeps the labels it has
-        published, so with few of them a row that none of them covers may wait long.
+        published, so with few of them a row that none of them covers may stay pending for long.
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree. The
         nearest label above a value applies, `k` where there is none; where an ontology has several equally near, the

@@ -1,4 +1,4 @@
-"""Form groups among waiting rows: codes to arrays, through the kernel, to labels."""
+"""Form groups among pending rows: codes to arrays, through the kernel, to labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from shoal.kernels.flexible.groups import NO_ENTRY, NONE, join_groups
 from shoal.kernels.flexible.labels import END, Desk
-from shoal.kernels.flexible.rounds import FULL, Nodes, Parting, Waiting, form_groups
+from shoal.kernels.flexible.rounds import FULL, Nodes, Parting, Pending, form_groups
 from shoal.methods.flexible.axes import Axis, GridAxis, TreeAxis, is_moment_type, stacked
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.group_table import GroupTable
@@ -135,33 +135,33 @@ class Grouping:
     # ---- a round
 
     def form(self, codes: Ints, persons: Ints) -> Grouped:
-        """Form groups among waiting rows; `persons` are numbers from 0."""
+        """Form groups among pending rows; `persons` are numbers from 0."""
         count = codes.shape[1]
         if not count:
             return self._nothing()
-        waiting = self._waiting(self._leaf_codes(codes), persons)
-        order, tops = _tops(waiting.paths[waiting.first[:-1] + waiting.floors])
+        pending = self._pending(self._leaf_codes(codes), persons)
+        order, tops = _tops(pending.paths[pending.first[:-1] + pending.floors])
         self.table.reserve((1 + len(self._sparse)) * count)
         desk, room = self._desk(count, int(persons.max()) + 1), np.empty(count, np.int64)
         capacity = 2 * count + len(tops)
         while True:
             nodes, parting = _nodes(capacity, len(self._normal)), _parting(order, len(self._normal))
             left = form_groups(
-                self.table.groups, self.labels.arrays, waiting, desk, nodes, parting, room, tops, self._criteria
+                self.table.groups, self.labels.arrays, pending, desk, nodes, parting, room, tops, self._criteria
             )
             if left != FULL:
                 break
             capacity *= 2
-        found = self._grouped(waiting, desk, nodes, parting)
+        found = self._grouped(pending, desk, nodes, parting)
         self.table.forget()
         return found
 
-    def _waiting(self, codes: Ints, persons: Ints) -> Waiting:
+    def _pending(self, codes: Ints, persons: Ints) -> Pending:
         paths, losses, crowds, first = stacked(self._axes, self._normal_codes(codes), self._weights)
         floors = np.array([axis.floor for axis in self._axes], dtype=np.int64)
         values = self.labels.values_of(codes[self._sparse])
         least = np.array([self._least], dtype=np.int64)
-        return Waiting(paths, losses, first, floors, values, persons, crowds, least)
+        return Pending(paths, losses, first, floors, values, persons, crowds, least)
 
     def _desk(self, count: int, people: int) -> Desk:
         labels, deep = len(self.labels.arrays.rank), len(self._sparse)
@@ -177,13 +177,13 @@ class Grouping:
             key=np.full(len(self._normal) + deep, NONE, np.int64),
         )  # fmt: skip
 
-    def _grouped(self, waiting: Waiting, desk: Desk, nodes: Nodes, parting: Parting) -> Grouped:
+    def _grouped(self, pending: Pending, desk: Desk, nodes: Nodes, parting: Parting) -> Grouped:
         positions = np.flatnonzero(parting.node_of >= 0)
-        lines = waiting.first[:-1, None] + nodes.depths[parting.node_of[positions]].T
-        normal, sparse = waiting.paths[lines, positions], desk.given[:, positions]
-        losses = waiting.losses[lines, positions].sum(axis=0) + self.labels.arrays.loss[sparse].sum(axis=0)
+        lines = pending.first[:-1, None] + nodes.depths[parting.node_of[positions]].T
+        normal, sparse = pending.paths[lines, positions], desk.given[:, positions]
+        losses = pending.losses[lines, positions].sum(axis=0) + self.labels.arrays.loss[sparse].sum(axis=0)
         groups = self.table.groups.numbers[parting.group_of[positions]]
-        crowds = np.maximum(waiting.crowds[lines, positions].max(axis=0, initial=0), self._least)
+        crowds = np.maximum(pending.crowds[lines, positions].max(axis=0, initial=0), self._least)
         return Grouped(positions, normal, sparse, groups, losses, crowds)
 
     # ---- output
@@ -229,7 +229,7 @@ def _parting(order: Ints, wide: int) -> Parting:
     count = len(order)
     return Parting(
         order=order.copy(), ends=np.empty(count, np.int64), fits=np.empty(count, np.bool_),
-        rest=np.empty(count, np.int64), done=np.empty(wide, np.bool_), next_handed=np.full(count, END, np.int64),
+        rest=np.empty(count, np.int64), done=np.empty(wide, np.bool_), next_passed=np.full(count, END, np.int64),
         node_of=np.full(count, -1, np.int64), group_of=np.full(count, NO_ENTRY, np.int64),
         depth=np.empty(wide, np.int64),
     )  # fmt: skip

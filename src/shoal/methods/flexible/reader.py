@@ -42,7 +42,7 @@ class ReadRecords:
     reasons: Reasons
     """Why each record is refused; NO_REASON where it is usable."""
     keys: Ints
-    """Two lines of words that stand for the person."""
+    """Two lines of words that identify the person."""
     codes: Ints
     """One line of codes per quasi-identifier."""
     crowds: Ints
@@ -188,6 +188,6 @@ def _nearest_k(concepts: Concepts, value: str, table: Mapping[str, int], otherwi
     """The k of the label with the fewest values above a value; the largest k where several labels are as near."""
     if value in table:
         return table[value]
-    asked = [(int(concepts.leaf_counts[concepts.node_of(label)]), -table[label])
+    near = [(int(concepts.leaf_counts[concepts.node_of(label)]), -table[label])
              for label in concepts.labels_above(value) if label in table]  # fmt: skip
-    return -min(asked)[1] if asked else table.get(concepts.root, otherwise)
+    return -min(near)[1] if near else table.get(concepts.root, otherwise)

@@ -36,7 +36,7 @@ def _sparse(value: object, info: ValidationInfo) -> object:
 
 
 class FlexibleSettings(SchemaSettings):
-    """What flexible k-anonymity is asked for."""
+    """The settings of flexible k-anonymity."""
 
     k: Crowd = Field(6, description="People among whom a row hides by its normal quasi-identifiers.")
     sparse: Annotated[Literal["auto"] | Names, BeforeValidator(_sparse)] = Field(
@@ -52,7 +52,7 @@ class FlexibleSettings(SchemaSettings):
         "the first `window` records and then fixed. K_s is P(s) times `k`, rounded up, at least 2.",
     )
     k_s: Crowd | None = Field(None, description="K_s itself, instead of `p_sparse`; at most `k`.")
-    window: Count = Field(10_000, description="Groups are formed among waiting records each time this many arrived.")
+    window: Count = Field(10_000, description="Groups are formed among pending records each time this many arrived.")
     criteria: Annotated[int, Field(ge=1, le=100)] = Field(
         1, description="Common criteria that a block may show for the sparse values that are left over."
     )
@@ -130,7 +130,7 @@ class FlexibleSettings(SchemaSettings):
 
     @property
     def crowds(self) -> list[int]:
-        """Every k that a record may ask for."""
+        """Every k that a record may need."""
         return sorted({self.k, *(k for table in self.density.values() for k in table.values())})
 
     def listed_tree(self, column: str) -> Hierarchy:

@@ -69,14 +69,14 @@ class Pool:
             self._profile = np.unique(mixed, return_inverse=True)[1]
         profiles = int(self._profile.max(initial=-1)) + 1
         self._by_profile = Index(self._profile, profiles, draw)
-        self._weights = self._told_by([name for name in others if name not in self.staying])
+        self._weights = self._explained_by([name for name in others if name not in self.staying])
         self._main = codes[int(self._weights.argmax())] if len(codes) else np.zeros(len(owners), dtype=np.int64)
         self._mains = int(self._main.max(initial=-1)) + 1
         self._both = self._profile * self._mains + self._main
         self._by_both = Index(self._both, profiles * self._mains, draw)
         self._by_main = Index(self._main, self._mains)
 
-    def _told_by(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
+    def _explained_by(self, names: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return how much of the spread of numbers each categorical normal column explains (network explains speed)."""
         weights = np.full(len(self._codes), _LITTLE)
         for name in names:

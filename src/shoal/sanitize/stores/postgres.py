@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from shoal.errors import StoreError
+from shoal.errors import StoreError, missing_extra
 from shoal.sanitize.stores.base import ARROW, Layout, Store, quoted
 
-_MISSING: Final = "PostgreSQL needs the package psycopg: pip install 'shoal[postgres]'"
 _COPIED: Final = 100_000
 
 
@@ -31,7 +30,7 @@ class PostgresStore(Store):
         try:
             import psycopg
         except ImportError:
-            raise StoreError(f"{self.name}: {_MISSING}") from None
+            raise missing_extra(f"{self.name}: PostgreSQL", package="psycopg", extra="postgres") from None
         self._error = psycopg.Error
         self._schema = schema
         with self._errors():
