@@ -250,7 +250,7 @@ def test_the_certificate_names_one_seed(stage: Scene, is_apriori: bool) -> None:
     assert certificate["seed"] == certificate["settings"]["seed"] == 7
 
 
-def test_sampled_sizes_are_said_to_be(stage: Scene) -> None:
+def test_the_summary_names_sampled_sizes(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"sigma": 0.9, "counted": 1, "adversary": "both", "joint": True}
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
@@ -260,7 +260,7 @@ def test_sampled_sizes_are_said_to_be(stage: Scene) -> None:
     ]  # fmt: skip
     text = ended.out.decode()
     assert "with confidence" in text
-    assert "jointly" in text
+    assert "for all sizes at once" in text
 
 
 def test_summary_for_people(stage: Scene) -> None:
@@ -488,7 +488,7 @@ def test_a_label_that_no_csv_file_can_hold(stage: Scene) -> None:
     stage.sections["source"] = {"kind": "jsonl", "path": "in.jsonl"}
     stage.sections["anonymize"]["generalize"] = {"balanced": 3}
     stage.sections["sink"] = {"kind": "csv", "path": "out.csv"}
-    fails(stage, stage.run("--quiet"), 2, "[sink] kind: 1 labels or items hold a NUL character", "write jsonl")
+    fails(stage, stage.run("--quiet"), 2, "[sink] kind: 1 labels or items contain a NUL character", "write jsonl")
     stage.sections["sink"] = {"kind": "jsonl", "path": "out.jsonl"}
     assert stage.run("--quiet").code == 0
     assert shoal("audit", stage.folder / "out.jsonl", "--truth", stage.folder / "in.jsonl",

@@ -1,4 +1,4 @@
-"""`shoal reproduce`: the experiments of papers, run again on their data or on an imitation of it."""
+"""`shoal reproduce`: the experiments of the papers, on their data or on synthetic data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 reproduce = App(
     name="reproduce",
-    help="Run the experiments of a paper again: PNG pictures, CSV tables and one HTML page.",
+    help="Run the experiments of a paper: PNG figures, CSV tables and one HTML page.",
     help_format="plaintext",
 )
 
@@ -32,7 +32,7 @@ _KM_PEOPLE: Final = 20_000
 _QUICK_PEOPLE: Final = 1_000
 _FEWEST_RUNS: Final = 3
 
-Tell = Callable[[int, int, str], None]
+Report = Callable[[int, int, str], None]
 
 
 @reproduce.command
@@ -57,15 +57,15 @@ def fast(
     Parameters
     ----------
     data
-        Folder with adult.data of the UCI Machine Learning Repository, Adult (plain or .gz). Without it an imitation.
+        Folder with adult.data of the UCI Machine Learning Repository, Adult (plain or .gz). Without it, synthetic data.
     out
         Folder for the page, pictures and tables.
     rows
-        How many people to take, at most; all of Adult without a missing value by default. One in ten comes twice.
+        Number of people, at most; by default all of Adult without a missing value. One in ten appears twice.
     seed
-        For which rows come twice, and for the imitation.
+        Seed of the rows that appear twice, and of synthetic data.
     quick
-        A few seconds with fewer rows and points, to see what comes out.
+        A short run with fewer rows and points, to try it out.
     """
     from shoal.figures.lines import require_matplotlib
     from shoal.reproduce.data.adult import fast_stream, read_adult
@@ -79,8 +79,8 @@ def fast(
     stream, plan = fast_stream(people, seed=seed), QUICK if quick else FastPlan()
     folder = _folder(out)
     _announce([stream])
-    with _progress() as tell:
-        tables = run_fast_study(stream, plan, tell)
+    with _progress() as report:
+        tables = run_fast_study(stream, plan, report)
     return _finish(write_fast_page(folder, stream, plan, tables))
 
 
@@ -94,7 +94,7 @@ def kvarp(
     unit: Literal["arrivals", "milliseconds"] = "arrivals",
     quick: bool = False,
 ) -> int:
-    """Figures 5 to 10 of the K-VARP paper: ever more missing values, on Adult and PM2.5.
+    """Figures 5 to 10 of the K-VARP paper: a growing number of missing values, on Adult and PM2.5.
 
     Examples:
 
@@ -108,17 +108,17 @@ def kvarp(
     ----------
     data
         Folder with adult.data of the UCI Machine Learning Repository, Adult, and the five CSV files of its PM2.5 Data
-        of Five Chinese Cities (plain or .gz, or in folders right below). Without it an imitation.
+        of Five Chinese Cities (plain or .gz, in the folder or its direct subfolders). Without it, synthetic data.
     out
         Folder for the page, pictures and tables.
     rows
-        How many rows of each data set to take, at most; 30,000 by default.
+        Number of rows of each data set, at most; 30,000 by default.
     seed
-        For which values are missing, and for the imitation.
+        Seed of the missing values, and of synthetic data.
     unit
-        What the paper's 2000 and 200 count: arrivals, or milliseconds in which two rows arrive.
+        Unit of the paper's 2000 and 200: arrivals, or milliseconds, in which two rows arrive.
     quick
-        A few seconds with fewer rows and points, to see what comes out.
+        A short run with fewer simulations and points, to try it out.
     """
     from shoal.figures.lines import require_matplotlib
     from shoal.reproduce.data.adult import read_adult
@@ -137,8 +137,8 @@ def kvarp(
     plan = replace(QUICK if quick else KVarpPlan(), unit=unit, seed=seed)
     folder = _folder(out)
     _announce(streams)
-    with _progress() as tell:
-        tables = run_kvarp_study(streams, plan, tell)
+    with _progress() as report:
+        tables = run_kvarp_study(streams, plan, report)
     return _finish(write_kvarp_page(folder, streams, plan, tables))
 
 
@@ -151,7 +151,7 @@ def km(
     seed: int = 1,
     quick: bool = False,
 ) -> int:
-    """Figures 2 to 6 of the paper on probabilistic k^m-anonymity: an invented city, its map before and after.
+    """Figures 2 to 6 of the paper on probabilistic k^m-anonymity, on a synthetic city.
 
     Examples:
 
@@ -164,15 +164,15 @@ def km(
     Parameters
     ----------
     people
-        How many people the city has; 20,000 by default, which takes some minutes. The paper has 4,427,486.
+        Number of people of the city; 20,000 by default. The paper has 4,427,486.
     out
         Folder for the page, pictures and tables.
     trials
-        Searches, of which the least error is taken; the paper takes 10.
+        Number of searches; the result with the smallest error is used. The paper uses 10.
     seed
-        For the city and for what is sampled.
+        Seed of the city and of the samples.
     quick
-        Fewer people and points, to see what comes out.
+        A short run with fewer people and points, to try it out.
     """
     from shoal.figures.lines import require_matplotlib
     from shoal.reproduce.data.city import make_city
@@ -186,9 +186,9 @@ def km(
     plan = replace(QUICK if quick else KmPlan(), trials=trials, seed=seed)
     folder = _folder(out)
     city = make_city(wanted, seed=seed)
-    print(f"invented city: {len(city):,} people, {len(city.places):,} towers", flush=True)
-    with _progress() as tell:
-        findings = run_km_study(city, plan, tell)
+    print(f"synthetic city: {len(city):,} people, {len(city.places):,} towers", flush=True)
+    with _progress() as report:
+        findings = run_km_study(city, plan, report)
     return _finish(write_km_page(folder, city, plan, findings))
 
 
@@ -200,7 +200,7 @@ def z(
     seed: int = 1,
     quick: bool = False,
 ) -> int:
-    """Figures 2 to 8 and C.10 of the z-anonymity paper: its model with bounds, beside simulations.
+    """Figures 2 to 8 and C.10 of the z-anonymity paper: its model with bounds, and simulations.
 
     Examples:
 
@@ -215,9 +215,9 @@ def z(
     out
         Folder for the page, pictures and tables.
     runs
-        Streams drawn for each point; 100 by default, which takes some minutes. The paper has 10.
+        Simulated streams for each point; 100 by default. The paper uses 10.
     seed
-        For what is drawn.
+        Seed of the simulations.
     quick
         A few seconds with fewer runs and points, to see what comes out.
     """
@@ -227,19 +227,19 @@ def z(
 
     plan = QUICK if quick else ZPlan()
     if runs is not None and runs < _FEWEST_RUNS:
-        raise PolicyError(f"runs: take at least {_FEWEST_RUNS}; with fewer there are no error bars worth drawing")
+        raise PolicyError(f"runs: must be at least {_FEWEST_RUNS}; fewer give no meaningful error bars")
     if seed < 0:
         raise PolicyError("seed: must be at least 0")
     require_matplotlib()
     plan = replace(plan, runs=runs or plan.runs, seed=seed)
     folder = _folder(out)
-    with _progress("z-model") as tell:
-        tables = run_z_study(plan, tell)
+    with _progress("z-model") as report:
+        tables = run_z_study(plan, report)
     return _finish(write_z_page(folder, plan, tables))
 
 
 def _read_all(folder: Path, *readers: Callable[[Path], Stream]) -> list[Stream]:
-    """What every reader finds, or all that is lacking at once."""
+    """Read all data sets; one error lists everything that is missing."""
     streams, problems = [], []
     for read in readers:
         try:
@@ -255,7 +255,7 @@ def _at_least(name: str, given: int | None, default: int) -> int:
     if given is None:
         return default
     if given < _FEWEST_ROWS:
-        raise PolicyError(f"{name}: take at least {_FEWEST_ROWS}; with fewer nothing can be compared")
+        raise PolicyError(f"{name}: must be at least {_FEWEST_ROWS}; fewer give no meaningful comparison")
     return given
 
 
@@ -263,7 +263,9 @@ def _folder(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be made a folder ({error.strerror}); choose another with --out") from None
+        raise OutputError(
+            f"{out}: cannot be created as a folder ({error.strerror}); choose another with --out"
+        ) from None
     return out
 
 
@@ -278,8 +280,8 @@ def _finish(page: Path) -> int:
 
 
 @contextmanager
-def _progress(kernels: str = "fads") -> Iterator[Tell]:
-    """A bar on a terminal, a line now and then elsewhere; of all tuple methods the kernels are one."""
+def _progress(kernels: str = "fads") -> Iterator[Report]:
+    """A progress bar on a terminal, otherwise a line every few seconds; `kernels` names a method of the family."""
     from shoal.cli.render import say_compiling
     from shoal.pipeline.warmup import must_compile
 
@@ -295,19 +297,19 @@ def _progress(kernels: str = "fads") -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting …")
 
-        def tell(done: int, of: int, says: str) -> None:
-            progress.update(task, completed=done, total=of, description=says)
+        def report(done: int, total: int, step: str) -> None:
+            progress.update(task, completed=done, total=total, description=step)
 
-        yield tell
+        yield report
 
 
-def _lines() -> Tell:
+def _lines() -> Report:
     last = time.monotonic()
 
-    def tell(done: int, of: int, says: str) -> None:
+    def report(done: int, total: int, step: str) -> None:
         nonlocal last
         if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"shoal: {done} of {of} runs done; {says}", file=sys.stderr, flush=True)
+            print(f"shoal: {done} of {total} runs done; {step}", file=sys.stderr, flush=True)
 
-    return tell
+    return report

@@ -21,8 +21,7 @@ from shoal.kernels.sets.records import (
     generalize_rows,
     turn_over,
 )
-from shoal.kernels.sets.repair import next_violation
-from shoal.kernels.sets.sampling import draw_samples, find_violation, follow_chain
+from shoal.kernels.sets.sampling import draw_samples, find_violation, follow_chain, next_violation
 from shoal.kernels.sets.support import MOST, join_lists, set_bits, support_of
 from shoal.methods.sets import counting as km_counting
 from shoal.methods.sets import data as km_data

@@ -61,10 +61,10 @@ def test_properties_of_a_result(result):
     assert (certificate.records, certificate.m, certificate.seed) == (12, 2, 0)
     assert (certificate.sampler, certificate.adversary, certificate.joint) == ("exact", "itemset", False)
     assert certificate.statement.splitlines() == [
-        "size 1: counted: every itemset that anybody has fits at least 2 published records.",
-        "size 2: counted: every itemset that anybody has fits at least 2 published records.",
-        "Nothing rests on chance.",
-        "It holds for this release alone, not for several compared with one another.",
+        "size 1, counted: every itemset that anyone has matches at least 2 published records.",
+        "size 2, counted: every itemset that anyone has matches at least 2 published records.",
+        "No size was sampled.",
+        "The guarantee covers this release only, not comparisons with other releases of the same people.",
     ]
     assert json.loads(json.dumps(certificate.to_dict()))["sizes"][1]["how"] == "counted"
 
@@ -265,7 +265,7 @@ def test_the_same_seed_gives_the_same_release_in_another_process():
 def test_m_larger_than_any_record():
     made = method(m=5).anonymize(RECORDS)
     assert [one.how for one in made.certificate] == ["counted", "counted", "counted", "empty", "empty"]
-    assert made.certificate.sizes[4].statement == "size 5: nobody has so many items."
+    assert made.certificate.sizes[4].statement == "size 5: nobody has 5 items."
     assert holds(made, RECORDS, m=3)
     sampled = method(m=4, sigma=0.7, counted=0, adversary="both").anonymize([{"a"}] * 3 + [{"b"}] * 3)
     assert [one.how for one in sampled.certificate] == ["sampled", "sampled", "empty", "empty", "empty"]

@@ -112,7 +112,8 @@ def test_the_deterministic_method(records, k, m, kind):
     check_release(result, records, k, m)
     check_blocks(kind, result, records)
     assert result.certificate.statement.endswith(
-        "Nothing rests on chance.\nIt holds for this release alone, not for several compared with one another."
+        "No size was sampled.\n"
+        "The guarantee covers this release only, not comparisons with other releases of the same people."
     )
 
 
@@ -328,7 +329,7 @@ def test_content_of_a_sampled_certificate(records, kind, adversary, joint, seed)
     assert result.records == naive.released(records, block_of(result))
     certificate = result.certificate
     assert (certificate.m, certificate.seed, certificate.joint, certificate.adversary) == (3, seed, joint, adversary)
-    assert ("jointly for all sizes" in certificate.statement) == joint
+    assert ("for all sizes at once" in certificate.statement) == joint
     assert certificate.to_dict()["sizes"][0]["epsilon"] == promise(0.6).epsilon
 
 
@@ -342,8 +343,8 @@ def test_counted_sizes_use_no_share_of_delta():
     assert third.delta == pytest.approx(promise(0.8).delta / 2)
     assert "with confidence 0.9" in second.statement
     assert second.statement == (
-        f"size 2: sampled: with confidence {1 - second.delta:.6g} over the sampler's coins at most "
-        f"{second.epsilon:.6g} of all itemsets of this size fit fewer than 2 published records."
+        f"size 2, sampled: with confidence {1 - second.delta:.6g} over the random draws, at most "
+        f"{second.epsilon:.4%} of all itemsets match fewer than 2 published records."
     )
 
 

@@ -28,8 +28,8 @@ def read_blocks(release: Any) -> Blocks | None:
         return {str(label): [str(item) for item in items] for label, items in blocks.items()}
     if not isinstance(release, str | Path):
         return None
-    beside = str(release).rstrip("/")
-    for path, reader in ((Path(beside + ".blocks.json"), _of_json), (Path(beside + ".blocks.parquet"), _of_parquet)):
+    base = str(release).rstrip("/")
+    for path, reader in ((Path(base + ".blocks.json"), _of_json), (Path(base + ".blocks.parquet"), _of_parquet)):
         if path.is_file():
             return _checked(reader(path), path)
     return None

@@ -34,7 +34,7 @@ from shoal.auditor.sets.partition import (
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
 from shoal.auditor.sets.records import Sets, collect
-from shoal.auditor.sets.sampling import seeded_generator as coins
+from shoal.auditor.sets.sampling import seeded_generator
 from shoal.auditor.sets.shares import CountedSets, Measured, measure_images, measure_own
 from shoal.auditor.trace import trace_with
 
@@ -99,7 +99,7 @@ class _Judge:
         self.policy, self.promise, self.release, self.notes = policy, promise, release, notes
         self.blocks, self.certificate = blocks, certificate
         self.counted = CountedSets(release)
-        self.rng = coins(release.offsets, release.items)
+        self.rng = seeded_generator(release.offsets, release.items)
 
     # ---- the release alone
 
@@ -139,7 +139,7 @@ class _Judge:
             self.notes.violation("below-k", sentence, rows=found.rows)
         else:
             self.notes.violation("below-k", sentence, count=found.below)
-            self._say_sampled(size)
+            self._note_sampled(size)
 
     def _is_settled_by_labels(self, size: int) -> bool:
         """Return whether all sets of at most as many labels were counted: an itemset's image is one of them."""
@@ -148,7 +148,7 @@ class _Judge:
             for fewer in range(1, size + 1)
         )
 
-    def _say_sampled(self, size: int) -> None:
+    def _note_sampled(self, size: int) -> None:
         self.notes.skip(f"Not all sets of size {size} were checked: too many, a sample was drawn.")
 
     def _write(self, side: str, size: int, found: Measured | None) -> None:
@@ -243,7 +243,7 @@ class _Judge:
             sentence = f"Itemsets of size {size} share their image with fewer than k = {k} records."
             self.notes.violation("itemset-below-k", sentence, count=found.below)
             if not found.is_counted and not self._is_settled_by_labels(size):
-                self._say_sampled(size)
+                self._note_sampled(size)
             return
         for adversary in self.promise.adversaries:
             share = found.shares[adversary]

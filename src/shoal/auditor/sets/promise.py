@@ -101,13 +101,13 @@ def _pairs(records: list[list[str]]) -> list[tuple[str, str]]:
 
 def parts(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[set[str]]:
     """Return the connected components; edges to other names do not count."""
-    beside: dict[str, list[str]] = {name: [] for name in names}
+    neighbours: dict[str, list[str]] = {name: [] for name in names}
     for first, second in edges:
-        if first in beside and second in beside:
-            beside[first].append(second)
-            beside[second].append(first)
+        if first in neighbours and second in neighbours:
+            neighbours[first].append(second)
+            neighbours[second].append(first)
     found: list[set[str]] = []
-    left = dict.fromkeys(beside)
+    left = dict.fromkeys(neighbours)
     while left:
         part, waiting = set[str](), [next(iter(left))]
         while waiting:
@@ -115,7 +115,7 @@ def parts(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[set[st
             if name not in part:
                 part.add(name)
                 left.pop(name)
-                waiting += beside[name]
+                waiting += neighbours[name]
         found.append(part)
     return found
 

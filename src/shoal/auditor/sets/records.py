@@ -13,7 +13,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """Record r has the labels numbered ``items[offsets[r]:offsets[r + 1]]``, rising, each once."""
+    """Record r has the labels numbered ``items[offsets[r]:offsets[r + 1]]``, ascending, each once."""
 
     offsets: Ints
     items: Ints
@@ -24,7 +24,7 @@ class Sets:
 
     @property
     def sizes(self) -> Ints:
-        """How many labels every record has."""
+        """Number of labels of every record."""
         return np.diff(self.offsets)
 
     @property

@@ -1,4 +1,4 @@
-"""Places visited by invented people: near a home and a workplace, and here and there in the whole city."""
+"""Places visited by synthetic people: near a home and a workplace, and some anywhere in the city."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.randomness import next_below, next_unit, start_coins
 
 _TRIES_A_PLACE = 16
-"""Draws before what is still missing is taken in a row: somebody may have nearly all places there are."""
+"""Draws per place; what is still missing then is filled in order, for people who visit nearly all places."""
 
 
 class Lots(NamedTuple):
-    """Chances of places, one law a row, in Walker's tables: a column drawn uniformly is kept or exchanged."""
+    """Probabilities of places, one distribution per row, as Walker's alias tables."""
 
     keeps: np.ndarray
-    """With which probability a column is kept."""
+    """Probability of keeping a column that was drawn uniformly."""
     instead: np.ndarray
+    """The alias: the place used if the column is not kept."""
 
 
 class Habits(NamedTuple):
-    """How people choose places; the laws are those around each place, and last that of the whole city."""
+    """How people choose places. There is one distribution around each place; the last one is the whole city's."""
 
     lots: Lots
     at_home: float
     """Share of the draws near a centre that are near the home."""
     wandering: np.ndarray
-    """Share of draws from the whole city, by how many places somebody visits."""
+    """Share of draws from the whole city, by the number of places a person visits."""
 
 
 @kernel
 def fill_lots(weights, lots, few, many):
-    """Make Walker's tables of the rows of weights; `few` and `many` are room for a row each."""
+    """Fill the alias tables from rows of weights; `few` and `many` are scratch space for one row each."""
     count = weights.shape[1]
     for row in range(len(weights)):
         fews, manys = 0, 0
@@ -60,16 +61,16 @@ def fill_lots(weights, lots, few, many):
 
 @piece
 def draw_lot(lots, row, coins):
-    """A place, by the chances of a row."""
+    """Draw a place from the distribution of a row."""
     place = next_below(coins, lots.keeps.shape[1])
     return np.int64(place if next_unit(coins) <= lots.keeps[row, place] else lots.instead[row, place])
 
 
 @kernel
 def visit_places(starts, first, last, habits, key, seen, coins, places):
-    """Write the places of people `first` to `last`, all different in a person; who draws them changes nothing.
+    """Write the places of people `first` to `last`, without repeats; the result does not depend on the thread.
 
-    `seen` holds for every place the last person who was given it; nobody's number is in it at the beginning.
+    `seen` holds for every place the last person who visited it, and no person's number at the beginning.
     """
     whole_city = len(habits.lots.keeps) - 1
     count = habits.lots.keeps.shape[1]
@@ -80,8 +81,8 @@ def visit_places(starts, first, last, habits, key, seen, coins, places):
         home = draw_lot(habits.lots, whole_city, coins)
         work = draw_lot(habits.lots, whole_city, coins)
         for _ in range(_TRIES_A_PLACE * (end - at)):
-            law = home if next_unit(coins) <= habits.at_home else work
-            place = draw_lot(habits.lots, whole_city if next_unit(coins) <= wandering else law, coins)
+            centre = home if next_unit(coins) <= habits.at_home else work
+            place = draw_lot(habits.lots, whole_city if next_unit(coins) <= wandering else centre, coins)
             if seen[place] != person:
                 seen[place] = person
                 places[at] = place

@@ -1,9 +1,9 @@
 """All sets of blocks of one size that too few people have, without storing those that enough people have.
 
-Depth first: the people who have a first block, then of those who have a second, and so on; at the last step the
-blocks that come after are only counted. Blocks are ranked from the rarest on, which keeps what is copied short. Every
-prefix shorter than the size has enough people already, or it is left alone: it is a violation of a smaller size.
-Where all that occur are to be counted, nothing is left alone.
+The walk is depth first: list the people who have a first block, then those of them who have a second, and so on; at the
+last depth the following blocks are only counted. Blocks are ranked from the rarest to the most common, which keeps the
+copied lists short. Prefixes with fewer than `least` people are skipped: with `least` = k they are violations of a
+smaller size; with `least` = 1 every set that occurs is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Ranked(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Room for one walk; the first axis is the depth."""
+    """Scratch space of one walk; the first axis is the depth."""
 
     counts: np.ndarray
     touched: np.ndarray
@@ -34,12 +34,12 @@ class Walk(NamedTuple):
     rows: np.ndarray
     places: np.ndarray
     state: np.ndarray
-    """By depth: how many ranks were touched, which comes next, where the people in question begin and end."""
+    """By depth: number of ranks touched, the next of them to enter, and the range of the listed people."""
     prefix: np.ndarray
 
 
 class Found(NamedTuple):
-    """Violations kept: those whose hash ends in so many zeros that all of them have room."""
+    """The violations kept: those whose hash ends in `ZEROS` zero bits, raised whenever they do not fit."""
 
     sets: np.ndarray
     hashes: np.ndarray
@@ -52,7 +52,7 @@ KEPT, TOTAL, ZEROS, DISTINCT = range(4)
 
 @piece
 def place_of(sets, row, rank):
-    """Where a rank stands in a set that has it."""
+    """Position of a rank in a set that has it."""
     low, high = sets.starts[row], sets.starts[row + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -65,7 +65,7 @@ def place_of(sets, row, rank):
 
 @kernel
 def following(sets, rank):
-    """How many entries come after a rank in all sets that have it: the room its people need at every depth."""
+    """Number of entries after a rank in all sets that have it: the space its people need at every depth."""
     total = 0
     for at in range(sets.owner_starts[rank], sets.owner_starts[rank + 1]):
         row = sets.owners[at]
@@ -75,7 +75,7 @@ def following(sets, rank):
 
 @piece
 def count_following(sets, walk, depth):
-    """Count what comes after, for the people in question; note what was touched."""
+    """Count the following ranks of the listed people, and note which ranks were touched."""
     counts, touched, state = walk.counts[depth], walk.touched[depth], walk.state[depth]
     seen = 0
     for at in range(state[BEGIN], state[END]):
@@ -92,14 +92,14 @@ def count_following(sets, walk, depth):
 
 @piece
 def forget_counts(walk, depth):
-    """Set what was counted back to nothing."""
+    """Reset the counts of the touched ranks."""
     for t in range(walk.state[depth, TOUCHED]):
         walk.counts[depth, walk.touched[depth, t]] = 0
 
 
 @piece
 def split_following(sets, walk, depth, least):
-    """List the people of each rank that comes after, one depth down; those of fewer than the least are left out."""
+    """List the people of each following rank, one depth down; ranks with fewer than `least` people are skipped."""
     counts, ends = walk.counts[depth], walk.ends[depth]
     filled = 0
     for t in range(walk.state[depth, TOUCHED]):
@@ -118,7 +118,7 @@ def split_following(sets, walk, depth, least):
 
 @piece
 def hash_of(prefix, size, key):
-    """A word that depends on a set of ranks and a key."""
+    """A keyed hash of a set of ranks."""
     word = key
     for m in range(size):
         word = mixed(word + np.uint64(prefix[m] + 1))
@@ -127,7 +127,7 @@ def hash_of(prefix, size, key):
 
 @piece
 def thin_out(found, size):
-    """Keep only the violations whose hash ends in one more zero, until there is room."""
+    """Keep only violations whose hash ends in one more zero bit, until there is space."""
     while found.tally[KEPT] == len(found.hashes):
         found.tally[ZEROS] += 1
         mask = (np.uint64(1) << np.uint64(found.tally[ZEROS])) - np.uint64(1)
@@ -143,7 +143,7 @@ def thin_out(found, size):
 
 @piece
 def note_violation(found, prefix, size, names, key):
-    """Keep one violation, by the numbers of its blocks, if its hash says so."""
+    """Count a violation; keep it, as numbers of blocks, if its hash ends in enough zeros."""
     found.tally[TOTAL] += 1
     for m in range(size):
         prefix[size + m] = names[prefix[m]]
@@ -162,7 +162,7 @@ def note_violation(found, prefix, size, names, key):
 
 @piece
 def judge_following(walk, depth, size, k, names, key, found):
-    """Note every rank that comes after with fewer than k people."""
+    """Note every following rank with fewer than k people."""
     found.tally[DISTINCT] += walk.state[depth, TOUCHED]
     for t in range(walk.state[depth, TOUCHED]):
         rank = walk.touched[depth, t]
@@ -173,7 +173,7 @@ def judge_following(walk, depth, size, k, names, key, found):
 
 @piece
 def enter(sets, walk, depth, size, k, least, names, key, found):
-    """Look at the people in question at one depth: judge at the last one, else list who goes deeper."""
+    """Count at one depth: judge at the last depth, otherwise list the people for the next."""
     count_following(sets, walk, depth)
     if depth == size - 2:
         judge_following(walk, depth, size, k, names, key, found)
@@ -185,7 +185,7 @@ def enter(sets, walk, depth, size, k, least, names, key, found):
 
 @piece
 def go_deeper(walk, depth):
-    """Choose the next rank that has enough people; False when there is none."""
+    """Enter the next rank that has enough people; False if there is none."""
     state = walk.state[depth]
     while state[NEXT] < state[TOUCHED]:
         rank = walk.touched[depth, state[NEXT]]
@@ -201,7 +201,7 @@ def go_deeper(walk, depth):
 
 @piece
 def walk_from(sets, walk, rank, size, k, least, names, key, found):
-    """All violations of a size, two or more, whose rarest block has this rank."""
+    """All violations of a size of at least two whose rarest block has this rank."""
     begin, end = sets.owner_starts[rank], sets.owner_starts[rank + 1]
     if end - begin < least:
         return
@@ -226,7 +226,7 @@ def walk_from(sets, walk, rank, size, k, least, names, key, found):
 def find_violations(sets, walk, ranks, size, k, least, names, key, found):
     """All violations whose rarest block has one of these ranks, in their order.
 
-    Prefixes of fewer than `least` people are left alone.
+    Prefixes with fewer than `least` people are skipped.
     """
     for r in range(len(ranks)):
         walk_from(sets, walk, ranks[r], size, k, least, names, key, found)

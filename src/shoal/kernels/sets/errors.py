@@ -1,4 +1,4 @@
-"""How far people are from the centre of the block they are published under."""
+"""The distance between items and the centre of the block they are published as."""
 
 from __future__ import annotations
 

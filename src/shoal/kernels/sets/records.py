@@ -1,6 +1,6 @@
-"""Sets in rows: who has which items, turned over, put in order and fingerprinted, in linear time.
+"""Operations on collections of sets, in linear time: invert, reorder, deduplicate, fingerprint, generalize.
 
-A collection of sets is two arrays: where each set begins, and the items one after another.
+A collection is two arrays: where each set begins, and the items of all sets one after another.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _SALT = np.uint64(0xA0761D6478BD642F)
 
 @kernel
 def count_items(items, counts):
-    """How often each item occurs."""
+    """Count the occurrences of each item."""
     for at in range(len(items)):
         counts[items[at]] += 1
 
 
 @kernel
 def turn_over(starts, items, ends, owners):
-    """List the owners of each item in order. `ends` comes in as where lists begin, and goes out as where they end."""
+    """List the owners of each item in order. `ends` is where lists begin on entry, and where they end on return."""
     for row in range(len(starts) - 1):
         for at in range(starts[row], starts[row + 1]):
             item = items[at]
@@ -32,7 +32,7 @@ def turn_over(starts, items, ends, owners):
 
 @kernel
 def drop_repeats(starts, items, new_starts):
-    """Keep one of equal neighbours in every list, in place; return how many entries are left."""
+    """Keep one of equal neighbours in every list, in place; return the number of entries left."""
     kept = 0
     begin = starts[0]
     for row in range(len(starts) - 1):
@@ -49,7 +49,7 @@ def drop_repeats(starts, items, new_starts):
 
 @kernel
 def fingerprint_rows(starts, items, first, second):
-    """Two words for every set, which depend on all of its items in order."""
+    """A hash of two words for every set, over its items in order."""
     for row in range(len(starts) - 1):
         one, two = _SALT, ~_SALT
         for at in range(starts[row], starts[row + 1]):
@@ -61,7 +61,7 @@ def fingerprint_rows(starts, items, first, second):
 
 @kernel
 def gather_rows(starts, items, order, new_starts, new_items):
-    """The sets in another order."""
+    """Copy the sets in another order."""
     filled = 0
     for row in range(len(order)):
         new_starts[row] = filled
@@ -73,7 +73,7 @@ def gather_rows(starts, items, order, new_starts, new_items):
 
 @kernel
 def generalize_rows(starts, items, block_of, seen, new_starts, new_items):
-    """Every set with its items replaced by their blocks, each once, in ascending order; return how many there are."""
+    """Replace the items of every set by their blocks, ascending and without repeats; return the number of entries."""
     filled = 0
     for row in range(len(starts) - 1):
         begin = filled

@@ -1,9 +1,9 @@
-"""Itemsets drawn from people's sets, and whether those that were drawn hide in a crowd.
+"""Itemsets drawn from people's sets, and whether their images have at least k people.
 
-A proposal picks a set with a probability proportional to how many itemsets of the size it has, and a uniform itemset
-of it. Kept with one over its support it is uniform over all itemsets that occur. Picking sets uniformly instead draws
-as an adversary does who first picks a person. The paper's way is a Markov chain of such proposals. Sets stand in order
-of their size, so equal sizes are neighbours.
+A proposal picks a set with a probability proportional to the number of its itemsets of the size, and a uniform itemset
+of that set. Accepted with probability 1 / support, it is uniform over all itemsets that occur. Picking sets uniformly
+instead models an adversary who picks a person first. The paper uses a Markov chain of such proposals. Sets are sorted
+by size, so sets of one size are adjacent.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ class Sets(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How likely sets of each size are picked, for one size of itemsets."""
+    """The probability of picking a set of each size, for one size of itemsets."""
 
     upto: np.ndarray
-    """Share of the sizes so far, in 2^-64; the last is not looked at."""
+    """Cumulative share of the sizes, in units of 2^-64; the last entry is not read."""
     first: np.ndarray
     """The first set of each size."""
     people: np.ndarray
-    """How many sets have each size."""
+    """Number of sets of each size."""
 
 
 class Draws(NamedTuple):
-    """Which itemsets are drawn, and when one violates."""
+    """How itemsets are drawn, and when one is a violation."""
 
     sizes: Sizes
     size: int
     k: int
     by_person: bool
     samples_only: bool
-    """Whether only proposals that are samples can violate."""
+    """Whether only accepted proposals count as violations."""
     steps: int
     """Steps of the Markov chain; 0 draws without one."""
     shares: np.ndarray
@@ -52,7 +52,7 @@ class Draws(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """Scratch space of one thread."""
 
     coins: np.ndarray
     itemset: np.ndarray
@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
 
 @piece
 def pick_set(sizes, coins):
-    """The number of a set: first its size by weight, then one of that size."""
+    """Pick a set: first its size by weight, then one of that size."""
     drawn = next_word(coins)
     low, high = 0, len(sizes.upto) - 1
     while low < high:
@@ -77,7 +77,7 @@ def pick_set(sizes, coins):
 
 @piece
 def pick_itemset(sets, row, size, coins, itemset):
-    """A uniform itemset of one set (Floyd's way: no list of the set is changed or copied)."""
+    """Pick a uniform itemset of one set by Floyd's algorithm, which neither changes nor copies the set."""
     begin = sets.starts[row]
     total = sets.starts[row + 1] - begin
     for m in range(size):
@@ -92,7 +92,7 @@ def pick_itemset(sets, row, size, coins, itemset):
 
 @piece
 def image(itemset, size, block_of, blocks):
-    """Write the different blocks of an itemset; return how many there are."""
+    """Write the distinct blocks of an itemset; return their number."""
     count = 0
     for m in range(size):
         block = block_of[itemset[m]]
@@ -109,7 +109,7 @@ def image(itemset, size, block_of, blocks):
 
 @piece
 def people_with(own, itemset, size, scratch, wanted):
-    """How many people have an itemset, counted up to `wanted`."""
+    """Number of people who have an itemset, counted up to `wanted`."""
     for m in range(size):
         scratch.blocks[m] = itemset[m]
     return support(own, scratch.blocks, size, scratch.cursors, wanted)
@@ -123,7 +123,7 @@ def propose(sets, draws, coins, itemset):
 
 @piece
 def likelihood(sets, own, draws, itemset, scratch):
-    """How likely an itemset is proposed, but for a factor: summed over everybody who has it."""
+    """The probability of proposing an itemset, up to a constant factor: summed over everyone who has it."""
     for m in range(draws.size):
         scratch.blocks[m] = itemset[m]
     return weigh(own, scratch.blocks, draws.size, scratch.cursors, sets.starts, draws.shares)
@@ -131,7 +131,7 @@ def likelihood(sets, own, draws, itemset, scratch):
 
 @piece
 def walk_chain(sets, own, draws, scratch, trail):
-    """Walk the paper's Markov chain; the scratch holds where it ends, the trail the likelihoods on the way."""
+    """Walk the paper's Markov chain; the last state is in the scratch space, the likelihoods in the trail."""
     propose(sets, draws, scratch.coins, scratch.itemset)
     here = likelihood(sets, own, draws, scratch.itemset, scratch)
     for step in range(draws.steps):
@@ -147,14 +147,14 @@ def walk_chain(sets, own, draws, scratch, trail):
 
 @kernel
 def follow_chain(sets, own, draws, number, scratch, trail):
-    """Walk the chain of a number and note the likelihoods on the way; for the test whether it forgot its start."""
+    """Walk the chain of a number and record the likelihoods, for the convergence test."""
     start_coins(scratch.coins, draws.key, number)
     walk_chain(sets, own, draws, scratch, trail)
 
 
 @piece
 def draw_one(sets, own, draws, number, scratch, least):
-    """Draw the itemset of a number; return whether it is a sample, and how many people have it, counted to `least`."""
+    """Draw the itemset of a number; return whether it is accepted, and its support, counted up to `least`."""
     start_coins(scratch.coins, draws.key, number)
     if draws.steps > 0:
         walk_chain(sets, own, draws, scratch, draws.shares[:0])
@@ -162,16 +162,16 @@ def draw_one(sets, own, draws, number, scratch, least):
     propose(sets, draws, scratch.coins, scratch.itemset)
     if draws.by_person:
         return True, people_with(own, scratch.itemset, draws.size, scratch, least)
-    limit = np.int64(min(1.0 / next_unit(scratch.coins), 9e18))  # kept with one over its support
+    limit = np.int64(min(1.0 / next_unit(scratch.coins), 9e18))  # accepted with probability 1 / support
     people = people_with(own, scratch.itemset, draws.size, scratch, max(least, limit + 1))
     return people <= limit, people
 
 
 @piece
 def judge(sets, own, blocks, block_of, draws, number, scratch):
-    """Draw one proposal; return whether it is a sample, and whether its image has fewer than k people.
+    """Draw one proposal; return whether it is accepted, and whether its image has fewer than k people.
 
-    Whoever hides among k people with the items themselves does so with their blocks too.
+    An itemset with k people needs no further check: its image has at least as many.
     """
     is_sample, people = draw_one(sets, own, draws, number, scratch, draws.k)
     if people >= draws.k or (draws.samples_only and not is_sample):
@@ -184,8 +184,8 @@ def judge(sets, own, blocks, block_of, draws, number, scratch):
 def find_violation(sets, own, blocks, block_of, draws, first, last, wanted, scratch):
     """Draw proposals from number `first` until one violates, `wanted` samples have passed, or `last` is reached.
 
-    Return the number after the last proposal drawn, samples passed, and whether the last one violates; the scratch
-    holds its itemset.
+    Return the number after the last proposal drawn, the samples passed, and whether the last one is a violation; its
+    itemset is in the scratch space.
     """
     passed = 0
     for number in range(first, last):
@@ -200,10 +200,10 @@ def find_violation(sets, own, blocks, block_of, draws, first, last, wanted, scra
 
 @kernel
 def draw_samples(sets, own, draws, first, last, wanted, scratch, drawn, people):
-    """Draw proposals from number `first` on and keep the samples: their items, and how many people have them.
+    """Draw proposals from number `first` on and keep the samples: their items, and their support.
 
-    People are counted up to the crowd asked for, at least. Return the number after the last proposal, and how many
-    samples were kept: `wanted` of them, unless `last` is reached first.
+    The support is counted up to k at least. Return the number after the last proposal, and the number of samples kept:
+    `wanted`, unless `last` is reached first.
     """
     kept = 0
     for number in range(first, last):
@@ -216,3 +216,13 @@ def draw_samples(sets, own, draws, first, last, wanted, scratch, drawn, people):
             people[kept] = found
             kept += 1
     return last, kept
+
+
+@kernel
+def next_violation(index, block_of, found, first, k, scratch):
+    """The first itemset from `first` on whose image still has fewer than k people; the number of itemsets if none."""
+    for at in range(first, len(found)):
+        count = image(found[at], found.shape[1], block_of, scratch.blocks)
+        if support(index, scratch.blocks, count, scratch.cursors, k) < k:
+            return at
+    return len(found)

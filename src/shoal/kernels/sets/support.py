@@ -1,6 +1,6 @@
-"""How many sets have all of some blocks: counted from the rarest block, and no further than needed.
+"""Count the sets that have all of some blocks, starting from the rarest block and stopping early.
 
-Every block has a sorted list of the sets it occurs in; common blocks also have a row of bits, one for each set.
+Every block has a sorted list of the sets it occurs in; common blocks also have a bitmap with one bit per set.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import numpy as np
 from shoal.kernels.compiling import inlined, kernel, piece
 
 MOST = 64
-"""The most blocks that are looked for at once."""
+"""Largest number of blocks in one query."""
 
 
 class Index(NamedTuple):
     """Where each block occurs."""
 
     lists: np.ndarray
-    """Numbers of sets, list after list."""
+    """Numbers of sets, all lists one after another."""
     starts: np.ndarray
     lengths: np.ndarray
     slots: np.ndarray
-    """Row of bits of each block; -1 where it has none."""
+    """Row of each block in `bits`; -1 if it has none."""
     bits: np.ndarray
 
 
 @inlined
 def has_bit(bits, slot, row):
-    """Whether a row of bits has the bit of a set."""
+    """Whether the bit of a set is set in a row."""
     return (bits[slot, row >> 6] >> np.uint64(row & 63)) & np.uint64(1) != np.uint64(0)
 
 
@@ -47,7 +47,7 @@ def sort_by_length(index, blocks, count):
 
 @piece
 def leap(lists, at, end, row):
-    """The first place from `at` on that holds no less than row: steps that double, then halves."""
+    """The first position from `at` on whose value is at least `row`, by galloping search."""
     if at < end and lists[at] >= row:
         return at
     step = 1
@@ -69,7 +69,7 @@ IN, OUT, OVER = 1, 0, -1
 
 @piece
 def begin_lists(index, blocks, count, cursors):
-    """Put the rarest block first and a cursor at the beginning of every list."""
+    """Sort the blocks, rarest first, and set a cursor to the start of every list."""
     sort_by_length(index, blocks, count)
     for m in range(count):
         cursors[m] = index.starts[blocks[m]]
@@ -77,7 +77,7 @@ def begin_lists(index, blocks, count, cursors):
 
 @piece
 def has_rest(index, blocks, count, cursors, row):
-    """Whether a set has all blocks after the first: IN or OUT; OVER when no later set can."""
+    """Whether a set has all blocks after the first: IN or OUT; OVER if no later set can."""
     for m in range(1, count):
         block = blocks[m]
         slot = index.slots[block]
@@ -107,7 +107,7 @@ def have_bits(index, blocks, count):
 
 @piece
 def count_bits(index, blocks, count, wanted):
-    """How many sets have all these blocks, by their bits, counted up to `wanted`."""
+    """Number of sets that have all these blocks, from their bitmaps, counted up to `wanted`."""
     found = 0
     for at in range(index.bits.shape[1]):
         word = index.bits[index.slots[blocks[0]], at]
@@ -125,7 +125,7 @@ def count_bits(index, blocks, count, wanted):
 
 @piece
 def support(index, blocks, count, cursors, wanted):
-    """How many sets have all these blocks, counted up to `wanted`. Puts the blocks in another order."""
+    """Number of sets that have all these blocks, counted up to `wanted`. Reorders the blocks."""
     begin_lists(index, blocks, count, cursors)
     if have_bits(index, blocks, count):
         return count_bits(index, blocks, count, wanted)
@@ -159,13 +159,13 @@ def weigh(index, blocks, count, cursors, starts, weights):
 
 @kernel
 def support_of(index, blocks, cursors, wanted):
-    """How many sets have all these blocks, counted up to `wanted`; for callers outside."""
+    """`support` for callers in Python."""
     return support(index, blocks, len(blocks), cursors, wanted)
 
 
 @kernel
 def join_lists(lists, left, left_count, right, right_count, target):
-    """Write the union of two sorted lists from a place on; return its length."""
+    """Write the union of two sorted lists at `target`; return its length."""
     i, j, filled = left, right, target
     left_end, right_end = left + left_count, right + right_count
     while i < left_end or j < right_end:

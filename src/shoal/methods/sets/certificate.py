@@ -44,15 +44,15 @@ class SizeCertificate:
     def statement(self) -> str:
         """The guarantee in words."""
         if self.how == "empty":
-            return f"size {self.size}: nobody has so many items."
+            return f"size {self.size}: nobody has {self.size} items."
         if self.how == "counted":
             return (
-                f"size {self.size}: counted: every itemset that anybody has fits at least {self.k} published records."
+                f"size {self.size}, counted: every itemset that anyone has matches at least {self.k} published records."
             )
-        whose = "of all itemsets of this size" if self.adversary == "itemset" else "of the itemsets of a person picked"
+        whose = "all itemsets" if self.adversary == "itemset" else "the itemsets of a randomly picked person"
         return (
-            f"size {self.size}: sampled: with confidence {1 - self.delta:.6g} over the sampler's coins at most "
-            f"{self.epsilon:.6g} {whose} fit fewer than {self.k} published records."
+            f"size {self.size}, sampled: with confidence {1 - self.delta:.6g} over the random draws, at most "
+            f"{self.epsilon:.4%} of {whose} match fewer than {self.k} published records."
         )
 
 
@@ -77,11 +77,11 @@ class Certificate:
     @property
     def statement(self) -> str:
         """The whole guarantee in words."""
-        together = "jointly for all sizes" if self.joint else "for each size by itself"
+        together = "for all sizes at once" if self.joint else "for each size separately"
         lines = [one.statement for one in self.sizes]
         sampled = any(one.how == "sampled" for one in self.sizes)
-        lines.append(f"The confidence holds {together}." if sampled else "Nothing rests on chance.")
-        lines.append("It holds for this release alone, not for several compared with one another.")
+        lines.append(f"The confidence holds {together}." if sampled else "No size was sampled.")
+        lines.append("The guarantee covers this release only, not comparisons with other releases of the same people.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

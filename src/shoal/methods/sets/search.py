@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.kernels.sets.repair import next_violation
-from shoal.kernels.sets.sampling import Draws, Scratch, find_violation
+from shoal.kernels.sets.sampling import Draws, Scratch, find_violation, next_violation
 from shoal.methods.sets.counting import Counting
 from shoal.methods.sets.data import BlockIndex, SetData
 from shoal.methods.sets.partition import Partition

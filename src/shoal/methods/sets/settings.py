@@ -15,7 +15,7 @@ from shoal.models.sample_size import Bound, Promise, promise
 Adversary = Literal["itemset", "person", "both"]
 Sampler = Literal["exact", "chain"]
 MOST_ITEMS: Final = 64
-"""The largest m: so many items at once are looked for."""
+"""The largest m."""
 
 
 def _crowds(value: Any) -> int | list[int]:

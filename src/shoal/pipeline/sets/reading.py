@@ -161,7 +161,9 @@ class SetReader:
                 "what stands between items"
             )
         if self.person is not None and pa.types.is_nested(schema.field(self.person).type):
-            raise InputError(f"{file}: column {self.person!r} holds lists or objects; name a column that says who")
+            raise InputError(
+                f"{file}: column {self.person!r} holds lists or objects; name a column of person identifiers"
+            )
 
     # ---- one batch
 
@@ -269,7 +271,7 @@ def _is_nan(column: Any) -> npt.NDArray[np.bool_]:
 
 
 def _is_blank(texts: Any) -> npt.NDArray[np.bool_]:
-    """Null, or nothing but white space: no such label can be told from another."""
+    """Null, or only white space: such labels cannot be distinguished."""
     different = texts.dictionary_encode()
     is_blank = pa.array([not is_label(text) for text in different.dictionary.to_pylist()], pa.bool_())
     found: npt.NDArray[np.bool_] = pc.fill_null(is_blank.take(different.indices), True).to_numpy(zero_copy_only=False)  # noqa: FBT003

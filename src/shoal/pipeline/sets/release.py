@@ -39,13 +39,13 @@ def release_order(sets: ReadRecords, seed: int) -> Ints:
     fingerprint_rows(sets.starts, sets.codes, first, second)
     ordered = np.lexsort((second, first, np.diff(sets.starts)))
     key = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=16, person=b"shoal-set-order").digest()
-    coins = np.random.Generator(np.random.PCG64(int.from_bytes(key, "little")))
-    order: Ints = ordered[coins.permutation(len(sets))].astype(np.int64)
+    random = np.random.Generator(np.random.PCG64(int.from_bytes(key, "little")))
+    order: Ints = ordered[random.permutation(len(sets))].astype(np.int64)
     return order
 
 
 def release_schema(column: str, *, joined: bool) -> pa.Schema:
-    """Of the published rows."""
+    """The schema of the published rows."""
     return pa.schema([(column, pa.string() if joined else pa.list_(pa.string()))])
 
 
@@ -72,18 +72,18 @@ def check_separator(labels: Collection[str], separator: str) -> None:
     >>> check_separator(["a~", "b"], "~~")
     Traceback (most recent call last):
     ...
-    shoal.errors.PolicyError: [sink] separator: 1 labels or items hold it themselves, or end as it begins; ...
+    shoal.errors.PolicyError: [sink] separator: 1 labels or items contain it, or end as it begins; ...
     """
     count = sum(f"{label}{separator}".find(separator) < len(label) for label in labels)
     if count:
         raise PolicyError(
-            f"[sink] separator: {count:,} labels or items hold it themselves, or end as it begins; choose one that "
-            "none of them holds, or write jsonl, parquet or arrow"
+            f"[sink] separator: {count:,} labels or items contain it, or end as it begins; choose one that "
+            "none of them contains, or write jsonl, parquet or arrow"
         )
     count = sum("\x00" in label for label in labels)
     if count:
         raise PolicyError(
-            f"[sink] kind: {count:,} labels or items hold a NUL character, which no CSV file can; "
+            f"[sink] kind: {count:,} labels or items contain a NUL character, which a CSV file cannot; "
             "write jsonl, parquet or arrow"
         )
 

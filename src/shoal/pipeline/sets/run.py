@@ -52,7 +52,7 @@ def published_error(error: float) -> float:
 
 
 def free_root(names: Collection[str]) -> str:
-    """A label for everything that no item has.
+    """A root label that no item has.
 
     >>> free_root(["a"]), free_root(["a", "*"])
     ('*', '**')
@@ -64,7 +64,7 @@ def free_root(names: Collection[str]) -> str:
 
 
 def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
-    """The items the generalization lists; None where it takes any."""
+    """The items that the generalization lists; None if it accepts any."""
     tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
     if neighbours is not None:
         return frozenset(neighbours.names)
@@ -75,14 +75,14 @@ def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
 
 
 def set_reader(policy: Policy, letter: Any) -> SetReader:
-    """What reads the sets of a policy."""
+    """The reader for the sets of a policy."""
     method = policy.anonymize
     assert isinstance(method, SetSection)
     return SetReader(policy, known=known_items(policy, method), where=method.generalize.way, letter=letter)
 
 
 class SetRun:
-    """One run from start to end; what fails or is killed starts over, and has published nothing."""
+    """One run from start to end; a run that fails or is killed has published nothing, and starts over."""
 
     def __init__(self, policy: Policy, observer: Observer) -> None:
         assert isinstance(policy.anonymize, SetSection)
@@ -110,7 +110,7 @@ class SetRun:
             sets = self._read()
             result = self._decide(sets)
             self._publish(sets, result)
-            stack.pop_all()  # all is finished: there is nothing to take back
+            stack.pop_all()  # everything is finished: nothing to undo
         self._note_time()
         return self.summary
 
@@ -162,7 +162,7 @@ class SetRun:
         if summary.dead > _MANY_REFUSED * summary.rows_in:
             why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
             warning = (
-                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not in what is "
+                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not "
                 "published; are [source] separator, the columns and the generalization the right ones?"
             )
             summary.warnings.append(warning)
@@ -210,11 +210,11 @@ class SetRun:
         for batch in release_batches(shown, order, self.schema, self.separator):
             self.rows.write(batch)
         self._note_result(shown, result)
-        beside_it = {
+        next_to_it = {
             CERTIFICATE: self._certificate(certificate),
             BLOCKS: {name: list(blocks[name]) for name in shown.labels},
         }
-        self._finish(trace_table(sets, order), beside_it)
+        self._finish(trace_table(sets, order), next_to_it)
 
     def _note_result(self, shown: ReadRecords, result: Any) -> None:
         summary, blocks = self.summary, result.blocks
@@ -228,7 +228,7 @@ class SetRun:
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any) -> dict[str, Any]:
-        """What may be published with the release: not the fingerprint of the data, which an attacker could guess."""
+        """What may be published with the release: not the fingerprint of the data, which would confirm a guess."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
@@ -239,14 +239,14 @@ class SetRun:
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
         }  # fmt: skip
 
-    def _finish(self, trace: pa.RecordBatch, beside_it: Mapping[str, Any]) -> None:
+    def _finish(self, trace: pa.RecordBatch, next_to_it: Mapping[str, Any]) -> None:
         """Rename everything, the release last: it never exists next to the certificate of another one."""
         if self.trace is not None:
             self.trace.write(trace)
             self.trace.commit(0)
         self.rows.commit(0)
         sinks = [
-            self._written(beside(self.policy.file_sink.path, name), content) for name, content in beside_it.items()
+            self._written(beside(self.policy.file_sink.path, name), content) for name, content in next_to_it.items()
         ]
         _remove(self.policy.file_sink.path)
         for sink in sinks:
