@@ -14,7 +14,7 @@ from shoal.errors import CheckpointError, PolicyError
 from shoal.kernels.tuples.castle import restore_clusters, run_castle
 from shoal.kernels.tuples.castle_generalize import FORMING
 from shoal.methods.tuples.castle import Castle
-from shoal.methods.tuples.decider import allocation
+from shoal.methods.tuples.decider import memory
 from shoal.schema import Numeric, Schema
 from shoal.testing import laws
 from shoal.testing.strategies import cuts
@@ -188,8 +188,8 @@ def test_a_snapshot_knows_which_cluster_a_tuple_is_in_and_what_the_last_ones_los
 @pytest.mark.parametrize("by", ["count", "time"])
 def test_little_room_for_decisions(monkeypatch, by):
     """Whatever is noted must be taken away again and again amid a batch."""
-    monkeypatch.setattr(allocation, "SPARE_ROWS", 3)
-    monkeypatch.setattr(allocation, "SPARE_GROUPS", 2)
+    monkeypatch.setattr(memory, "SPARE_ROWS", 3)
+    monkeypatch.setattr(memory, "SPARE_GROUPS", 2)
     scene = scenes()["mixed"]
     records = random_records(scene, 200, seed=2, people=30, missing=0.1)
     for given_ in ({"k": 2, "deadline": 7, "beta": 3}, {"k": 2, "deadline": 50, "beta": 1}):
@@ -200,7 +200,7 @@ def test_little_room_for_decisions(monkeypatch, by):
 
 @pytest.mark.parametrize(("by", "deadline"), [("count", 100), ("time", 400)])
 def test_little_room_for_what_leaves_at_the_end(monkeypatch, by, deadline):
-    monkeypatch.setattr(allocation, "SPARE_GROUPS", 2)
+    monkeypatch.setattr(memory, "SPARE_GROUPS", 2)
     scene = scenes()["line"]
     crowd = random_records(scene, 5, seed=1, people=99, missing=0)
     crowd[0]["x"], crowd[1]["x"] = 0, 10

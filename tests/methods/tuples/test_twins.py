@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shoal
-from shoal.methods.tuples.decider import allocation
+from shoal.methods.tuples.decider import memory
 from shoal.testing.strategies import cuts
 from tests.methods.tuples.driving import (
     BEGIN,
@@ -129,8 +129,8 @@ def test_long_streams(method, name, given_, people, missing, by):
 @pytest.mark.parametrize("seed", [10, 11])
 def test_late_tuples_are_decided_although_memory_grows_in_between(monkeypatch, by, seed):
     """Patterns are numbered anew when memory grows: the partition that has just got one more must be known by then."""
-    monkeypatch.setattr(allocation, "SPARE_ROWS", 3)
-    monkeypatch.setattr(allocation, "SPARE_GROUPS", 2)
+    monkeypatch.setattr(memory, "SPARE_ROWS", 3)
+    monkeypatch.setattr(memory, "SPARE_GROUPS", 2)
     scene = scenes()["mixed"]
     pair = Pair("fads-varied", scene, {"k": 2, "deadline": 2, "reuse": 1000, "by": by})
     pair.spare_room()
