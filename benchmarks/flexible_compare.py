@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from benchmarks.flexible_speed import roles_of, with_devices
 from benchmarks.measure import Report, parse, parser
 from shoal import FlexibleK, Ontology, Schema
-from shoal.pipeline.doctor.flexible_baseline import least_loss_baseline
+from shoal.pipeline.doctor.flexible import least_loss_baseline
 from shoal.reproduce.data.campaign import make_campaign
 
 COLUMNS = ["records", "people", "k", "method", "people alike in all columns", "loss", "not published", "says nothing"]

@@ -127,6 +127,33 @@ def test_kernel_modules_can_be_imported():
         importlib.import_module(".".join(("shoal.kernels", *path.relative_to(FOLDER).with_suffix("").parts)))
 
 
+def checks_directly(node):
+    """Whether a function asserts, raises, or expects an exception."""
+    statements = any(isinstance(inner, ast.Assert | ast.Raise) for inner in ast.walk(node))
+    return statements or bool({"raises", "fail", "warns"} & calls_of(node))
+
+
+def calls_of(node):
+    calls = (inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+
+
+def test_every_test_checks_something():
+    """Itself or through a function of the tests or of shoal.testing, by name. A script in the docs need only run."""
+    files = [*TESTS.rglob("*.py"), *(FOLDER.parent / "testing").rglob("*.py")]
+    functions = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
+    functions = [node for node in functions if isinstance(node, ast.FunctionDef)]
+    checking = {node.name for node in functions if checks_directly(node)}
+    calls = {node.name: set() for node in functions}
+    for node in functions:
+        calls[node.name] |= calls_of(node)
+    while more := {name for name, called in calls.items() if name not in checking and called & checking}:
+        checking |= more
+    tests = [node for node in functions if node.name.startswith("test_")]
+    lacking = {node.name for node in tests if not checks_directly(node) and not calls_of(node) & checking}
+    assert lacking == {"test_a_script_runs"}
+
+
 def test_no_test_sleeps():
     pattern = re.compile(r"\b(?:time\.)?sleep\(")
     here = Path(__file__).resolve()

@@ -140,7 +140,7 @@ class TestAnotherPolicy:
     def test_layout_and_checkpoint_section_do_not_count(self, scene: Scene) -> None:
         policy = scene.folder / POLICY
         policy.write_text("# a comment\n" + policy.read_text().replace("every = 5", "every = 7"))
-        scene.run_to_the_end()
+        assert scene.run_to_the_end()["resumed"]
 
 
 class TestChangedSource:
@@ -293,7 +293,7 @@ class TestOutput:
         foreign.write_bytes((tmp_path / "out" / "part-00000.parquet").read_bytes())
         refused(scene, name, "was not written by this run; move it to another folder")
         foreign.unlink()
-        scene.run_to_the_end()
+        assert scene.run_to_the_end()["resumed"]
 
     def test_a_foreign_part_after_the_end(self, forker: Forker, tmp_path: Path) -> None:
         """The next part of a finished run is foreign too: it would be read as released rows."""

@@ -1,14 +1,17 @@
-"""What an audit looks at: the policy, the release, and the truth and the trace if there are any."""
+"""What an audit of rows looks at: the policy, the release, and the truth and the trace if there are any."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from shoal.auditor.layout import count_odd_rows
+from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.layout import check_layout, count_odd_rows
 from shoal.auditor.policy import Policy, words_of
 from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.released_columns import check_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +36,30 @@ def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any) -> Evide
         known = by_stream(read(truth, name="truth", expected=source), policy.section("stream"))
     decided = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
     return Evidence(policy, rows, known, decided, count_odd_rows(release, policy, sink))
+
+
+class Promise(Protocol):
+    """What a policy promises of the rows of a release."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that may be released."""
+
+    @property
+    def method(self) -> str:
+        """The method of the policy."""
+
+
+P = TypeVar("P", bound=Promise)
+
+
+def audit_rows(
+    evidence: Evidence, read_promise: Callable[[Policy], P], judge: Callable[[Evidence, P, Notes], None]
+) -> AuditReport:
+    """Check the columns and the layout of a release, then all that the judge of its family checks."""
+    promise, notes = read_promise(evidence.policy), Notes()
+    with notes.guarded():
+        if check_columns(promise.columns, evidence.release, notes):
+            check_layout(evidence.odd_rows, notes)
+            judge(evidence, promise, notes)
+    return notes.report(promise.method)

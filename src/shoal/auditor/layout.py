@@ -23,8 +23,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _QUOTE, _LINE_END, _RETURN = 34, 10, 13
 _STYLES: Final = (((",", ":"), False), ((", ", ": "), False), ((",", ":"), True), ((", ", ": "), True))
 """Separators, and whether characters beyond ASCII are escaped."""
-_EXTREME: Final = re.compile(rb"\d[eE][+-]?\d|\d{16}|\.0000")
-"""Matches numbers that writers spell differently: very large or very small ones."""
+_EXTREME: Final = re.compile(rb"[:\[,]-?(?:\d{16}|\d+(?:\.(?:0000|\d{16})|(?:\.\d+)?[eE]))")
+"""Matches numbers, in JSON without blanks, that writers spell differently: very large or very small ones."""
 
 
 # ---- CSV

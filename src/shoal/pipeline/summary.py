@@ -9,7 +9,7 @@ from shoal.methods.base import Refusal, StreamMethod
 from shoal.methods.counts import UNREADABLE
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checkpoints import Progress
-from shoal.pipeline.doctor.verdict import FEW_RELEASED, MOST_REFUSED
+from shoal.pipeline.doctor.remarks import FEW_RELEASED, MOST_REFUSED
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 

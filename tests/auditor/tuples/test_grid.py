@@ -21,7 +21,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.methods.flexible.axes import GridAxis
 from shoal.methods.quasi_readers import NumericReader
 from shoal.methods.schema_arrays import compile_shape
-from shoal.pipeline.doctor.flexible_baseline import _Ranges
+from shoal.pipeline.doctor.flexible import _Ranges
 from shoal.schema import grid_units
 from tests.reference.plain import plain_kernels
 

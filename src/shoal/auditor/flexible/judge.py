@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.evidence import Evidence, read_evidence
+from shoal.auditor.evidence import Evidence, audit_rows, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible.candidates import count_candidates
@@ -25,54 +25,36 @@ from shoal.auditor.flexible.groups import (
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible.trace import Trace, read_trace
 from shoal.auditor.flexible.values import read_flexible_attribute
-from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns
-from shoal.auditor.spelling import check_row_spelling
-from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.classes import check_shares
-from shoal.auditor.tuples.clusters import check_cover, check_one_vector, check_values
-from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged, read_records
+from shoal.auditor.tuples.clusters import check_cover, check_one_vector
+from shoal.auditor.tuples.row_judge import RowJudge
+from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples.values import Attribute
 
 
 def audit_flexible(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
     """Check the promise of a policy for flexible k-anonymity."""
-    evidence = read_evidence(policy, release, truth, trace)
-    promise, notes = read_flexible_promise(policy), Notes()
-    with notes.guarded():
-        if check_columns(promise.columns, evidence.release, notes):
-            _Judge(evidence, promise, notes).judge()
-    return notes.report("flexible-k")
+    return audit_rows(read_evidence(policy, release, truth, trace), read_flexible_promise, _judge)
 
 
-class _Judge:
-    """One audit: the inputs, read once."""
+def _judge(evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
+    _Judge(evidence, promise, notes).judge()
+
+
+class _Judge(RowJudge):
+    """One audit of flexible k-anonymity."""
 
     def __init__(self, evidence: Evidence, promise: FlexiblePromise, notes: Notes) -> None:
-        self.promise, self.notes, self.policy = promise, notes, evidence.policy
-        self.release = evidence.release
-        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
-        self.odd_rows = evidence.odd_rows
-        self.has_truth = evidence.truth is not None
-        self.truth = evidence.truth or Rows((), "truth")
-        if len(self.truth):
-            self.truth.require(promise.person, *promise.columns)
-        self.attributes = tuple(read_flexible_attribute(rule, self.release, self.truth) for rule in promise.quasi)
-        self.records = read_records(promise.person, None, self.truth, self.attributes)
+        super().__init__(evidence, promise, notes, read_flexible_attribute)
+        self.promise = promise
 
     def judge(self) -> None:
         """Check everything that can be checked."""
         promise, notes = self.promise, self.notes
         notes.metrics["released_rows"] = len(self.release)
-        check_layout(self.odd_rows, self.notes)
-        truth = self.truth if self.has_truth else None
-        unchanged = (*self.promise.sensitive, *self.promise.carry)
-        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
-        check_values(self.attributes, self.release.broken, notes)
+        self.check_release()
         if not promise.root:
             check_root(self.attributes, notes)
         claims = [] if self.trace is None else read_claims(self.trace.claims)
@@ -132,9 +114,7 @@ class _Judge:
         check_groups(normal, every, self.notes)
         measure_groups(normal, every, person, self.notes)
         check_shares(every.classes, person, None, self.notes, can_cap=False)
-        published = Published(self.release, judged, person, every.classes.of_row)
-        carry, sensitive = self.promise.carry, self.promise.sensitive
-        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
+        self.check_identifying(judged, person, every.classes.of_row)
         if person is not None:
             metrics = self.notes.metrics
             metrics["candidates_knowing_all"] = self._candidates(self.attributes, every, row, person)

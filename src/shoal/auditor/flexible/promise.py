@@ -82,6 +82,7 @@ class FlexiblePromise:
     k_s: int | None
     root: bool
     """Whether root labels may be published."""
+    method: str = "flexible-k"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 from pyarrow import csv
 
@@ -244,6 +245,11 @@ def _line(line: bytes) -> str | None:
 
 
 def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) -> dict[str, Any] | None:
+    try:
+        if orjson.dumps(found := orjson.loads(line)) == line:  # fast, and nothing in it can be read in two ways
+            return found if isinstance(found, dict) else None
+    except (ValueError, TypeError):
+        pass
     try:
         text = line.decode()
         found = json.loads(text, parse_constant=_refuse, object_pairs_hook=hook)

@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auditor.evidence import Evidence, read_evidence
+from shoal.auditor.evidence import Evidence, audit_rows, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns
-from shoal.auditor.spelling import check_row_spelling
-from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.classes import (
     Classes,
     check_classes,
@@ -33,7 +28,6 @@ from shoal.auditor.tuples.clusters import (
     check_cover,
     check_one_vector,
     check_roots,
-    check_values,
     measure_loss,
     read_clusters,
     read_link,
@@ -52,47 +46,33 @@ from shoal.auditor.tuples.diversity import (
 from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
 from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
+from shoal.auditor.tuples.row_judge import RowJudge
 from shoal.auditor.tuples.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
-from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged, read_records
+from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged
 from shoal.auditor.tuples.values import read_attribute
 
 
 def audit_tuples(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
     """Check the promise of a policy for a tuple stream."""
-    evidence = read_evidence(policy, release, truth, trace)
-    promise, notes = read_tuple_promise(policy), Notes()
-    with notes.guarded():
-        if check_columns(promise.columns, evidence.release, notes):
-            _Judge(evidence, promise, notes).judge()
-    return notes.report(promise.method)
+    return audit_rows(read_evidence(policy, release, truth, trace), read_tuple_promise, _judge)
 
 
-class _Judge:
-    """One audit: the inputs, read once."""
+def _judge(evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
+    _Judge(evidence, promise, notes).judge()
+
+
+class _Judge(RowJudge):
+    """One audit of a tuple stream."""
 
     def __init__(self, evidence: Evidence, promise: TuplePromise, notes: Notes) -> None:
-        self.promise, self.notes, self.policy = promise, notes, evidence.policy
-        self.release = evidence.release
-        self.trace = trace_with(("row", "verdict", "group"), evidence.trace, notes)
-        self.odd_rows = evidence.odd_rows
-        self.has_truth = evidence.truth is not None
-        self.truth = evidence.truth or Rows((), "truth")
-        if len(self.truth):
-            self.truth.require(promise.person, *promise.columns, *((promise.time,) if promise.is_timed else ()))
-        self.attributes = tuple(read_attribute(rule, self.release, self.truth) for rule in promise.quasi)
-        self.records = read_records(
-            promise.person, promise.time if promise.is_timed else None, self.truth, self.attributes
-        )
+        super().__init__(evidence, promise, notes, read_attribute, promise.time if promise.is_timed else None)
+        self.promise = promise
         self.at_root: Bools = np.logical_and.reduce([attribute.at_root for attribute in self.attributes])
 
     def judge(self) -> None:
         """Check everything that can be checked."""
-        check_layout(self.odd_rows, self.notes)
-        truth = self.truth if self.has_truth else None
-        unchanged = (*self.promise.sensitive, *self.promise.carry)
-        check_row_spelling(self.release, truth, self.attributes, unchanged, self.notes)
-        check_values(self.attributes, self.release.broken, self.notes)
+        self.check_release()
         if self.trace is None:
             self._judge_without_trace()
         else:
@@ -216,9 +196,7 @@ class _Judge:
         measure_classes(classes, self.promise, person, self.notes)
         check_shares(classes, person, self.promise.max_share, self.notes)
         measure_nulls(self.attributes, judged, self.notes)
-        published = Published(self.release, ~self.release.broken, person, classes.of_row)
-        carry, sensitive = self.promise.carry, self.promise.sensitive
-        check_identifying(self.policy, carry, sensitive, published, ("k", self.promise.k), self.notes)
+        self.check_identifying(~self.release.broken, person, classes.of_row)
         return classes
 
     def _judge_diversity(

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.counting import dense, spelt_codes
-from shoal.auditor.evidence import Evidence, read_evidence
+from shoal.auditor.evidence import Evidence, audit_rows, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.identifying_columns import Published, check_identifying
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.released_columns import check_columns
 from shoal.auditor.spelling import check_spelling
 from shoal.auditor.trace import trace_with
 from shoal.auditor.z.aligned import Aligned, align
@@ -28,29 +26,23 @@ from shoal.auditor.z.trace import Decisions, read_decisions
 
 def audit_z(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
     """Check the promise of a policy for z-anonymity."""
-    evidence = read_evidence(policy, release, truth, trace)
-    promise, notes = read_z_promise(policy), Notes()
-    with notes.guarded():
-        _judge(evidence, promise, notes)
-    return notes.report("z-anonymity")
+    return audit_rows(read_evidence(policy, release, truth, trace), read_z_promise, _judge)
 
 
 def _judge(evidence: Evidence, promise: ZPromise, notes: Notes) -> None:
-    if check_columns(promise.columns, evidence.release, notes):
-        check_layout(evidence.odd_rows, notes)
-        aligned = align(promise, evidence.release, evidence.truth)
-        _check_spelling(evidence, aligned, promise, notes)
-        _check_alone(aligned, promise, notes)
-        counted, link = aligned.usable, None
-        if evidence.truth is None:
-            _say_without_truth(evidence, notes)
-        else:
-            check_other_columns(promise, evidence.release, evidence.truth, notes)
-            counted, link = _check_against_truth(evidence, aligned, promise, notes)
-        _check_carried(evidence, aligned, promise, link, notes)
-        _measure(aligned, promise, counted, notes)
-        if promise.target is not None:
-            measure_target(aligned, promise, promise.target, notes)
+    aligned = align(promise, evidence.release, evidence.truth)
+    _check_spelling(evidence, aligned, promise, notes)
+    _check_alone(aligned, promise, notes)
+    counted, link = aligned.usable, None
+    if evidence.truth is None:
+        _say_without_truth(evidence, notes)
+    else:
+        check_other_columns(promise, evidence.release, evidence.truth, notes)
+        counted, link = _check_against_truth(evidence, aligned, promise, notes)
+    _check_carried(evidence, aligned, promise, link, notes)
+    _measure(aligned, promise, counted, notes)
+    if promise.target is not None:
+        measure_target(aligned, promise, promise.target, notes)
 
 
 def _check_spelling(evidence: Evidence, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:

@@ -62,6 +62,7 @@ class ZPromise:
     """What z is adapted to; None if it is fixed."""
     keeps_rows: bool = False
     """Whether rows are released with a private value blanked."""
+    method: str = "z-anonymity"
 
     @property
     def columns(self) -> tuple[str, ...]:

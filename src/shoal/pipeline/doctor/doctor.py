@@ -17,10 +17,9 @@ from shoal.methods.counts import UNREADABLE
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
-from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark
+from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
-from shoal.pipeline.doctor.verdict import verdict
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.hierarchies import Hierarchy
+from shoal.hierarchies.ontology.tree import nested_tree
+from shoal.hierarchies.unknown import tree_with_unknown, unknown_label
 from shoal.methods.base import StreamMethod
+from shoal.methods.flexible.axes import GridAxis, is_moment_type, tree_losses
 from shoal.methods.flexible.flexible_k import FlexibleK
-from shoal.pipeline.doctor.flexible_baseline import Baseline, least_loss_baseline
+from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.schema_arrays import Leaves
+from shoal.methods.tuples.least_loss import LeastLoss
 from shoal.pipeline.doctor.remarks import Remark, Sample
 from shoal.policy import Policy
 from shoal.policy.flexible import FlexibleSection
+from shoal.schema import Categorical, Numeric, Quasi, Schema, grid_units
+
+Floats = npt.NDArray[np.float64]
+_LONGEST: Final = 10_000
+"""The longest deadline: the search for neighbours takes time in proportion to it."""
 
 
 def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) -> Iterator[Remark]:
@@ -80,3 +94,128 @@ def _compared_words(found: Baseline) -> str:
         f"{found.deadline:,} arrivals: average loss {found.loss:.3f}, {found.suppressed:,} rows suppressed, "
         f"{found.at_root:.1%} of the rows with a label or range that covers everything"
     )
+
+
+# ---- compared with least-loss
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What least-loss did with the same rows."""
+
+    k: int
+    deadline: int
+    released: int
+    suppressed: int
+    loss: float
+    """The average over all decided rows; a suppressed one lost all."""
+    at_root: float
+    """The share of released rows that show a root label, a whole domain, or null for a value they had."""
+
+
+def least_loss_baseline(settings: FlexibleSettings, table: pa.Table) -> Baseline:
+    """Run least-loss, the strongest alternative here, over records that the flexible method was tried on.
+
+    It has the same quasi-identifiers, grids and domains, the largest k for all of them together, and one tree for each
+    ontology. Its loss is measured as the flexible method measures its own.
+    """
+    k = max(settings.crowds)
+    deadline = max(min(settings.window, _LONGEST), k)
+    columns = [_column(settings, role, table.schema.field(role.name).type) for role in settings.schema.quasi]
+    schema = Schema(person=settings.schema.person, quasi=[column.role for column in columns])
+    least = LeastLoss(schema, k=k, deadline=deadline, reuse=deadline // 10)
+    own = {column.role.name: column.read(table.column(column.role.name)) for column in columns}
+    releases = [least.push_batch(pa.table({schema.person: table.column(schema.person), **own})), least.flush()]
+    rows = pa.Table.from_batches([release.rows for release in releases])
+    numbers = pa.chunked_array([_released(release.trace) for release in releases])
+    weights = np.array([column.role.weight for column in columns])
+    losses = np.zeros((len(columns), len(rows)))
+    for a, column in enumerate(columns):
+        name = column.role.name
+        shown, was_missing = rows.column(name), own[name].take(numbers).is_null().to_numpy()
+        losses[a] = np.where(was_missing, 0.0, column.losses(shown))
+    suppressed = least.counts["suppressed"]
+    lost = float((weights @ losses).sum()) / float(weights.sum()) + suppressed
+    return Baseline(
+        k=k, deadline=deadline, released=len(rows), suppressed=suppressed,
+        loss=lost / max(len(rows) + suppressed, 1), at_root=float((losses >= 1).any(axis=0).mean()) if len(rows) else 0,
+    )  # fmt: skip
+
+
+def _released(trace: pa.RecordBatch) -> pa.Array:
+    """Numbers of the records that were released, in the order of the released rows."""
+    return trace.column("row").filter(pc.equal(trace.column("verdict").cast(pa.string()), "released"))
+
+
+class _Column(Protocol):
+    """One quasi-identifier as least-loss gets it."""
+
+    @property
+    def role(self) -> Quasi:
+        """The quasi-identifier."""
+
+    def read(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The values as least-loss takes them."""
+
+    def losses(self, shown: pa.ChunkedArray) -> Floats:
+        """What published values lose, null included."""
+
+
+def _column(settings: FlexibleSettings, role: Quasi, kind: pa.DataType) -> _Column:
+    if isinstance(role, Numeric):
+        return _Ranges(role, is_moment=is_moment_type(kind))
+    concepts = settings.concepts.get(role.name)
+    tree = settings.listed_tree(role.name) if concepts is None else nested_tree(concepts)
+    return _Labels(role.name, tree, role.weight)
+
+
+class _Ranges:
+    """Numbers and moments, on the grid of the flexible method."""
+
+    def __init__(self, role: Numeric, *, is_moment: bool) -> None:
+        width = GridAxis(role, is_moment=is_moment, with_root=True).grid
+        # A 1,024th of a domain may have more digits than a grid can have; fewer will do to compare.
+        widths = (width, float(f"{width:.6g}"), float(f"{width:.2g}"))
+        fitting = (grid for grid in widths if grid_units(role.low, role.high, grid) is not None)
+        self.role = replace(role, grid=next(fitting, None))
+
+    def read(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        return column
+
+    def losses(self, shown: pa.ChunkedArray) -> Floats:
+        low, high = (_seconds(pc.struct_field(shown, name)) for name in ("lo", "hi"))
+        found: Floats = (high - low) / (self.role.high - self.role.low)
+        return np.where(np.isnan(found), 1.0, found)
+
+
+class _Labels:
+    """Values of a tree, those that are not listed under a leaf of their own."""
+
+    def __init__(self, name: str, tree: Hierarchy, weight: float) -> None:
+        has_room = len(tree) > 1  # else unlisted values are refused by both methods
+        self._unknown = unknown_label(tree) if has_room else None
+        whole = tree_with_unknown(tree) if has_room else tree
+        self.role = Categorical(name, whole, weight=weight)
+        self._leaves = pa.array(list(Leaves(whole).ranks), pa.string())
+        self._labels = pa.array(whole.labels, pa.string())
+        self._losses = np.append(tree_losses(whole, self._unknown), 1.0)
+
+    def read(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        texts = column.cast(pa.string())
+        if self._unknown is None:
+            return texts
+        is_known = pc.or_(pc.is_null(texts), pc.is_in(texts, value_set=self._leaves))
+        return pc.if_else(is_known, texts, self._unknown)
+
+    def losses(self, shown: pa.ChunkedArray) -> Floats:
+        nodes = pc.fill_null(pc.index_in(shown, self._labels), len(self._labels))
+        found: Floats = self._losses[nodes.to_numpy()]
+        return found
+
+
+def _seconds(column: pa.ChunkedArray) -> Floats:
+    """Ends of ranges as numbers, moments in seconds, NaN for null."""
+    is_moment = pa.types.is_timestamp(column.type)
+    numbers = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()) if is_moment else column
+    found: Floats = pc.fill_null(numbers.cast(pa.float64()), np.nan).to_numpy()
+    return found / (1e6 if is_moment else 1.0)

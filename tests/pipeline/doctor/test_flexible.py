@@ -10,7 +10,7 @@ import pytest
 
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
 from shoal.hierarchies.ontology.tree import nested_tree
-from shoal.pipeline.doctor.flexible_baseline import least_loss_baseline
+from shoal.pipeline.doctor.flexible import least_loss_baseline
 
 KEY = b"0123456789abcdef"
 PHONES = [
