@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shoal
-from shoal.methods.hidden_values import picked, with_null_children
+from shoal.methods.carried_columns import picked, with_null_children
 from shoal.schema import Numeric, Schema
 
 SECRET, NUMBER = "hidden under a null", 0x1234_5678_9ABC_DEF0

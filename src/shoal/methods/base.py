@@ -35,6 +35,10 @@ RELEASED: Final = "released"
 SUPPRESSED: Final = "suppressed"
 DEAD: Final = "dead"
 VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
+IS_RELEASED, IS_SUPPRESSED, IS_DEAD = range(3)
+"""Indices of VERDICTS."""
+NO_REASON: Final = -1
+"""The index of the reason of a record that is not dead."""
 
 Record = Mapping[str, Any]
 _Made: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"

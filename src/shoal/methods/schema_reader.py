@@ -1,4 +1,7 @@
-"""Reads the columns that a schema names: people become keyed hashes, quasi-identifiers become numbers."""
+"""Reads the columns that a schema names: people become keyed hashes, quasi-identifiers become numbers.
+
+It also says why a record is refused, and what to do about it.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,30 @@ from shoal.crypto.keys import Secret
 from shoal.errors import InputError
 from shoal.kernels.text_hashes import hash_texts
 from shoal.methods.arrow_input import fits, is_carriable, plain, plain_type, record_type
-from shoal.methods.base import Record
+from shoal.methods.base import NO_REASON, Record, Refusal
 from shoal.methods.quasi_readers import REFUSED, Bools, Ints, NumericReader, Reader
-from shoal.methods.refusals import BAD_TIME, FIRST_REFUSED, NULL_PERSON, NULL_TIME
 from shoal.methods.text_keys import Texts, Words, as_text, is_text_like, key_words
-from shoal.methods.trace import NO_REASON
-from shoal.schema import Schema
+from shoal.schema import Numeric, Schema
 from shoal.times import column_ns, is_time_type, value_ns
 
 Reasons = npt.NDArray[np.int16]
 _LARGEST: Final = 2**53
 """Whole numbers up to this one are exact in a float."""
+
+GENERAL: Final = ("null-person", "null-time", "bad-time", "ahead")
+NULL_PERSON, NULL_TIME, BAD_TIME, AHEAD = range(4)
+FIRST_REFUSED: Final = len(GENERAL)
+_OUTSIDE: Final = "outside:"
+_UNKNOWN: Final = "unknown:"
+_SENTENCES: Final = {
+    "null-person": "there is no person; fill the column",
+    "null-time": "there is no time; fill the column",
+    "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text; "
+    'numbers of milliseconds in a policy need time_unit = "ms" in [stream]',
+    "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
+    _OUTSIDE: 'outside the domain; widen low and high, or set outside = "clamp"',
+    _UNKNOWN: "not a leaf of the hierarchy; add it to the hierarchy",
+}
 
 
 class Chunk:
@@ -218,3 +234,20 @@ def key_of(key: Words, text: str) -> Any:
     keys = np.empty((1, 2), dtype=np.int64)
     hash_texts(key[0], key[1], offsets, np.frombuffer(data, dtype=np.uint8), keys)
     return keys
+
+
+# ---- why records are refused
+
+
+def tuple_reasons(schema: Schema) -> tuple[str, ...]:
+    """All reasons by index: the general ones, then one for each quasi-identifier."""
+    own = ((_OUTSIDE if isinstance(role, Numeric) else _UNKNOWN) + role.name for role in schema.quasi)
+    return (*GENERAL, *own)
+
+
+def explain(reason: str, schema: Schema) -> Refusal:
+    """The column to look at and what to do."""
+    if reason in GENERAL:
+        return Refusal(schema.person if reason == "null-person" else schema.time, _SENTENCES[reason])
+    kind, _, column = reason.partition(":")
+    return Refusal(column, _SENTENCES[kind + ":"])

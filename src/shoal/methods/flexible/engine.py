@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.flexible.rounds import SCALE
-from shoal.methods.base import Guarantee, Record, Refusal, Release
+from shoal.methods.base import NO_REASON, Guarantee, Record, Refusal, Release
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.decider import Decider
 from shoal.methods.flexible.publisher import TRACE, Publisher
 from shoal.methods.flexible.reader import FlexibleReader
 from shoal.methods.flexible.settings import FlexibleSettings
-from shoal.methods.refusals import explain
-from shoal.methods.trace import NO_REASON
+from shoal.methods.schema_reader import explain
 
 METHOD: Final = "flexible-k"
 

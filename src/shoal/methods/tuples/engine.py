@@ -14,12 +14,10 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import Guarantee, Record, Refusal, Release
+from shoal.methods.base import NO_REASON, Guarantee, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.quasi_readers import Bools, Ints
-from shoal.methods.refusals import AHEAD, explain, tuple_reasons
-from shoal.methods.schema_reader import Chunk, Reasons, Single
-from shoal.methods.trace import NO_REASON
+from shoal.methods.schema_reader import AHEAD, Chunk, Reasons, Single, explain, tuple_reasons
 from shoal.methods.tuples.decider.base import Decided, Decider
 from shoal.methods.tuples.publisher import TuplePublisher, TupleTracer, at_once
 from shoal.methods.tuples.reader import StreamClock, TupleReader

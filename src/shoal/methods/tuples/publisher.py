@@ -13,11 +13,10 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.publish_order import order_events
-from shoal.methods.base import VERDICTS
+from shoal.methods.base import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, VERDICTS
 from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.quasi_readers import Bools, Ints, Reader
 from shoal.methods.text_keys import Words, key_words
-from shoal.methods.trace import IS_DEAD, IS_RELEASED, IS_SUPPRESSED
 from shoal.methods.tuples.decider.base import Decided
 from shoal.methods.tuples.reader import MASK_BITS
 from shoal.methods.tuples.sensitive import SensitiveCodes

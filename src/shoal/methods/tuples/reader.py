@@ -13,12 +13,10 @@ from shoal.kernels import clock as clock_kernel
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.clock import move_by_all, move_clock
 from shoal.methods.arrow_input import plain
-from shoal.methods.base import Record
+from shoal.methods.base import NO_REASON, Record
 from shoal.methods.quasi_readers import Bools, Floats, Ints, reader_of
-from shoal.methods.refusals import AHEAD
 from shoal.methods.schema_arrays import compile_shape
-from shoal.methods.schema_reader import Chunk, SchemaReader, Single
-from shoal.methods.trace import NO_REASON
+from shoal.methods.schema_reader import AHEAD, Chunk, SchemaReader, Single
 from shoal.methods.tuples.sensitive import Coded, SensitiveCodes, readable
 from shoal.methods.tuples.settings import TupleSettings
 from shoal.times import EARLIEST

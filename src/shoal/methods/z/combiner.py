@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.methods.arrow_input import as_bytes
+from shoal.methods.base import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
-from shoal.methods.trace import NO_REASON
 from shoal.methods.z.decider import Judged
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shared_sets import shared_by

@@ -12,8 +12,8 @@ import pyarrow as pa
 from shoal.kernels import clock as clock_kernel
 from shoal.kernels.z.events import admit_text
 from shoal.methods.arrow_input import as_bytes
+from shoal.methods.base import NO_REASON
 from shoal.methods.text_keys import Bools, Ints, Words
-from shoal.methods.trace import NO_REASON
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.follower import Follower
 from shoal.methods.z.reader import AHEAD, LATE, Arrivals

@@ -14,10 +14,9 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.crypto.pseudonyms import Pseudonyms
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import Guarantee, Record, Refusal, Release
+from shoal.methods.base import IS_RELEASED, IS_SUPPRESSED, NO_REASON, Guarantee, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.text_keys import Bools, Ints, as_text, key_words
-from shoal.methods.trace import IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.combiner import Combiner, Passed
 from shoal.methods.z.decider import REASONS, Decider, Judged

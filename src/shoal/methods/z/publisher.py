@@ -11,7 +11,7 @@ import pyarrow as pa
 from shoal.crypto.pseudonyms import Pseudonyms
 from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
-from shoal.methods.hidden_values import picked
+from shoal.methods.carried_columns import picked
 from shoal.methods.text_keys import Bools, Texts
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.decider import Judged

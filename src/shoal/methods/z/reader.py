@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from shoal.errors import InputError
 from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
-from shoal.methods.base import Record, Refusal
+from shoal.methods.base import NO_REASON, Record, Refusal
 from shoal.methods.text_keys import Ints, Words, as_text, is_present, is_text_like, person_keys
-from shoal.methods.trace import NO_REASON
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reorder_buffer import Waiting
 from shoal.methods.z.settings import ZSettings

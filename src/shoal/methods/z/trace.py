@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import VERDICTS
+from shoal.methods.base import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, VERDICTS
 from shoal.methods.text_keys import Bools, Ints
-from shoal.methods.trace import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 
 AT_ONCE: Final = np.iinfo(np.int64).min
 """The epoch of a row that did not wait for the end of one."""
