@@ -173,7 +173,7 @@ def test_z(tmp_path: Path) -> None:
         assert float(activity["0.1", people]["simulated"]) == pytest.approx(expected, abs=0.03)
     interest = {(one["rule"], one["people"]): one for one in read_records(out / "z_interest.csv")[:3]}
     assert float(interest["rates of Table 3", "all"]["model"]) == pytest.approx(0.494, abs=0.01)
-    assert len(read_records(out / "z_seeds.csv")) == 10
+    assert len(read_records(out / "z_seeds.csv")) == 6
     for name in TABLES["z"] - {"claims", "seeds"}:
         for one in read_records(out / f"z_{name}.csv"):
             assert float(one["lower"]) <= float(one["model"]) <= float(one["upper"])

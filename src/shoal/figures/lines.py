@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import math
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, missing_extra
@@ -17,10 +20,25 @@ from shoal.errors import OutputError, missing_extra
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 _DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
-_LARGE: Final = 1e6
-"""Numbers from here on are written as powers of ten."""
+_OF_K: Final = {"2": 0, "3": 1, "4": 2, "10": 3, "20": 4}
+"""Place among the colours of a line named "k = …": the same k has the same look in all figures."""
+_SHADES: Final = ("#440154", "#31688E", "#35B779", "#90A000", "#B8860B", "#777777")
+"""Colours of lines named "z = …", so that none looks like a k."""
+_LARGE: Final = 1e4
+"""Numbers from here on are written as powers of ten on a logarithmic axis."""
 _MOST_MARKED: Final = 20
 """Points; a longer line has no markers."""
+_THICKEST, _THINNEST = 4.5, 1.2
+"""Widths in points of lines that run on top of each other: the first is the widest, so that all are visible."""
+_LINE: Final = 1.5
+_SAME: Final = 0.01
+"""Lines closer than this part of the y axis cannot be told apart."""
+_OFTEN: Final = 0.5
+"""Lines are hidden if this share of their common points is that close."""
+_CHARACTERS_PER_INCH: Final = 8.6
+"""Of a title, at least."""
+_FULL: Final = 0.97
+"""Largest part of the width of a figure that a legend may take."""
 
 
 Record = Mapping[str, Any]
@@ -51,6 +69,35 @@ class Panel:
     """Points with error bars, by the name of their line."""
     is_log_x: bool = False
     y_range: tuple[float, float] | None = None
+    points: frozenset[str] = frozenset()
+    """Names of lines of which only the points are drawn, because nothing is known between them."""
+    top: tuple[str, float] | None = None
+    """A second x axis at the top: its label, and the number by which x is divided."""
+
+
+class Look(NamedTuple):
+    """Colour, line style and marker of a line."""
+
+    colour: str
+    dashes: Any
+    marker: str
+
+
+def looks_of(names: Sequence[str]) -> dict[str, Look]:
+    """The look of every line: by k if it is named "k = …", black for the paper, otherwise by its place.
+
+    >>> looks_of(["k = 20"]) == looks_of(["k = 10", "k = 20"][1:]), looks_of(["k = 2"])["k = 2"].colour
+    (True, '#0072B2')
+    """
+    looks = {}
+    for at, name in enumerate(names):
+        k = re.fullmatch(r"k = (\d+)", name)
+        place = (_OF_K.get(k[1], at) if k else at) % len(_COLOURS)
+        if name.startswith("the paper"):
+            place = len(_COLOURS) - 1
+        colours = _SHADES if name.startswith("z = ") else _COLOURS
+        looks[name] = Look(colours[place], _DASHES[place], _MARKERS[place])
+    return looks
 
 
 def draw_panels(
@@ -58,11 +105,11 @@ def draw_panels(
 ) -> None:
     """Draw panels side by side, three per row, as a PNG.
 
-    The position of a line in `names` decides its look; `measured` labels points with error bars in the legend.
+    `names` lists all lines in the order of the legend; `measured` labels points with error bars.
     """
-    figure = make_figure(panels)
+    figure, looks, widths = make_figure(panels), looks_of(names), _widths(panels, names)
     for axis, panel in zip(figure.axes, panels, strict=False):
-        _draw(axis, panel, names)
+        _draw(axis, panel, looks, widths)
     for axis in figure.axes[len(panels) :]:
         axis.remove()
     handles = {
@@ -72,11 +119,9 @@ def draw_panels(
     if any(panel.measured for panel in panels):
         handles[measured] = _grey_point()
         shown.append(measured)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    add_title(figure, title)
     if len(shown) > 1:
-        figure.legend(
-            [handles[name] for name in shown], shown, loc="outside lower left", ncols=3, frameon=False, fontsize=9.5
-        )
+        add_legend(figure, {name: handles[name] for name in shown})
     save(figure, path)
 
 
@@ -126,6 +171,23 @@ def new_figure(rows: int, columns: int = 1, *, size: tuple[float, float], dpi: i
     return figure
 
 
+def add_title(figure: Any, title: str) -> None:
+    """Write the title of a figure, in several lines if it is too long for one."""
+    text = textwrap.fill(title, int(figure.get_figwidth() * _CHARACTERS_PER_INCH))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=13, fontweight="bold")
+
+
+def add_legend(figure: Any, handles: Mapping[str, Any]) -> None:
+    """Write a legend below the panels, in as many columns as fit, at most three."""
+    for columns in (3, 2, 1):
+        legend = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower left", ncols=columns, frameon=False, fontsize=9.5
+        )
+        if columns == 1 or legend.get_window_extent(figure.canvas.get_renderer()).width < _FULL * figure.bbox.width:
+            return
+        legend.remove()
+
+
 def style_axis(axis: Any) -> None:
     """Horizontal grid lines behind the data, no frame at the top and right."""
     axis.grid(axis="y", color="#dddddd", linewidth=0.8)
@@ -151,17 +213,21 @@ def save(figure: Any, path: str | PathLike[str], *, private: bool = False) -> No
         raise OutputError(f"{path}: the figure cannot be written ({error.strerror}); choose another path") from None
 
 
-def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
+def _draw(axis: Any, panel: Panel, looks: Mapping[str, Look], widths: Mapping[str, float]) -> None:
     for name, (x, y) in panel.lines.items():
-        look = names.index(name) % len(_COLOURS)
+        look = looks[name]
         if panel.as_bars:
-            axis.bar(x, y, color=_COLOURS[look], label=name, alpha=0.7)
+            axis.bar(x, y, color=look.colour, label=name, alpha=0.7)
             continue
+        is_marked = name in panel.points or (len(x) <= _MOST_MARKED and not panel.measured)
         axis.plot(
-            x, y, label=name, color=_COLOURS[look], linestyle=_DASHES[look], linewidth=1.5,
-            marker=_MARKERS[look] if len(x) <= _MOST_MARKED and not panel.measured else None, markersize=4.5,
+            x, y, label=name, color=look.colour, linewidth=widths.get(name, _LINE),
+            linestyle="none" if name in panel.points else "-" if name in widths else look.dashes,
+            marker=look.marker if is_marked else None,
+            markersize=7 if name in panel.points else 4.5 + widths.get(name, 0),
+            markerfacecolor="none" if name in widths and widths[name] > _THINNEST else None,
         )  # fmt: skip
-    _draw_uncertainty(axis, panel, names)
+    _draw_uncertainty(axis, panel, looks)
     axis.set_title(panel.title, loc="left", fontsize=10.5)
     axis.set_xlabel(panel.x, fontsize=9.5)
     axis.set_ylabel(panel.y, fontsize=9.5)
@@ -171,22 +237,63 @@ def _draw(axis: Any, panel: Panel, names: Sequence[str]) -> None:
         axis.set_xscale("log")
     elif all(float(at).is_integer() for x, _ in panel.lines.values() for at in x):
         axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.xaxis.set_major_formatter(
-        lambda at, _: f"$10^{{{math.log10(at):.3g}}}$" if panel.is_log_x and at >= _LARGE else f"{at:,g}"
-    )
+    _format_x(axis.xaxis, is_log=panel.is_log_x)
+    if panel.top:
+        label, divisor = panel.top
+        above = axis.secondary_xaxis("top", functions=(lambda x: x / divisor, lambda z: z * divisor))
+        above.set_xlabel(label, fontsize=9.5)
+        above.tick_params(labelsize=8.5)
+        _format_x(above.xaxis, is_log=panel.is_log_x)
     _scale(axis, panel)
+    if not panel.is_log and any(name in widths for name in panel.lines):
+        axis.set_ylim(bottom=-0.03 * axis.get_ylim()[1])  # nested lines at 0 stay visible
 
 
-def _draw_uncertainty(axis: Any, panel: Panel, names: Sequence[str]) -> None:
+def _format_x(axis: Any, *, is_log: bool) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    axis.set_major_formatter(lambda at, _: f"$10^{{{math.log10(at):.3g}}}$" if is_log and at >= _LARGE else f"{at:,g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _widths(panels: Sequence[Panel], names: Sequence[str]) -> dict[str, float]:
+    """Return widths for lines that hide each other in some panel: nested, the first line the widest."""
+    hidden = {name for panel in panels if not panel.as_bars for name in _hidden(panel)}
+    shown = [name for name in names if name in hidden]
+    step = (_THICKEST - _THINNEST) / max(1, len(shown) - 1)
+    return {name: _THICKEST - at * step for at, name in enumerate(shown)}
+
+
+def _hidden(panel: Panel) -> set[str]:
+    lines = {name: points for name, points in panel.lines.items() if name not in panel.points}
+    values = [value for _, y in lines.values() for value in y if value > 0 or not panel.is_log]
+    if not values:
+        return set(lines)
+    low, high = panel.y_range or (min(values) if panel.is_log else 0, max(values))
+
+    def height(value: float) -> float:
+        return math.log10(max(value, low)) if panel.is_log else value
+
+    near = _SAME * (height(high) - height(low))
+    heights = {name: dict(zip(x, map(height, y), strict=True)) for name, (x, y) in lines.items()}
+    hidden: set[str] = set()
+    for (one, first), (other, second) in combinations(heights.items(), 2):
+        common = first.keys() & second.keys()
+        if common and sum(abs(first[x] - second[x]) <= near for x in common) >= _OFTEN * len(common):
+            hidden |= {one, other}
+    return hidden
+
+
+def _draw_uncertainty(axis: Any, panel: Panel, looks: Mapping[str, Look]) -> None:
     """Draw the bands around lines and the points with error bars."""
     for name, (x, low, high) in panel.bands.items():
-        axis.fill_between(x, low, high, color=_COLOURS[names.index(name) % len(_COLOURS)], alpha=0.25, linewidth=0)
+        axis.fill_between(x, low, high, color=looks[name].colour, alpha=0.25, linewidth=0)
     for name, (x, y, low, high) in panel.measured.items():
-        look = names.index(name) % len(_COLOURS)
+        look = looks[name]
         below = [max(value - least, 0.0) for value, least in zip(y, low, strict=True)]
         above = [max(most - value, 0.0) for value, most in zip(y, high, strict=True)]
         axis.errorbar(
-            x, y, yerr=(below, above), color=_COLOURS[look], linestyle="none", marker=_MARKERS[look], markersize=4,
+            x, y, yerr=(below, above), color=look.colour, linestyle="none", marker=look.marker, markersize=4,
             markerfacecolor="white", markeredgewidth=1, elinewidth=1, capsize=2,
         )  # fmt: skip
 
@@ -203,9 +310,11 @@ def _scale(axis: Any, panel: Panel) -> None:
         axis.set_ylim(panel.y_range)
         return
     if panel.is_log:
-        axis.set_yscale("symlog", linthresh=1) if any(0 in y for _, y in panel.lines.values()) else axis.set_yscale(
-            "log"
-        )
+        if any(0 in y for _, y in panel.lines.values()):
+            axis.set_yscale("symlog", linthresh=1)
+            axis.set_ylim(bottom=-0.25)  # a line at 0 stays visible
+        else:
+            axis.set_yscale("log")
         return
     axis.set_ylim(bottom=0)
     if panel.is_share:

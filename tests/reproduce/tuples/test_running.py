@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.errors import OutputError, RunError
-from shoal.figures.lines import Panel, draw_panels, lines_by
+from shoal.errors import OutputError
 from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import remove_values
 from shoal.reproduce.page import Section, write_page
@@ -96,29 +95,3 @@ def test_a_page_escapes_and_folds(tmp_path: Path) -> None:
     assert page.count("<details>") == 1
     with pytest.raises(OutputError):
         write_page(tmp_path / "nowhere", title="", sections=[])
-
-
-# ---- pictures
-
-
-def test_panels_of_lines(tmp_path: Path) -> None:
-    records = [{"method": name, "x": x, "y": x * size} for size, name in enumerate("ab") for x in range(3)]
-    lines = lines_by(records, "method", x="x", y="y")
-    assert lines == {"a": ([0, 1, 2], [0, 0, 0]), "b": ([0, 1, 2], [0, 1, 2])}
-    panels = [
-        Panel("one", "x", "y", lines), Panel("two", "x", "y", lines, is_log=True),
-        Panel("three", "x", "y", {"a": ([0.5], [0.5])}, is_share=True),
-        Panel("four", "x", "y", {"b": ([1], [2])}, is_log=True),
-    ]  # fmt: skip
-    for name in ("first.png", "again.png"):
-        draw_panels(tmp_path / name, panels, title="All", names=["a", "b"])
-    assert (tmp_path / "first.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "first.png").read_bytes() == (tmp_path / "again.png").read_bytes()
-    with pytest.raises(OutputError):
-        draw_panels(tmp_path / "no" / "a.png", panels, title="", names=["a", "b"])
-
-
-def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(RunError, match=r"pip install 'shoal\[figures\]'"):
-        draw_panels(tmp_path / "a.png", [Panel("", "", "", {})], title="", names=[])

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
-from shoal.figures.lines import Panel, Record, draw_panels, lines_by, make_figure, save, values_of
+from shoal.figures.lines import Panel, Record, add_title, draw_panels, lines_by, make_figure, save, values_of
+from shoal.hierarchies.neighbourhood import METRES_A_DEGREE
 from shoal.hierarchies.places import Places
 
 Blocks = Mapping[str, Sequence[str]]
-PAPER: Final = "the paper"
+PAPER: Final = "the paper, k = 20"
+_SCALE_KM: Final = 2
+"""Length of the scale bar of a map."""
 _FILLS: Final = ("#cfe3f3", "#fbe3c4", "#d5eee3", "#f3dbe8", "#fbf5c8", "#e3e3e3", "#e5d9f2")
 _INK: Final = "#444444"
 _MANY: Final = 600
@@ -26,7 +29,7 @@ def draw_maps(path: str | PathLike[str], places: Places, maps: Mapping[str, Bloc
         axis.set_title(name, loc="left", fontsize=10)
     for axis in figure.axes:
         axis.set_axis_off()
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+    add_title(figure, title)
     save(figure, path)
 
 
@@ -37,14 +40,16 @@ def draw_uniqueness(path: str | PathLike[str], records: Sequence[Record], paper:
         f"{name}, a person picked first": line
         for name, line in lines_by(records, "when", x="m", y="unique_by_person").items()
     }
-    lines[PAPER] = (list(paper), list(paper.values()))
-    panel = Panel("", "items known (m)", "share unique", lines, is_share=True)
+    lines["the paper, before"] = (list(paper), list(paper.values()))
+    panel = Panel(
+        "", "m: items known", "share of unique itemsets", lines, is_share=True, points=frozenset({"the paper, before"})
+    )
     draw_panels(path, [panel], title="Figure 2: uniqueness of itemsets", names=list(lines))
 
 
 def draw_by_m(
     path: str | PathLike[str], records: Sequence[Record], paper: Mapping[float, Mapping[int, float]], *, measure: str,
-    says: str, title: str,
+    label: str, title: str,
 ) -> None:  # fmt: skip
     """Draw a measure against m, one panel per σ, next to the paper's numbers."""
     panels, names = [], [f"k = {k}" for k in values_of(records, "k")]
@@ -54,7 +59,7 @@ def draw_by_m(
         chosen = [{**one, "line": f"k = {one['k']}"} for one in records if one["sigma"] in (sigma, 1)]
         lines = lines_by(chosen, "line", x="m", y=measure)
         lines[PAPER] = (list(paper[sigma]), list(paper[sigma].values()))
-        panels.append(Panel(f"σ = {sigma}", "items known (m)", says, lines))
+        panels.append(Panel(f"σ = {sigma}", "m: items known", label, lines, points=frozenset({PAPER})))
     draw_panels(path, panels, title=title, names=[*names, PAPER])
 
 
@@ -75,6 +80,18 @@ def _draw_map(axis: Any, places: Places, blocks: Blocks) -> None:
     )
     axis.autoscale_view()
     axis.set_aspect(1 / _degree_ratio(places))
+    _draw_scale(axis, places)
+
+
+def _draw_scale(axis: Any, places: Places) -> None:
+    """A bar with its length in kilometres, below the left corner of the map."""
+    metre = 1 / (METRES_A_DEGREE * _degree_ratio(places)) if places.geographic else 1.0
+    (left, _), (low, high) = axis.get_xlim(), axis.get_ylim()
+    end, height = left + 1000 * _SCALE_KM * metre, low + 0.02 * (high - low)
+    axis.plot([left, end], [height, height], color=_INK, linewidth=2.5, solid_capstyle="butt")
+    axis.annotate(
+        f"{_SCALE_KM} km", ((left + end) / 2, height), (0, 3), textcoords="offset points", ha="center", fontsize=8
+    )
 
 
 def _degree_ratio(places: Places) -> float:

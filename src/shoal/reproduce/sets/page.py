@@ -16,9 +16,15 @@ from shoal.reproduce.study import Table, claims_table
 
 _CITY_MAP: Final = "km_figure_2_map.png"
 _PICTURES: Final = (
-    ("km_figure_4.png", "blocks", "blocks", "Figure 4: number of blocks (more is better)", PAPER_BLOCKS),
-    ("km_figure_5.png", "error_m", "metres", "Figure 5: average error (less is better)", PAPER_ERRORS),
-    ("km_figure_6.png", "block_km2", "km²", "Figure 6: people-weighted area of blocks (less is better)", PAPER_AREAS),
+    ("km_figure_4.png", "blocks", "number of blocks", "Figure 4: number of blocks (more is better)", PAPER_BLOCKS),
+    ("km_figure_5.png", "error_m", "average error in metres", "Figure 5: average error (less is better)", PAPER_ERRORS),
+    (
+        "km_figure_6.png",
+        "block_km2",
+        "area of a block in km²",
+        "Figure 6: people-weighted area of blocks (less is better)",
+        PAPER_AREAS,
+    ),
 )
 
 
@@ -28,8 +34,8 @@ def write_km_page(folder: Path, city: City, plan: KmPlan, findings: KmFindings) 
     draw_maps(folder / _CITY_MAP, city.places, {"": _singles(city.places)}, title="Figure 2: cells of towers")
     draw_uniqueness(folder / "km_figure_2.png", shares, PAPER_UNIQUE)
     draw_maps(folder / "km_figure_3.png", city.places, _named(city, findings), title=f"Figure 3: blocks, k = {MAP_K}")
-    for file, measure, says, title, paper in _PICTURES:
-        draw_by_m(folder / file, runs, paper, measure=measure, says=says, title=title)
+    for file, measure, label, title, paper in _PICTURES:
+        draw_by_m(folder / file, runs, paper, measure=measure, label=label, title=title)
     claims = claims_table("km_claims", KmClaims(findings, len(city)).all())
     statistics = _statistics(city)
     return write_page(

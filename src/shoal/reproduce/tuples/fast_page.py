@@ -14,8 +14,12 @@ from shoal.reproduce.study import Claim, Record, Table, claims_table, where
 from shoal.reproduce.tuples.fast_study import FADS, LEAST_LOSS, PAPERS_CLOCK, SAME_DEADLINE, FastPlan, name_of_threads
 
 _PARAMETERS: Final = {
-    "rows": "rows of the stream", "k": "k", "deadline": "δ", "reuse": "age at which clusters are dropped",
-    "threads": "threads",
+    "rows": "rows of the stream", "k": "k: people in a cluster", "deadline": "δ: deadline in arrivals",
+    "reuse": "age in arrivals at which clusters are dropped", "threads": "number of threads",
+}  # fmt: skip
+_TITLES: Final = {
+    "rows": "varying the stream", "k": "varying k", "deadline": "varying the deadline", "reuse": "varying reuse",
+    "threads": "varying threads",
 }  # fmt: skip
 _MANY_ROUNDS: Final = 10
 _PAPERS_SHARE: Final = 0.29
@@ -34,7 +38,7 @@ def write_fast_page(folder: Path, stream: Stream, plan: FastPlan, tables: Mappin
 
 def _draw(folder: Path, tables: Mapping[str, Table]) -> None:
     def draw(number: int, title: str, panels: Sequence[Panel]) -> None:
-        names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+        names = list(dict.fromkeys([FADS, *(name for panel in panels for name in panel.lines)]))
         draw_panels(folder / f"fast_figure_{number}.png", panels, title=f"Figure {number}: {title}", names=names)
 
     rows = {name: table.records for name, table in tables.items()}
@@ -46,7 +50,8 @@ def _draw(folder: Path, tables: Mapping[str, Table]) -> None:
     lines = lines_by(rows["fast_published"], "method", x="clusters", y="rows")
     draw(5, f"rows published by the number of {ready}", [Panel("", ready, "rows published", lines)])
     times = panels_by(
-        rows["fast_time"], "setting", line="method", x=("threads", "threads"), y=("seconds", "seconds")
+        rows["fast_time"], "setting", line="method", x=("threads", "number of threads"),
+        y=("seconds", "execution time in seconds"),
     )  # fmt: skip
     draw(6, f"execution time by threads, on {os.cpu_count()} cores", times)
     draw(7, "average cost (eq. 8), varying one parameter", _sweep_panels(sweep, "cost"))
@@ -60,7 +65,7 @@ def _draw(folder: Path, tables: Mapping[str, Table]) -> None:
 def _sweep_panels(sweep: Sequence[Record], measure: str) -> list[Panel]:
     """A measure against every parameter, the others fixed."""
     return [
-        Panel(f"varying {name}", label, f"average {measure}", lines_by(chosen, "method", x="value", y=measure))
+        Panel(_TITLES[name], label, f"average {measure}", lines_by(chosen, "method", x="value", y=measure))
         for name, label in _PARAMETERS.items()
         if (chosen := where(sweep, parameter=name))
     ]

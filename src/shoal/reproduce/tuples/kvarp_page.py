@@ -16,12 +16,18 @@ _SHARE, _LOG = {"is_share": True}, {"is_log": True}
 # file, measure, label of the y axis, title, options of the panel
 _PICTURES: Final[tuple[tuple[str, str, str, str, dict[str, bool]], ...]] = (
     ("kvarp_figure_5.png", "loss", "average loss", "Figure 5: information loss over a row's attributes", {}),
-    ("kvarp_figure_6.png", "formed", "clusters", "Figure 6: clusters created", {}),
-    ("kvarp_figure_7.png", "self_clustered", "clusters", "Figure 7: clusters within one partition", {}),
-    ("kvarp_figure_8.png", "reused", "rows", "Figure 8: rows published by reuse", {}),
-    ("kvarp_figure_9.png", "suppressed", "rows", "Figure 9: rows suppressed", _LOG),
-    ("kvarp_figure_10.png", "seconds", "seconds", "Figure 10: run time", _LOG),
-    ("kvarp_below_k.png", "rows_below_k", "share of rows", "Rows in a class of fewer than k people", _SHARE),
+    ("kvarp_figure_6.png", "formed", "clusters created", "Figure 6: clusters created", {}),
+    (
+        "kvarp_figure_7.png",
+        "self_clustered",
+        "clusters of one partition",
+        "Figure 7: clusters within one partition",
+        {},
+    ),
+    ("kvarp_figure_8.png", "reused", "rows published by reuse", "Figure 8: rows published by reuse", {}),
+    ("kvarp_figure_9.png", "suppressed", "rows suppressed", "Figure 9: rows suppressed", _LOG),
+    ("kvarp_figure_10.png", "seconds", "run time in seconds", "Figure 10: run time", _LOG),
+    ("kvarp_below_k.png", "rows_below_k", "share of rows below k", "Rows in a class of fewer than k people", _SHARE),
 )
 
 
@@ -29,7 +35,7 @@ def write_kvarp_page(folder: Path, streams: Sequence[Stream], plan: KVarpPlan, t
     """Draw the pictures, write the tables and the page."""
     runs = tables["kvarp_runs"].records
     for file, measure, label, title, options in _PICTURES:
-        x, y = ("at_most", "at most missing"), (measure, label)
+        x, y = ("at_most", "missing values of a row, at most"), (measure, label)
         panels = panels_by(runs, "data", line="method", x=x, y=y, **options)
         draw_panels(folder / file, panels, title=title, names=values_of(runs, "method"))
     claims = claims_table("kvarp_claims", _Claims(runs).all())

@@ -7,12 +7,25 @@ from dataclasses import replace
 from os import PathLike
 from typing import Final
 
-from shoal.figures.lines import Bands, Bars, Lines, Panel, Record, draw_panels, make_figure, save, style_axis, values_of
+from shoal.figures.lines import (
+    Bands,
+    Bars,
+    Lines,
+    Panel,
+    Record,
+    add_legend,
+    add_title,
+    draw_panels,
+    make_figure,
+    save,
+    style_axis,
+    values_of,
+)
 
 Path = str | PathLike[str]
 _BY_K, _BY_Z, _BY_RULE, _BY_PEOPLE = "k = {k}", "z = {z}", "z = {rule}", "{people}"
 """Templates of line names, filled from a record."""
-_SHARE: Final = "k-anonymous people"
+_SHARE, _SHARE_OF_2 = "k-anonymous people p", "k-anonymous people p, k = 2"
 _RANGE: Final = (1e-7, 1.5)
 _LEAST, _TINY = 1e-5, 1e-12
 """Smallest 1 - p that is drawn, and the smallest a logarithm is taken of."""
@@ -26,7 +39,9 @@ def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measur
     panels = []
     for window in values_of(records, "window"):
         chosen = [one for one in records if one["window"] == window and one["model"] > 0]
-        panel = _panel(f"Δt = {window:g}", "rank of the attribute", "publishes it", chosen, "rank", _BY_Z)
+        panel = _panel(
+            f"Δt = {window:g}", "rank of the attribute", "probability of publishing it", chosen, "rank", _BY_Z
+        )
         panel.measured.update(_above(panel.measured, _RANGE[0]))
         panels.append(_logarithmic(panel))
     draw_panels(path, panels, title=title, names=_names(records, _BY_Z), measured=measured)
@@ -34,13 +49,13 @@ def draw_publishing(path: Path, records: Sequence[Record], *, title: str, measur
 
 def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 3, and on a log scale the share of people who are not k-anonymous."""
-    panel = _panel("share of k-anonymous people", "z", _SHARE, records, "z", _BY_K, is_share=True)
+    panel = _panel("k-anonymous", "z", _SHARE, records, "z", _BY_K, is_share=True)
     others = [
         {**one, **{name: None if one[at] is None else max(1 - one[at], _TINY) for name, at in _COMPLEMENT.items()}}
         for one in records
         if one["method"] != "lattice"
     ]
-    zoomed = _panel("k = 2: not k-anonymous", "z", "people who are not k-anonymous", others, "z", _BY_K)
+    zoomed = _panel("not k-anonymous", "z", "1 - p: not k-anonymous, k = 2", others, "z", _BY_K)
     zoomed.measured.update(_above(zoomed.measured, _LEAST))
     panels = [panel, _logarithmic(zoomed, (_LEAST, 1.2), is_log_x=False)]
     draw_panels(path, panels, title=title, names=_names(records, _BY_K), measured=measured)
@@ -48,18 +63,28 @@ def draw_by_z(path: Path, records: Sequence[Record], *, title: str, measured: st
 
 def draw_by_window(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 4."""
-    panel = _panel("z = 150", "Δt", _SHARE, records, "window", _BY_K, is_share=True)
+    panel = _panel("z = 150", "Δt: length of the window", _SHARE, records, "window", _BY_K, is_share=True)
     draw_panels(path, [panel], title=title, names=_names(records, _BY_K), measured=measured)
 
 
 def draw_by_attributes(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 5: a and b."""
-    share = _panel("a: k = 2", "attributes A", _SHARE, records, "attributes", _BY_Z, is_share=True, is_log_x=True)
+    share = _panel(
+        "a: p", "A: number of attributes", _SHARE_OF_2, records, "attributes", _BY_Z, is_share=True, is_log_x=True
+    )
     entropies = [
         {**one, "model": one["entropy"], "lower": one["entropy"], "upper": one["entropy"], "simulated": None}
         for one in records
     ]
-    entropy = _panel("b: entropy", "attributes A", "nats per person", entropies, "attributes", _BY_Z, is_log_x=True)
+    entropy = _panel(
+        "b: entropy",
+        "A: number of attributes",
+        "entropy of a person in nats",
+        entropies,
+        "attributes",
+        _BY_Z,
+        is_log_x=True,
+    )
     draw_panels(path, [share, entropy], title=title, names=_names(records, _BY_Z), measured=measured)
 
 
@@ -67,12 +92,14 @@ def draw_by_users(path: Path, records: Sequence[Record], *, title: str, measured
     """Figure 6: a and b."""
     fixed = [one for one in records if not one["rule"].startswith("U")]
     growing = [one for one in records if one["rule"].startswith("U")]
+    divisor = float(growing[0]["rule"].removeprefix("U/"))
+    x = "U: number of people"
     panels = [
-        _panel(says, "people U", _SHARE, chosen, "users", name, is_share=True, is_log_x=True)
-        for says, chosen, name in (
-            ("a: k = 2, z fixed", fixed, _BY_RULE),
-            (f"b: z = {growing[0]['rule']}", growing, _BY_K),
-        )
+        _panel("a: z fixed", x, _SHARE_OF_2, fixed, "users", _BY_RULE, is_share=True, is_log_x=True),
+        replace(
+            _panel("b: z grows with U", x, _SHARE, growing, "users", _BY_K, is_share=True, is_log_x=True),
+            top=(f"z = U/{divisor:g}", divisor),
+        ),
     ]
     names = [*_names(fixed, _BY_RULE), *_names(growing, _BY_K)]
     draw_panels(path, panels, title=title, names=names, measured=measured)
@@ -81,7 +108,7 @@ def draw_by_users(path: Path, records: Sequence[Record], *, title: str, measured
 def draw_activity(path: Path, records: Sequence[Record], *, title: str, measured: str) -> None:
     """Figure 7."""
     x = "rates of class 2 over those of class 1"
-    panel = _panel("z = 50, k = 2", x, _SHARE, records, "ratio", _BY_PEOPLE, is_share=True, is_log_x=True)
+    panel = _panel("z = 50", x, _SHARE_OF_2, records, "ratio", _BY_PEOPLE, is_share=True, is_log_x=True)
     draw_panels(path, [panel], title=title, names=_names(records, _BY_PEOPLE), measured=measured)
 
 
@@ -90,8 +117,8 @@ def draw_interest(path: Path, records: Sequence[Record], *, title: str, measured
     panels = []
     for rule in values_of(records, "rule"):
         chosen = [one for one in records if one["rule"] == rule]
-        says = "class separation 2η - 1"
-        panels.append(_panel(rule, says, _SHARE, chosen, "separation", _BY_PEOPLE, is_share=True))
+        x = "class separation 2η - 1"
+        panels.append(_panel(f"{rule}, z = 50", x, _SHARE_OF_2, chosen, "separation", _BY_PEOPLE, is_share=True))
     draw_panels(path, panels, title=title, names=_names(records, _BY_PEOPLE), measured=measured)
 
 
@@ -102,21 +129,22 @@ def draw_seeds(path: Path, shares: Sequence[float], *, exact: float, tree: float
     mean = sum(shares) / len(shares)
     deviation = (sum((one - mean) ** 2 for one in shares) / (len(shares) - 1)) ** 0.5
     runs = range(1, len(shares) + 1)
-    axis.plot(runs, shares, ".", color="#777777", markersize=5, label="one run")
+    axis.plot(runs, shares, ".", color="#777777", markersize=5, label="a run", zorder=3)
     axis.axhline(mean, color="#0072B2", linewidth=1.5, label=f"mean of runs {mean:.3f}")
-    axis.axhline(exact, color="#D55E00", linewidth=1.5, linestyle="--", label=f"model, exact {exact:.4f}")
-    axis.axhline(tree, color="#009E73", linewidth=1.5, linestyle=":", label=f"model, tree {tree:.4f}")
+    # They are equal to four digits: a broad line below a thin one.
+    axis.axhline(exact, color="#F0B27A", linewidth=6, label=f"model, exact {exact:.4f}")
+    axis.axhline(tree, color="#333333", linewidth=1.2, linestyle="--", label=f"model, approximated {tree:.4f}")
     axis.errorbar(
-        [len(shares) + max(2, len(shares) // 25)], [mean], yerr=[deviation], color="#CC0000", capsize=4, linewidth=1.5,
+        [len(shares) + max(2, len(shares) // 25)], [mean], yerr=[deviation], color="#D55E00", capsize=4, linewidth=1.5,
         label=f"deviation of a run {deviation:.3f}",
     )  # fmt: skip
     axis.set_xlabel("run", fontsize=9.5)
-    axis.set_ylabel(_SHARE, fontsize=9.5)
+    axis.set_ylabel(_SHARE_OF_2, fontsize=9.5)
     axis.tick_params(labelsize=8.5)
     axis.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
     style_axis(axis)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
-    figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=9.5)
+    add_title(figure, title)
+    add_legend(figure, {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)})
     save(figure, path)
 
 

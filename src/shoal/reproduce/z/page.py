@@ -20,14 +20,14 @@ _FIGURES: Final = (
         "Figure 2: probability of publishing an attribute, by rank",
         figures.draw_publishing,
     ),
-    ("by_z", "3", "Figure 3: z", figures.draw_by_z),
-    ("by_window", "4", "Figure 4: the window", figures.draw_by_window),
-    ("by_attributes", "5", "Figure 5: the number of attributes", figures.draw_by_attributes),
-    ("by_users", "6", "Figure 6: the number of people", figures.draw_by_users),
-    ("activity", "7", "Figure 7: classes of activity", figures.draw_activity),
-    ("interest", "8", "Figure 8: classes of interest", figures.draw_interest),
+    ("by_z", "3", "Figure 3: p by z", figures.draw_by_z),
+    ("by_window", "4", "Figure 4: p by the length of the window", figures.draw_by_window),
+    ("by_attributes", "5", "Figure 5: p and entropy by the number of attributes", figures.draw_by_attributes),
+    ("by_users", "6", "Figure 6: p by the number of people", figures.draw_by_users),
+    ("activity", "7", "Figure 7: p for two classes of activity", figures.draw_activity),
+    ("interest", "8", "Figure 8: p for two classes of interest", figures.draw_interest),
 )
-_SEEDS: Final = "Figure C.10: model and simulations"
+_SEEDS: Final = "Figure C.10: p by the model and in simulations"
 _WORDS: Final = {
     "by_z": "Right: the share of people who are not k-anonymous. The bumps of the formula are absent from the "
     "simulations: in the formula a rarely published attribute passes for some people, in a stream for all or none.",

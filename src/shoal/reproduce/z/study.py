@@ -72,7 +72,7 @@ class ZPlan:
 
 
 QUICK: Final = ZPlan(
-    runs=10, is_exact=False, width=2e-3, most_users_played=2000, most_attributes_played=20,
+    runs=6, is_exact=False, width=2e-3, most_users_played=2000, most_attributes_played=20,
     ranks=(*range(1, 21, 2), 25, 30, 37, 50, 70, 100, 200, 300),
     zs=(50, 100, 150, 200, 208, 250, 300, 340, 350, 352, 378, 411, 450, 500),
     played_zs=(50, 100, 150, 200, 250, *FALLS[:4], 350, 500),
