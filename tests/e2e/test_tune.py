@@ -153,7 +153,7 @@ def test_a_z_that_does_not_hold_is_reported(scene, steady, monkeypatch):
     split = int(0.65 * len(steady))
     pairs = [f"{site}-{row % 31 if row > split else ''}" for row, site in enumerate(steady["site"].to_pylist())]
     path = scene.write("in.csv", encode("csv", steady.set_column(2, "site", pa.array(pairs))))
-    ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h", "--classes", "1")
+    ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h", "--classes", "1", "--check", "latest")
     assert ended.code == 1
     text = ended.out.decode()
     assert "does not hold: its lower bound is" in text

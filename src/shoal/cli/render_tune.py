@@ -12,7 +12,6 @@ from typing import Any, Final
 import orjson
 
 from shoal.cli import render as showing
-from shoal.models.z.estimate import Estimate
 from shoal.models.z.search import FEWEST_EPOCHS, FEWEST_SHOWN, reach_of
 from shoal.models.z.tuning import Candidate, Target, WindowTuning
 from shoal.pipeline.tune.tune import Tuned
@@ -21,8 +20,8 @@ from shoal.schema import format_duration
 _WIDTH: Final = 118
 _ORIGINS: Final = {
     "model": "the model",
-    "replay": "a replay of the earlier part",
-    "cautious": "a replay of the earlier part with half the failures allowed",
+    "replay": "a replay of the used windows",
+    "cautious": "a replay of the used windows with half the failures allowed",
 }
 
 
@@ -74,14 +73,22 @@ def _unusable(tuned: Tuned) -> str:
 def _estimate_lines(window: WindowTuning) -> Iterator[str]:
     found = window.estimate
     yield (
-        f"window {window.window}: {found.windows:,} windows of the earlier part, {found.active:,.0f} people active in "
-        f"one, {found.values:,} values; the model has {_people(found)}"
+        f"window {window.window}: {found.windows:,} windows used, {found.active:,.0f} people active in one, "
+        f"{found.values:,} values; the model has {_people(window)}"
     )
     for remark in found.remarks:
         yield f"  {remark}"
+    if window.is_interleaved:
+        yield (
+            "  it follows the time of the day, and no other day is there to check the same hours: the check is on "
+            "windows in between, and does not cover days unlike this one"
+        )
 
 
-def _people(found: Estimate) -> str:
+def _people(window: WindowTuning) -> str:
+    found = window.estimate
+    if window.phases > 1:
+        return f"{window.phases} phases, by the time of the day, each with its own people"
     if len(found.sizes) == 1:
         return f"{found.people:,} people"
     return f"{found.people:,} people in classes of {', '.join(f'{size:,}' for size in found.sizes)}"
@@ -95,14 +102,14 @@ def _table(windows: Sequence[WindowTuning], target: Target) -> Any:
         box=box.SIMPLE_HEAD, title_justify="left",
         title=f"share of people shown who are {target.k}-anonymous; target {target.p:g}, for every z up to 1.1 z",
     )  # fmt: skip
-    for name in ("window", "z", "from", "model", "bound", "earlier", "later", "lowest", "windows", "released", "held"):
+    for name in ("window", "z", "from", "model", "used", "model", "unused", "lowest", "windows", "released", "held"):
         table.add_column(name, justify="left" if name in ("window", "from", "held") else "right")
     for window in windows:
         for one in window.candidates:
             after = one.later
             table.add_row(
                 window.window, f"{one.z:,}", one.origin, _share(one.predicted.shown.value),
-                _share(one.predicted.shown.lower), _share(one.earlier.over_shown), _share(after.over_shown),
+                _share(one.earlier.over_shown), _share(one.predicted.ahead.value), _share(after.over_shown),
                 f"{_share(one.weakest)} at {one.weakest_z}", f"{after.held} of {after.with_shown}",
                 _share(after.released), _held(one),
             )  # fmt: skip
@@ -121,7 +128,7 @@ def _denominators(window: WindowTuning, one: Candidate, target: Target) -> Any:
         box=box.SIMPLE_HEAD, title_justify="left",
         title=f"z = {one.z}, window {window.window}: share of {target.k}-anonymous people, by denominator",
     )  # fmt: skip
-    for name in ("over", "predicted", "counted, earlier", "counted, later"):
+    for name in ("over", "predicted", "counted, used", "counted, unused"):
         table.add_column(name, justify="left" if name == "over" else "right")
     predicted, before, after = one.predicted, one.earlier, one.later
     rows = (
@@ -148,14 +155,15 @@ def _verdict(tuned: Tuned) -> Iterator[str]:
         yield from _window_verdict(window, target)
     best = tuning.best
     if best is None:
-        yield "not reached    no z held on the later part, which was not used for choosing it"
+        yield "not reached    no z held on the windows that were not used for choosing it"
         yield "try            another --window, a coarser attribute, a smaller --p; recent data only, if it drifts"
         return
     window, one = best
     yield (
         f"reached        z = {one.z:,}, window {window.window} (from {_ORIGINS[one.origin]}): "
-        f"{_share(one.later.over_shown)} of people shown in the unused part, at least {_share(one.weakest)} for every "
-        f"z up to {reach_of(one.z):,}; {one.later.held} of the {one.later.with_shown} windows reach it by themselves"
+        f"{_share(one.later.over_shown)} of people shown in the unused windows, at least {_share(one.weakest)} for "
+        f"every z up to {reach_of(one.z):,}; {one.later.held} of the {one.later.with_shown} windows reach it "
+        "by themselves"
     )
     if tuned.events.late_ns:
         yield (
@@ -176,12 +184,12 @@ def _window_verdict(window: WindowTuning, target: Target) -> Iterator[str]:
     elif not by_model.held:
         yield (
             f"window {window.window}: the model's z = {by_model.z:,} does not hold: its lower bound is "
-            f"{_share(by_model.predicted.shown.lower)}, the unused part has {_share(by_model.weakest)} at "
+            f"{_share(by_model.predicted.shown.lower)}, the unused windows have {_share(by_model.weakest)} at "
             f"z = {by_model.weakest_z:,}; the bound holds for the formula, not for the stream"
         )
     if window.best is None and window.hindsight is not None:
         yield (
-            f"window {window.window}: in hindsight, z = {window.hindsight:,} would have held on the later part; "
+            f"window {window.window}: in hindsight, z = {window.hindsight:,} would have held on the unused windows; "
             "it is not proposed, because no data is left to check it"
         )
 
@@ -212,6 +220,8 @@ def _window(window: WindowTuning) -> dict[str, Any]:
     return {
         "window": window.window,
         "estimate": {name: getattr(found, name) for name in kept} | {"stationarity": asdict(found.stationarity)},
+        "phases": window.phases,
+        "is_interleaved": window.is_interleaved,
         "candidates": [_candidate(one) for one in window.candidates],
         "hindsight": window.hindsight,
     }
@@ -222,7 +232,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
     predicted = {
         "over_shown": {"value": model.shown.value, "lower": model.shown.lower, "upper": model.shown.upper,
                        "method": model.shown.method, "confidence": model.shown.confidence},
-        "over_active": model.over_active, "over_all": model.over_all,
+        "over_shown_later": model.ahead.value, "over_active": model.over_active, "over_all": model.over_all,
         "released": model.released, "entropy": model.entropy,
     }  # fmt: skip
     return {

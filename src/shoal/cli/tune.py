@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -26,12 +26,15 @@ class Goal:
     p
         The share of people with a released row for whom this must hold.
     holdout
-        The share of rows, the latest ones, that is kept back for the check.
+        The share of rows that is kept back for the check.
     classes
         The largest number of classes of people, by activity, in the model. With 1 its bounds are proven; with more
         they are a confidence interval, and the model is closer to real people.
     release
         A z that releases a smaller share of rows is not proposed.
+    check
+        The windows kept back for the check: the latest ones, or windows in between. "auto" takes the latest unless they
+        are at times of the day that no other window has. Windows in between do not show whether a stream drifts.
     """
 
     k: int = 2
@@ -39,6 +42,7 @@ class Goal:
     holdout: float = 0.3
     classes: int = 3
     release: float = 0.01
+    check: Literal["auto", "latest", "between"] = "auto"
 
 
 @Parameter(name="*")
@@ -78,13 +82,13 @@ def tune(
 ) -> int:
     """Choose z (and the window) so that a share of the people shown are k-anonymous, and check the choice.
 
-    z-anonymity hides rare values, not rare combinations. A model of people and rates is estimated from the earlier part
-    of the stream; every z is tried on it, and the smallest is taken whose bound reaches the target up to 1.1 z. So is
-    the smallest by which people reached it when the earlier part is replayed. Then the later part, which was not used,
-    is replayed with these, and people are counted. A z is proposed only if the target held there; the table shows where
-    it comes from.
+    z-anonymity hides rare values, not rare combinations. A model of people and rates, by the time of the day,
+    is estimated from a part of the stream; every z is tried on it, and the smallest is taken whose bound reaches the
+    target up to 1.1 z. So is the smallest by which people reached it when these windows are replayed. Then the windows
+    that were not used are replayed with these, and people are counted. A z is proposed only if the target held there;
+    the table shows where it comes from.
 
-    Exit code 0 when a z held on the unused part, 1 when none did or the input cannot be read, 2 when an option is
+    Exit code 0 when a z held on the unused windows, 1 when none did or the input cannot be read, 2 when an option is
     wrong. Writes curve.csv, curve.png (with matplotlib) and, when a z held, policy.toml.
 
     Examples:
@@ -131,7 +135,7 @@ def _tuned(source: Path, goal: Goal, read: Input, *, quiet: bool) -> Tuned:
     from shoal.models.z.tuning import Target
     from shoal.pipeline.tune.tune import tune_input
 
-    target = Target(goal.k, goal.p, goal.holdout, goal.classes, goal.release)
+    target = Target(goal.k, goal.p, goal.holdout, goal.classes, goal.release, goal.check)
     return tune_input(
         source, target, person=read.person, time=read.time, attribute=read.attribute, windows=read.window or (),
         names=read.policy, progress=ProgressLines(quiet=quiet),

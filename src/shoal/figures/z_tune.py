@@ -62,10 +62,8 @@ def _draw_share(axis: Any, window: WindowTuning, target: Target) -> None:
         z, [one.lower for one in shown], [one.upper for one in shown], color=_MODEL, alpha=0.25, linewidth=0
     )
     axis.plot(z, [one.value for one in shown], color=_MODEL, linewidth=1.6, label="model, with its bounds")
-    _draw_counted(axis, z, [before.over_shown for _, before, _ in window.curve], _EARLIER, "^", "counted, earlier part")
-    _draw_counted(
-        axis, z, [after.over_shown for _, _, after in window.curve], _LATER, "o", "counted, later part (unused)"
-    )
+    _draw_counted(axis, z, [before.over_shown for _, before, _ in window.curve], _EARLIER, "^", "counted, used windows")
+    _draw_counted(axis, z, [after.over_shown for _, _, after in window.curve], _LATER, "o", "counted, unused windows")
     axis.axhline(target.p, color=_INK, linewidth=1, linestyle=":", label="target")
     _percent(axis)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shoal.errors import InputError, PolicyError
 from shoal.models.z.events import Events
 from shoal.models.z.model import ZModel
+from shoal.models.z.rhythm import Phase, ZRhythm
 from shoal.models.z.search import ModelCurve, Replay, coarse, reach_of
 from shoal.models.z.tuning import Target, likely_windows, tune
 from tests.reference.effort import tries
@@ -22,6 +23,10 @@ from tests.reference.released_sets import released_sets, shown_and_anonymous
 TABLE_2 = [0.2 / rank for rank in range(1, 21)]
 HOUR = [("1h", WINDOW)]
 STEADY = [2.0, 0.8, 0.4, 0.2, 0.1, 0.1, 0.05, 0.05]
+
+
+def one_phase(model):
+    return ZRhythm([Phase(np.arange(1), model)])
 
 
 def brute_force(model, k, p, first, last):
@@ -37,7 +42,7 @@ def brute_force(model, k, p, first, last):
 )  # fmt: skip
 def test_the_smallest_z_against_brute_force(users, k, p, rates):
     model = ZModel(users, rates, 1)
-    curve = ModelCurve(model, k)
+    curve = ModelCurve(one_phase(model), k)
     last = curve.last_z(k, 0.01)
     assert last == max([k, *(z for z in range(k, users + 1) if model.released_share(z) >= 0.01)])
     expected = brute_force(model, k, p, k, last)
@@ -66,7 +71,7 @@ def every_z():
 @pytest.mark.parametrize("p", [0.985, 0.992, 0.9972, 0.9985, 0.9995])
 def test_the_papers_setting_against_every_z(every_z, p):
     model, lower = every_z
-    curve = ModelCurve(model, 2)
+    curve = ModelCurve(one_phase(model), 2)
     last = curve.last_z(2, 0.01)
     expected = next(z for z in range(300, last + 1) if all(lower[o] >= p for o in range(z, reach_of(z) + 1)))
     assert curve.smallest(p, first=300, last=last) == pytest.approx(expected, abs=1)  # bounds may be nearer or wider
@@ -78,7 +83,7 @@ def test_a_tuner_that_bisects_would_be_wrong(every_z):
     model, lower = every_z
     for high, low in ((340, 352), (378, 411), (441, 487), (536, 591)):
         assert lower[high] > lower[low] + 1e-4
-    curve = ModelCurve(model, 2)
+    curve = ModelCurve(one_phase(model), 2)
     p = (lower[441] + lower[487]) / 2  # reached, lost, reached again
     right, wrong = curve.smallest(p, first=2, last=925), bisecting(model, 2, p, 2, 925)
     assert (right, wrong) == (496, 426)
@@ -109,7 +114,7 @@ def rows_of(events):
 def test_a_replay_against_counting(rows, window, k, first_epoch):
     ordered = sorted(rows)
     events = Events(*(np.array(column, np.int64) for column in zip(*ordered, strict=True)))
-    replay = Replay(events, window, k, first_epoch=first_epoch)
+    replay = Replay(events, window, k, epochs=np.arange(first_epoch, 21))
     measured = [row for row in ordered if row[0] // window >= first_epoch]
     people = {row[1] for row in measured}
     active = {(row[0] // window, row[1]) for row in measured}
@@ -209,6 +214,45 @@ def test_the_later_part_does_not_change_what_the_model_says(alike):
     assert other.best is None
 
 
+def day(hours, *, users=1200, days=1, seed=5):
+    """People whose number follows the hour: `hours` has the share of people active in each hour of the day."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for number, share in enumerate([*hours] * days):
+        present = np.flatnonzero(random.random(users) < share)
+        own = poisson_events(len(present), [0.9 / rank for rank in range(1, 41)], 1, seed=seed + number)
+        parts.append((own.times + number * WINDOW, present[own.persons], own.values))
+    return Events(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+WAVE = 0.55 - 0.45 * np.cos(2 * np.pi * np.arange(24) / 24)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("days", [1, 4])
+def test_people_who_follow_the_hour_are_predicted(days):
+    """One average window is 15 points off; the times of the day of unused windows are enough to predict them."""
+    events = day(WAVE, days=days)
+    (window,) = tune(events, HOUR, Target(2, 0.9, classes=1)).windows
+    assert window.phases > 6
+    assert window.is_interleaved == (days == 1)
+    counted = [one for one in window.curve if min(one[1].shown, one[2].shown) > 500]
+    assert len(counted) > 10
+    assert max(abs(model.shown.value - used.over_shown) for model, used, _ in counted) < 0.05
+    assert max(abs(model.ahead.value - unused.over_shown) for model, _, unused in counted) < 0.05
+    average = ZModel.of_estimate(window.estimate, WINDOW)
+    assert max(abs(average.p_shown_k_anonymous(m.z, 2).value - used.over_shown) for m, used, _ in counted) > 0.15
+
+
+def test_weights_come_from_the_nearest_times_of_the_day():
+    model, hour = ZModel(10, [0.1], WINDOW / 1e9), np.arange(24)
+    phases = [Phase(hour[hour % 3 == 0][number : number + 1], model) for number in range(8)]
+    rhythm = ZRhythm(phases, 24 * WINDOW)
+    assert rhythm.weights_for(np.array([0, 24, 3])).tolist() == [2, 1, 0, 0, 0, 0, 0, 0]
+    assert rhythm.weights_for(np.array([23])) == pytest.approx([2 / 3, 0, 0, 0, 0, 0, 0, 1 / 3])
+    assert rhythm.weights_for(np.array([25, 26])) == pytest.approx([1, 1, 0, 0, 0, 0, 0, 0])
+
+
 @pytest.mark.compiled
 def test_what_is_not_reached_is_not_called_reached():
     """64 people and six values that most of them expose: there are as many combinations as people at any z."""
@@ -261,6 +305,7 @@ def test_likely_windows_fit_the_stream():
         ({"p": 0}, "p:"),
         ({"holdout": 0.99}, "holdout:"),
         ({"least_released": 1}, "release:"),
+        ({"check": "later"}, "check:"),
     ],
     ids=str,
 )

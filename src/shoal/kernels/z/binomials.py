@@ -133,6 +133,13 @@ def tails(found, trials, shares, out):
 
 
 @kernel
+def tails_of_each(found, trials, shares, out):
+    """The same where every share has its own number of trials."""
+    for i in range(len(shares)):
+        out[i] = at_least(found, trials[i], shares[i])
+
+
+@kernel
 def tails_of_logs(found, trials, start, step, out):
     """The same for shares whose logarithms go down from `start` in equal steps."""
     for i in range(len(out)):

@@ -8,6 +8,7 @@ P(k-anonymous | shown) = (p - P(empty) * P(alike | empty)) / (1 - P(empty)).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -134,7 +135,7 @@ def enumerated(published: Floats, users: Ints, k: int) -> Probability:
             part = logs[:, start : start + _AT_ONCE]
             total += float(np.exp(part[c]) @ alike(part, others, k))
         found.append(Probability(total, max(total - _ROUNDING, 0.0), min(total + _ROUNDING, 1.0), "exact"))
-    return _averaged(found, users)
+    return averaged(found, users)
 
 
 def sampled(published: Floats, users: Ints, k: int, *, samples: int, seed: int, confidence: float) -> Probability:
@@ -155,10 +156,10 @@ def sampled(published: Floats, users: Ints, k: int, *, samples: int, seed: int, 
             left -= count
         value = total / samples
         found.append(Probability(value, max(value - half, 0.0), min(value + half, 1.0), "sample", confidence))
-    return _averaged(found, users)
+    return averaged(found, users)
 
 
-def _averaged(by_class: list[Probability], weights: Floats | Ints) -> Probability:
+def averaged(by_class: list[Probability], weights: Floats | Ints) -> Probability:
     """The average over people; a class counts by its weight."""
     parts = weights / weights.sum()
     value, lower, upper = (
@@ -168,6 +169,14 @@ def _averaged(by_class: list[Probability], weights: Floats | Ints) -> Probabilit
     # every class's interval fails with its own small probability
     confidence = max(0.0, 1.0 - sum(1.0 - one.confidence for one in by_class))
     return Probability(value, lower, upper, by_class[0].method, confidence, by_class=tuple(by_class))
+
+
+def entropy(published: Floats, users: Ints) -> float:
+    """The entropy of what one person publishes, in nats: the average over people."""
+    inside = np.where((published > 0) & (published < 1), published, 0.5)
+    # attributes are independent, so their entropies add up
+    each = -(inside * np.log(inside) + (1 - inside) * np.log1p(-inside))
+    return float((users / users.sum()) @ np.where((published > 0) & (published < 1), each, 0.0).sum(axis=1))
 
 
 # ---- people of whom something is released
@@ -224,29 +233,35 @@ def without_empty_classes(found: Probability, published: Floats, users: Ints, k:
             continue
         same = alike(empty[:, None], users - (np.arange(len(users)) == c), k)
         by_class.append(_conditional(one, math.exp(empty[c]) * float(same[0]), float(shown[c])))
-    return _averaged(by_class, weights)
+    return averaged(by_class, weights)
 
 
-def sampled_shown(published: Floats, users: Ints, k: int, *, samples: int, seed: int, confidence: float) -> Probability:
+def sampled_shown(
+    parts: Sequence[tuple[float, Floats, Ints]], k: int, *, samples: int, seed: int, confidence: float
+) -> Probability:
     """Draw sets as people who are shown show them; the interval is the empirical Bernstein interval.
 
+    A part is a weight, the probabilities that people of each class publish each value, and the people of each class.
     The first value of a set is drawn first, so that no set is empty, however few people are shown.
     """
     random = np.random.default_rng(seed)
-    shown = shown_chance(published)
-    weights = users * shown
-    if weights.sum() < _NOBODY:
+    weights = [weight * users * shown_chance(published) for weight, published, users in parts]
+    total = float(sum(own.sum() for own in weights))
+    if total < _NOBODY:
         return nobody("sample", confidence)
-    parts = weights / weights.sum()
+    shares = np.concatenate(weights) / total
+    # part and class are drawn too: then all draws are identically distributed, and one interval holds for them
+    counts = iter(random.multinomial(samples, shares).tolist())
     drawn, by_class, missed = [], [], 0.0
-    # the class is drawn too: then all draws are identically distributed, and one interval holds for them
-    for c, count in enumerate(random.multinomial(samples, parts).tolist()):
-        own, left_out = _draw(random, published, users, k, c, count) if count else (np.empty(0), 0.0)
-        drawn.append(own)
-        missed += float(parts[c]) * left_out
-        by_class.append(_interval(own, left_out, confidence))
+    for (_, published, users), own in zip(parts, weights, strict=True):
+        for c in range(len(users)):
+            count = next(counts)
+            one, left_out = _draw(random, published, users, k, c, count) if count else (np.empty(0), 0.0)
+            drawn.append(one)
+            missed += float(own[c]) / total * left_out
+            by_class.append(_interval(one, left_out, confidence))
     found = _interval(np.concatenate(drawn), missed, confidence)
-    return replace(found, by_class=tuple(by_class))
+    return replace(found, by_class=tuple(by_class) if len(parts) == 1 else ())
 
 
 def _draw(

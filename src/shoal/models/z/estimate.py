@@ -26,6 +26,7 @@ MOST_CLASSES: Final = 16
 _MOST_USERS: Final = 10**9
 _ROUNDS: Final = 50
 _CLASS_ROUNDS: Final = 400
+_NEWTON_STEPS: Final = 12
 _LEAST_MEAN: Final = 0.05
 """Below this mean, few people who are rarely active look like many who are even less so."""
 
@@ -65,42 +66,85 @@ class Estimate:
         return self.windows >= FEWEST_WINDOWS and self.exposures >= FEWEST_EXPOSURES
 
 
-def estimate_events(events: Events, window_ns: int, *, classes: int = 1) -> Estimate:
-    """Estimate people and rates from events."""
-    if isinstance(classes, bool) or not isinstance(classes, int) or not 1 <= classes <= MOST_CLASSES:
-        raise PolicyError(f"classes: must be a whole number from 1 to {MOST_CLASSES}")
-    if window_ns <= 0:
-        raise PolicyError("window: must be longer than 0")
-    if not len(events):
-        raise InputError("the stream has no event with a person, a time and a value; nothing can be estimated")
-    window, person, value = _exposures(events, window_ns)
+@dataclass(frozen=True, slots=True)
+class Exposures:
+    """Different (window, person, value), in that order."""
+
+    windows: Ints
+    persons: Ints
+    values: Ints
+    """Places in `codes`."""
+    codes: Ints
+    """The code of each value in the events."""
+    window_ns: int
+    seen: int
+    """Distinct people in the whole stream."""
+
+    @property
+    def starts(self) -> Ints:
+        """Where each window begins."""
+        return np.flatnonzero(np.diff(self.windows, prepend=self.windows[0] - 1))
+
+    def of(self, windows: Ints) -> Exposures:
+        """Those in some windows."""
+        kept = np.isin(self.windows, windows)
+        return replace(self, windows=self.windows[kept], persons=self.persons[kept], values=self.values[kept])
+
+
+def exposures(events: Events, window_ns: int) -> Exposures:
+    """The exposures of whole windows, or of all windows where there are few."""
+    window, person, value = _distinct(events, window_ns)
     first, last = int(window[0]), int(window[-1])
     if last - first >= FEWEST_WINDOWS + 1:  # the first and the last may be cut off
         is_whole = (window > first) & (window < last)
         if is_whole.any():
             window, person, value = window[is_whole], person[is_whole], value[is_whole]
     codes, value = np.unique(value, return_inverse=True)
-    starts = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    places = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(window))))
-    is_new = np.append(True, (person[1:] != person[:-1]) | (places[1:] != places[:-1]))
-    active = np.bincount(places[is_new], minlength=len(starts)).astype(np.float64)
-    showed = np.diff(np.append(np.flatnonzero(is_new), len(window)))
-    weights = active / active.sum()
-    crowds = np.bincount(value, weights=weights[places], minlength=len(codes)).astype(np.float64)
-    typical = float(weights @ active)
-    sizes, exposed = _people(crowds, typical, showed, classes, events.people)
-    steadiness = compare_halves(active, places, value, len(codes))
-    idle = int(window[-1] - window[0]) + 1 - len(starts)
-    once = int((np.bincount(value) == 1).sum())
-    found = Estimate(
-        people=int(sum(sizes)), seen=events.people, active=typical, exposures=len(value), values=len(codes), once=once,
-        windows=len(starts), idle=idle, stationarity=steadiness, remarks=(), sizes=sizes,
-        rates=-np.log1p(-exposed) / (window_ns / 1e9), codes=codes,
+    return Exposures(window, person, value, codes, window_ns, events.people)
+
+
+def estimate_events(events: Events, window_ns: int, *, classes: int = 1, skipped: int = 0) -> Estimate:
+    """Estimate people and rates from events.
+
+    Parameters
+    ----------
+    skipped
+        Windows left out on purpose between the first and the last.
+    """
+    if isinstance(classes, bool) or not isinstance(classes, int) or not 1 <= classes <= MOST_CLASSES:
+        raise PolicyError(f"classes: must be a whole number from 1 to {MOST_CLASSES}")
+    if window_ns <= 0:
+        raise PolicyError("window: must be longer than 0")
+    if not len(events):
+        raise InputError("the stream has no event with a person, a time and a value; nothing can be estimated")
+    found = exposures(events, window_ns)
+    windows, values = found.windows, found.values
+    sizes, rates, active, places = people_and_rates(found, classes)
+    once = int((np.bincount(values) == 1).sum())
+    estimate = Estimate(
+        people=int(sum(sizes)), seen=events.people, active=float(active @ active / active.sum()),
+        exposures=len(values), values=len(found.codes), once=once, windows=len(active),
+        idle=max(0, int(windows[-1] - windows[0]) + 1 - len(active) - skipped),
+        stationarity=compare_halves(active, places, values, len(found.codes)), remarks=(), sizes=sizes,
+        rates=rates, codes=found.codes,
     )  # fmt: skip
-    return replace(found, remarks=tuple(_remarks(found, events.unusable)))
+    return replace(estimate, remarks=tuple(_remarks(estimate, events.unusable)))
 
 
-def _exposures(events: Events, window_ns: int) -> tuple[Ints, Ints, Ints]:
+def people_and_rates(found: Exposures, classes: int) -> tuple[tuple[int, ...], Floats, Floats, Ints]:
+    """People and rates of each class, the active people of each window, and the number of each exposure's window."""
+    starts = found.starts
+    places = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(found.windows))))
+    is_new = np.append(True, (np.diff(found.persons) != 0) | (np.diff(places) != 0))
+    active = np.bincount(places[is_new], minlength=len(starts)).astype(np.float64)
+    showed = np.diff(np.append(np.flatnonzero(is_new), len(places)))
+    weights = active / active.sum()
+    crowds = np.bincount(found.values, weights=weights[places], minlength=len(found.codes)).astype(np.float64)
+    sizes, exposed = _people(crowds, float(weights @ active), showed, classes, found.seen)
+    return sizes, -np.log1p(-exposed) / (found.window_ns / 1e9), active, places
+
+
+def _distinct(events: Events, window_ns: int) -> tuple[Ints, Ints, Ints]:
     """Different (window, person, value), in that order."""
     window = events.times // window_ns
     order = np.lexsort((events.values, events.persons, window))
@@ -217,12 +261,12 @@ def _log_grown(means: Floats) -> Floats:
 
 def _untruncated(seen: Floats) -> Floats:
     """The mean of a Poisson count whose values above 0 have this mean."""
-    low, high = np.full_like(seen, _LEAST_MEAN), np.maximum(seen, 2 * _LEAST_MEAN)
-    for _ in range(60):
-        middle = (low + high) / 2
-        is_more = middle / -np.expm1(-middle) > seen
-        low, high = np.where(is_more, low, middle), np.where(is_more, middle, high)
-    return (low + high) / 2
+    found = np.maximum(seen, _LEAST_MEAN)
+    for _ in range(_NEWTON_STEPS):  # the curve is convex: from above, Newton's steps never overshoot
+        some = -np.expm1(-found)
+        slope = (some - found * np.exp(-found)) / (some * some)
+        found = np.maximum(found - (found / some - seen) / slope, _LEAST_MEAN)
+    return found
 
 
 def interests(crowds: Floats, sizes: Floats, means: Floats) -> Floats:

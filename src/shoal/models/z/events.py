@@ -47,10 +47,10 @@ class Events:
         """How many different people there are."""
         return len(np.unique(self.persons))
 
-    def between(self, start: int, end: int) -> Events:
-        """Events from one time up to, not including, another."""
-        first, last = np.searchsorted(self.times, [start, end]).tolist()
-        return Events(self.times[first:last], self.persons[first:last], self.values[first:last])
+    def within(self, windows: Ints, window_ns: int) -> Events:
+        """Events of some windows."""
+        kept = np.isin(self.times // window_ns, windows)
+        return Events(self.times[kept], self.persons[kept], self.values[kept])
 
 
 def read_events(

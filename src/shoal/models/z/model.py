@@ -214,11 +214,7 @@ class ZModel:
 
     def entropy(self, z: int) -> float:
         """The entropy of what one person publishes, in nats (equation 6): the average over classes."""
-        p = self._published(_whole("z", z, 1))
-        inside = np.where((p > 0) & (p < 1), p, 0.5)
-        # attributes are independent, so their entropies add up
-        each = np.where((p > 0) & (p < 1), -(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)), 0.0)
-        return float((self._sizes / self.users) @ each.sum(axis=1))
+        return z_classes.entropy(self._published(_whole("z", z, 1)), self._sizes)
 
     def information_loss(self, z: int) -> float:
         """How much lower the entropy is than that of everything exposed."""
@@ -284,7 +280,7 @@ class ZModel:
         if how.method == "simulate":
             return simulated(*self._parameters, z, k, **how.simulation(), among_shown=True)
         if how.method == "sample" or (how.method is None and not is_single and _live(p) > _FEW):
-            return z_classes.sampled_shown(p, self._sizes, k, **how.sampling())
+            return z_classes.sampled_shown([(1.0, p, self._sizes)], k, **how.sampling())
         if not is_single:
             found = self.p_k_anonymous(z, k, method=how.method)
             return z_classes.without_empty_classes(found, p, self._sizes, k)

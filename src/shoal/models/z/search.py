@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.models.z.events import Events
-from shoal.models.z.model import ZModel
 from shoal.models.z.probability import Probability
+from shoal.models.z.rhythm import ZRhythm
 from shoal.models.z.windows import WindowCurve, window_curves
 
 Ints = npt.NDArray[np.int64]
@@ -67,17 +67,20 @@ class Measured:
 class Replay:
     """A stream, or a part of it, replayed with every z."""
 
-    def __init__(self, events: Events, window_ns: int, k: int, *, first_epoch: int | None = None) -> None:
-        """Epochs are as long as the window; those before `first_epoch` only fill the window of the first one."""
+    def __init__(self, events: Events, window_ns: int, k: int, *, epochs: Ints | None = None) -> None:
+        """Epochs are as long as the window; only `epochs` are counted, the others fill the windows before them."""
         curves = window_curves(
             events.times, events.persons, events.values, window_ns=window_ns, rotation_ns=window_ns, k=k
         )
-        self.curves: list[WindowCurve] = [one for one in curves if first_epoch is None or one.epoch >= first_epoch]
         self.k = k
-        is_measured = events.times // window_ns >= (first_epoch if first_epoch is not None else np.iinfo(np.int64).min)
-        self.people = len(np.unique(events.persons[is_measured]))
+        of_event = events.times // window_ns
+        counted = np.unique(of_event) if epochs is None else epochs
+        self.curves: list[WindowCurve] = [one for one in curves if one.epoch in counted]
+        self.people = len(np.unique(events.persons[np.isin(of_event, counted)]))
         self.events = sum(one.events for one in self.curves)
         self.active = sum(one.active for one in self.curves)
+        self.typical = self.active / max(len(self.curves), 1)
+        """People active in an epoch."""
         self.highest = max((int(one.thresholds[-1]) for one in self.curves if len(one.thresholds)), default=0)
         """The largest z at which anything is released."""
         self._shown, self._anonymous = self._pooled()
@@ -152,17 +155,15 @@ class Replay:
 class ModelCurve:
     """The model's probabilities over people who are shown, each computed only as precisely as needed."""
 
-    def __init__(self, model: ZModel, k: int) -> None:
+    def __init__(self, model: ZRhythm, k: int) -> None:
         self.model, self.k = model, k
-        self._is_single = len(model.sizes) == 1
         self._known: dict[tuple[int, int], Probability] = {}
 
     def at(self, z: int, effort: int = 1) -> Probability:
         """The probability at a z, with bounds: effort 0 is rough, 2 exact."""
         found = self._known.get((z, effort))
         if found is None:
-            exactly = {"width": _WIDTHS[effort]} if self._is_single else {"samples": _SAMPLES[effort]}
-            found = self.model.p_shown_k_anonymous(z, self.k, **exactly)
+            found = self.model.p_shown_k_anonymous(z, self.k, width=_WIDTHS[effort], samples=_SAMPLES[effort])
             self._known[z, effort] = found
         return found
 

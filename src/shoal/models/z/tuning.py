@@ -1,4 +1,4 @@
-"""Choose z from the earlier part of a stream, by model and by replay, and check it on the later part."""
+"""Choose z from a part of a stream, by model and by replay, and check it on windows that were not used."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from shoal.errors import InputError, PolicyError
 from shoal.models.z.estimate import Estimate, estimate_events
 from shoal.models.z.events import Events
-from shoal.models.z.model import ZModel
 from shoal.models.z.probability import Probability
+from shoal.models.z.rhythm import ZRhythm
 from shoal.models.z.search import FEWEST_EPOCHS, Measured, ModelCurve, Replay, reach_of
+from shoal.models.z.split import Check, Split, split_windows
 
 Origin = Literal["model", "replay", "cautious"]
 """Where a z comes from: the model; a replay of the earlier part; the same with half the allowed failures."""
 Progress = Callable[[str], None]
 
+Floats = npt.NDArray[np.float64]
+
 _POINTS: Final = 48
-_FOREVER: Final = 2**62
 _LADDER: Final = (600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 _NAMES: Final = ("10min", "1h", "6h", "1d", "7d", "30d")
 _MOST_WINDOWS: Final = 3
@@ -41,6 +44,8 @@ class Target:
     """Classes of people in the model, by activity."""
     least_released: float = 0.01
     """A z that releases a smaller share of rows is useless."""
+    check: Check = "auto"
+    """Which windows are kept for checking: the latest, windows in between, or what fits the stream."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -52,6 +57,8 @@ class Target:
             problems.append("holdout: must be a number from 0.05 to 0.9")
         if not 0 <= self.least_released < 1:
             problems.append("release: must be a number from 0, below 1")
+        if self.check not in ("auto", "latest", "between"):
+            problems.append('check: must be "auto", "latest" or "between"')
         if problems:
             raise PolicyError(problems)
 
@@ -62,7 +69,9 @@ class Prediction:
 
     z: int
     shown: Probability
-    """Over people with a released row: (c), with bounds."""
+    """Over people with a released row in the used windows: (c), with bounds."""
+    ahead: Probability
+    """The same for the unused windows, of which only the times of the day are known."""
     over_all: float
     """Over everybody seen: (a)."""
     over_active: float
@@ -97,6 +106,10 @@ class WindowTuning:
     window: str
     window_ns: int
     estimate: Estimate
+    phases: int
+    """The number of models, by time of the day; 1 where windows are alike."""
+    is_interleaved: bool
+    """Whether windows in between were kept back for the check, not the latest ones."""
     candidates: tuple[Candidate, ...]
     curve: tuple[tuple[Prediction, Measured, Measured], ...]
     """For each z: the prediction, the counts in the earlier part, the counts in the later part."""
@@ -131,11 +144,11 @@ def tune(
     """Find z for each window (its name and its length in nanoseconds) and check it."""
     found, too_short = [], []
     for name, length in windows:
-        parts = _split(events, length, target.holdout)
-        if parts is None:
+        split = split_windows(events, length, target.holdout, target.check)
+        if split is None:
             too_short.append(name)
             continue
-        found.append(_tune_window(name, length, *parts, target, _prefixed(progress, name)))
+        found.append(_tune_window(name, length, events, split, target, _prefixed(progress, name)))
     if not found:
         raise InputError(
             f"window {', '.join(too_short)}: the stream is too short to have windows on both sides of the split; "
@@ -168,33 +181,23 @@ def likely_windows(events: Events, holdout: float) -> list[tuple[str, int]]:
     return found[-_MOST_WINDOWS:] or [("1h", 3600 * 10**9)]
 
 
-def _split(events: Events, window_ns: int, holdout: float) -> tuple[Events, Events, int] | None:
-    """The earlier part, the later one with a window before it, and the first epoch of the later one."""
-    if not len(events):
-        return None
-    middle = int(events.times[min(len(events) - 1, int((1 - holdout) * len(events)))])
-    epoch = middle // window_ns
-    if epoch * window_ns <= events.times[0]:
-        epoch += 1
-    start = epoch * window_ns
-    if not events.times[0] < start <= events.times[-1]:
-        return None
-    # the window before the later part is included: its first events see it, as they would in a run
-    return events.between(-_FOREVER, start), events.between(start - window_ns, _FOREVER), epoch
-
-
 def _tune_window(
-    name: str, length: int, earlier: Events, later: Events, epoch: int, target: Target, progress: Progress
+    name: str, length: int, events: Events, split: Split, target: Target, progress: Progress
 ) -> WindowTuning:
     progress("estimating")
-    estimate = estimate_events(earlier, length, classes=target.classes)
-    model_curve = ModelCurve(ZModel.of_estimate(estimate, length), target.k)
-    before = Replay(earlier, length, target.k, first_epoch=_second_epoch(earlier, length))
-    after = Replay(later, length, target.k, first_epoch=epoch)
+    used = events.within(split.used, length)
+    estimate = estimate_events(
+        used, length, classes=target.classes, skipped=len(split.unused) if split.is_interleaved else 0
+    )
+    model = ZRhythm.of_events(used, length, estimate, classes=target.classes)
+    model_curve = ModelCurve(model, target.k)
+    # the window is empty at the start of a stream, so the first epoch is skipped if possible
+    before = Replay(events, length, target.k, epochs=split.used[1:] if len(split.used) > FEWEST_EPOCHS else split.used)
+    after = Replay(events, length, target.k, epochs=split.unused)
     first = target.k
     last = model_curve.last_z(first, target.least_released)
     by_model = model_curve.smallest(target.p, first=first, last=last, progress=progress)
-    checker = _Checker(model_curve, before, after, target)
+    checker = _Checker(model_curve, model.weights_for(split.unused), before, after, target)
     candidates = checker.candidates(by_model)
     progress("drawing the curve")
     hindsight = after.smallest(target.p, first=first, least_released=target.least_released)
@@ -202,18 +205,16 @@ def _tune_window(
     curve = [
         (checker.predict(z), before.at(z, target.p), after.at(z, target.p)) for z in _points(first, highest, candidates)
     ]
-    return WindowTuning(name, length, estimate, candidates, tuple(curve), hindsight)
-
-
-def _second_epoch(events: Events, window_ns: int) -> int | None:
-    """The second epoch: the window is empty at the start of a stream, so the first epoch is skipped if possible."""
-    epochs = np.unique(events.times // window_ns)
-    return int(epochs[1]) if len(epochs) > FEWEST_EPOCHS else None
+    return WindowTuning(
+        name, length, estimate, len(model.phases), split.is_interleaved, candidates, tuple(curve), hindsight
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Checker:
     model_curve: ModelCurve
+    ahead: Floats
+    """How much each phase of the model counts in the unused windows."""
     before: Replay
     after: Replay
     target: Target
@@ -243,11 +244,14 @@ class _Checker:
     def predict(self, z: int) -> Prediction:
         model = self.model_curve.model
         shown = self.model_curve.best(z)
-        alone = model.users * model.p_shown(z) * (1 - shown.value)
+        ahead = shown
+        if len(model.phases) > 1:
+            ahead = model.p_shown_k_anonymous(z, self.target.k, weights=self.ahead, width=1e-3, samples=8000)
+        alone = model.shown(z) * (1 - shown.value)
         estimate = model.estimated
         assert estimate is not None, "the model was estimated"
         return Prediction(
-            z, shown, max(0.0, 1 - alone / max(self.after.people, 1)), max(0.0, 1 - alone / estimate.active),
+            z, shown, ahead, max(0.0, 1 - alone / max(self.after.people, 1)), max(0.0, 1 - alone / self.before.typical),
             model.released_share(z), model.entropy(z),
         )  # fmt: skip
 

@@ -64,15 +64,15 @@ def curve_text(tuned: Tuned) -> str:
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(
-        ["window", "z", "p_lower", "p", "p_upper", "released", "entropy", "p_all", "p_active",
+        ["window", "z", "p_lower", "p", "p_upper", "later_p_predicted", "released", "entropy", "p_all", "p_active",
          "earlier_p", "earlier_released", "later_p", "later_p_all", "later_p_active", "later_released"]
     )  # fmt: skip
     for window in tuned.tuning.windows:
         for model, before, after in window.curve:
             numbers = (
-                model.shown.lower, model.shown.value, model.shown.upper, model.released, model.entropy, model.over_all,
-                model.over_active, before.over_shown, before.released, after.over_shown, after.over_all,
-                after.over_active, after.released,
+                model.shown.lower, model.shown.value, model.shown.upper, model.ahead.value, model.released,
+                model.entropy, model.over_all, model.over_active, before.over_shown, before.released,
+                after.over_shown, after.over_all, after.over_active, after.released,
             )  # fmt: skip
             rows.writerow([window.window, model.z, *("" if one is None else f"{one:.6f}" for one in numbers)])
     return out.getvalue()
