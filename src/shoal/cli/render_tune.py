@@ -88,7 +88,7 @@ def _estimate_lines(window: WindowTuning) -> Iterator[str]:
 def _people(window: WindowTuning) -> str:
     found = window.estimate
     if window.phases > 1:
-        return f"{window.phases} phases, by the time of the day, each with its own people"
+        return f"{window.phases} phases by time, each with its own people"
     if len(found.sizes) == 1:
         return f"{found.people:,} people"
     return f"{found.people:,} people in classes of {', '.join(f'{size:,}' for size in found.sizes)}"
