@@ -36,6 +36,7 @@ LONG = (
     "z_model",
     "z_following",
     "z_targets",
+    "z_tuning",
     "z_combine",
     "decoys",
     "sanitize_speed",
@@ -47,7 +48,7 @@ LONG = (
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss", "tuples_missing",
-    "z_combine", "z_targets",
+    "z_combine", "z_targets", "z_tuning",
 }  # fmt: skip
 
 
