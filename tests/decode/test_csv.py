@@ -138,9 +138,9 @@ def test_quoting_and_line_ends(text: bytes, expected: list[str | None], block_by
             0,
             None,
             "1 field where the header has 2; complete the record, or set [source] delimiter if another character "
-            "stands between fields",
+            "separates fields",
         ),
-        (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2; quote what holds the delimiter"),
+        (b"a,b\n1,2,3\n2,3\n", 0, None, "3 fields where the header has 2; quote fields that contain the delimiter"),
         (b"a,b\n1,\x00\n2,3\n", 0, None, "a NUL byte in the record; remove it"),
         (b"a,b\n1,\xff\n2,3\n", 0, "b", "not valid UTF-8; convert the file to UTF-8"),
         (b'a,b\n1,"2\n2,3\n', 0, None, "a quoted field is never closed; close it"),
@@ -253,7 +253,7 @@ def test_missing_column_never_shows_what_the_first_line_holds() -> None:
 
 
 def test_duplicate_column() -> None:
-    with pytest.raises(InputError, match=r"several columns are named .a. among its 3 columns.*every column a name of"):
+    with pytest.raises(InputError, match=r"several columns are named .a. among its 3 columns.*column its own name"):
         list(CsvDecoder(Memory(b"a,b,a\n1,2,3\n"), columns=["a"]).batches())
     assert decode(b"a,b,a\n1,2,3\n", ["b"])[0] == [("2",)]
 

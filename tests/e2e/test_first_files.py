@@ -56,7 +56,7 @@ def test_blanks_after_commas(census: Scene) -> None:
 
 
 def test_blanks_that_count(census: Scene) -> None:
-    """With trim = false a value is what stands between the commas; the auditor reads it so as well."""
+    """With trim = false a value is what separates the commas; the auditor reads it so as well."""
     census.sections["source"]["trim"] = False
     ended = census.run("--json", "--quiet")
     assert ended.summary["dead"] == PEOPLE - PEOPLE // 3  # " ?" is a missing value all the same
@@ -94,8 +94,8 @@ def test_a_header_with_too_few_names(census: Scene) -> None:
     census.sections["source"]["header"] = HEADER[:3]
     del census.sections["anonymize"]["sensitive"]
     census.run()
-    reason = "4 fields where [source] header names 3; quote what holds the delimiter, or name every column of the file"
-    assert census.letters()[0]["reason"] == reason
+    reason = "4 fields where [source] header names 3; quote fields that contain the delimiter, or name every column"
+    assert census.letters()[0]["reason"] == f"{reason} of the file"
 
 
 def test_a_file_without_a_header_when_none_is_given(census: Scene) -> None:
@@ -129,7 +129,7 @@ def test_another_delimiter_without_a_header(census: Scene) -> None:
     census.run()
     assert census.letters()[0]["reason"] == (
         "1 field where [source] header names 4; complete the record, or set [source] delimiter if another character "
-        "stands between fields"
+        "separates fields"
     )
 
 
@@ -148,7 +148,7 @@ def test_each_row_is_a_person(census: Scene) -> None:
     assert ended.code == 0, ended.err
     assert ended.summary["dead"] == 0
     assert ended.summary["released"] > 0.9 * PEOPLE
-    assert ended.summary["guarantee"].endswith("; each row was taken for one person")
+    assert ended.summary["guarantee"].endswith("; each row counted as one person")
     assert "row" not in census.released().column_names
     assert audit(census) == 0
     looked = shoal("doctor", census.policy)
@@ -198,7 +198,9 @@ def test_a_real_column_named_row_is_used(census: Scene) -> None:
     census.write("in.csv", "\n".join(same) + "\n")
     ended = census.run("--json", "--quiet")
     assert ended.summary["released"] == 0  # three people are fewer than k
-    assert b"the input has a column 'row', which says who" in shoal("doctor", census.policy).out
+    assert (
+        b"the input has a column 'row', which is taken as the column of persons" in shoal("doctor", census.policy).out
+    )
     assert audit(census) == 0
 
 
@@ -285,7 +287,7 @@ def test_seconds_taken_for_milliseconds(scene: Scene) -> None:
     timed(scene, 1)
     scene.sections["stream"]["time_unit"] = "ms"
     ended = scene.run()
-    assert "warning: column 'ts': in milliseconds (time_unit = \"ms\") its times lie in 1970" in ended.err
+    assert "warning: column 'ts': in milliseconds (time_unit = \"ms\") its times are in 1970" in ended.err
     looked = shoal("doctor", scene.policy)
     assert looked.code == 1
     assert 'set time_unit = "s" in [stream]' in looked.out.decode()
@@ -311,7 +313,7 @@ def test_a_time_that_is_none_in_its_unit(scene: Scene) -> None:
             {"person": "user", "time": "ts", "time_unit": "h"},
             '[stream] time_unit: must be one of "s", "ms", "us", "ns"',
         ),
-        ({"person": "user", "time_unit": "ms"}, "[stream] time_unit: is what numbers in [stream] time count"),
+        ({"person": "user", "time_unit": "ms"}, "[stream] time_unit: is the unit of numbers in [stream] time"),
     ],
 )
 def test_units_that_cannot_be(scene: Scene, stream: dict[str, str], words: str) -> None:
@@ -329,12 +331,12 @@ def test_values_that_differ_in_case_or_spaces(census: Scene) -> None:
     text = (census.folder / "in.csv").read_text()
     census.write("in.csv", text.replace("Private", "PRIVATE").replace("State-gov", "State -gov"))
     ended = census.run("--json", "--quiet")
-    words = '27 {} would match if case and spaces did not count (labels "Private", "State-gov"); write them alike'
+    words = '27 {} would match if case and spaces were ignored (labels "Private", "State-gov"); spell them the same'
     assert f"warning: column 'work': {words.format('refused values')}" in ended.err
     assert words.format("refused values") in ended.summary["warnings"][0]
     looked = shoal("doctor", census.policy)
     assert looked.code == 1
-    fate = "27 values are no leaves of the hierarchy; their rows will go to the dead letters"
+    fate = "27 values are not leaves of the hierarchy; their rows will go to the dead letters"
     assert f"column 'work': {fate}; {words.format('of them')}" in looked.out.decode()
     assert "PRIVATE" not in ended.err + looked.out.decode()
 
@@ -362,7 +364,7 @@ def test_values_of_an_attribute_that_are_nearly_leaves(scene: Scene) -> None:
     tree = {"kind": "nested", "tree": {"any": ["A.Example", "b.example", "rare.example"]}}
     scene.sections["anonymize"] |= {"on_private": "generalize", "hierarchy": tree}
     ended = scene.run("--json", "--quiet")
-    words = 'would match if case and spaces did not count (labels "A.Example")'
+    words = 'would match if case and spaces were ignored (labels "A.Example")'
     assert f"warning: column 'site': 3 refused values {words}" in ended.err
     assert f"column 'site': 3 unknown values {words}" in shoal("doctor", scene.policy).out.decode()
 
@@ -376,7 +378,7 @@ def test_items_that_are_nearly_leaves(tmp_path: Path) -> None:
         "anonymize.generalize": {"hierarchy": {"kind": "nested", "tree": {"any": ["a", "b"]}}},
         "sink": {"kind": "csv", "path": "out.csv"},
     }
-    words = '5 unknown items would match if case and spaces did not count (labels "a")'
+    words = '5 unknown items would match if case and spaces were ignored (labels "a")'
     assert words in scene.run("--quiet").err
     assert words in shoal("doctor", scene.policy).out.decode()
 
@@ -445,7 +447,7 @@ def test_input_in_no_order_at_all(scene: Scene) -> None:
     visits(scene, [n * 7919 % 4001 for n in range(400)])
     found, out = verdict(scene)
     assert found == 1
-    assert "sort the input by 'ts' (rows are in no order of time: no lateness would help)" in out
+    assert "sort the input by 'ts' (rows are not in time order at all: no lateness would help)" in out
 
 
 def test_items_that_are_mostly_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_a_finished_run_whose_output_is_gone_is_refused(scene: Scene) -> None:
     (scene.folder / "out.csv").unlink()
     ended = scene.run("--checkpoint", "state")
     assert ended.code == 1
-    assert "out.csv: is missing but the checkpoint counts on it" in ended.err
+    assert "out.csv: is missing but the checkpoint refers to it" in ended.err
 
 
 def test_the_doctor_looks_at_the_columns_of_every_file(scene: Scene) -> None:
@@ -36,7 +36,7 @@ def test_the_doctor_looks_at_the_columns_of_every_file(scene: Scene) -> None:
 def test_the_doctor_says_what_would_be_replaced(scene: Scene) -> None:
     scene.sections["sink"] = {"kind": "csv", "path": "out/"}
     assert scene.run().code == 0
-    assert b"out/: holds part files already, which will be replaced" in shoal("doctor", scene.policy).out
+    assert b"out/: contains part files, which will be replaced" in shoal("doctor", scene.policy).out
 
 
 def test_a_sealed_trace_without_a_key(scene: Scene, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_the_picture_of_a_demo_counts_as_the_console_does(scene: Scene) -> None:
 
 def test_the_help_says_what_every_command_is_for() -> None:
     out = shoal("--help").out.decode()
-    for sentence in ("Anonymize a stream", "Check a policy", "Check a release", "Make a day of web visits"):
+    for sentence in ("Anonymize a stream", "Check a policy", "Check a release", "Generate a day of web visits"):
         assert sentence in out
 
 

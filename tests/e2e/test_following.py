@@ -1,4 +1,4 @@
-"""A run whose z follows the stream: policy, summary, log, checkpoint and audit."""
+"""A run with an adaptive z: policy, summary, log, checkpoint and audit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_summary_tells_how_it_went_and_the_auditor_agrees(following: Scene) 
 
 def test_people_read_a_line_of_it(following: Scene) -> None:
     out = following.run().out.decode()
-    assert f"({WINDOWS - 1} are over)" in out
+    assert f"({WINDOWS - 1} are complete)" in out
     assert "aimed at, not promised" in out
 
 
@@ -73,4 +73,4 @@ def test_the_doctor_says_that_a_sample_may_be_too_short(following: Scene) -> Non
     following.write("in.csv", encode("csv", visits()[:300]))
     following.run()
     ended = shoal("doctor", "policy.toml")
-    assert "z follows the stream" in ended.out.decode() + ended.err
+    assert "z adapts to the stream" in ended.out.decode() + ended.err

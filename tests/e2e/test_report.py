@@ -198,7 +198,7 @@ def test_another_method(stage: Scene) -> None:
     [
         (("--k", "1"), 2, "k: must be a whole number from 2"),
         (("--truth", "nowhere.csv"), 1, "truth: no file at nowhere.csv"),
-        (("--out", "in.csv"), 1, "in.csv: cannot be made a folder"),
+        (("--out", "in.csv"), 1, "in.csv: the folder cannot be created"),
         (("--policy", "nowhere.toml"), 2, "nowhere.toml: the policy cannot be read"),
     ],
     ids=["k", "truth", "out", "policy"],

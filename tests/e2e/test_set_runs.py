@@ -689,7 +689,7 @@ def test_doctor(stage: Scene) -> None:
     for words in (
         "12 records with 6 different items",
         "uniqueness",
-        "hold an item that the generalization does not list",
+        "have an item that the generalization does not list",
     ):
         assert words in text
     assert not (stage.folder / "out.jsonl").exists()

@@ -201,11 +201,15 @@ def test_the_doctor_on_words_for_a_missing_value(stage: Scene) -> None:
     with_words(stage, [])
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
-    assert "column 'age': 10 values cannot be read as numbers; if they say that a value is missing" in out
+    assert "column 'age': 10 values cannot be read as numbers; if they mean that a value is missing" in out
     assert (
-        "column 'school': some values look like words for a missing one; if they are, [source] nulls = [\"NA\"]" in out
+        "column 'school': some values look like words for a missing value; if they are, set [source] nulls = [\"NA\"]"
+        in out
     )
-    assert "column 'work': some values look like words for a missing one; if they are, [source] nulls = [\"?\"]" in out
+    assert (
+        "column 'work': some values look like words for a missing value; if they are, set [source] nulls = [\"?\"]"
+        in out
+    )
     with_words(stage, ["?", "NA"])
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
@@ -239,7 +243,7 @@ def test_suppressed_rows_may_leave_at_the_root(stage: Scene) -> None:
     rows = lines(stage)
     assert len(rows) == 120
     assert {"age": [17.0, 90.0], "school": "any"} in [{name: row[name] for name in ("age", "school")} for row in rows]
-    assert "(they left, fully generalized)" in stage.run("--quiet").out.decode()
+    assert "(published fully generalized)" in stage.run("--quiet").out.decode()
 
 
 # ---- deadlines in time
@@ -386,11 +390,11 @@ def test_the_doctor(stage: Scene) -> None:
     out = ended.out.decode()
     assert ended.code == 0, out
     for words in (
-        "all 121 rows were looked at",
+        "all 121 rows were read",
         "different people, k = 3",
         "column 'age': 14.0% of its values are missing",
         "column 'age': 1 values are outside low and high",
-        "column 'school': 1 values are no leaves of the hierarchy",
+        "column 'school': 1 values are not leaves of the hierarchy",
         'types = {age = "int64"}',
         "column 'work': k people may all have the same value",
         "would be released",
@@ -406,7 +410,7 @@ def test_the_doctor_on_deadlines_in_time(stage: Scene) -> None:
     timed(stage)
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
-    assert "about 18 rows come within the deadline" in out
+    assert "about 18 rows arrive within the deadline" in out
     assert "average delay" in out
     assert "seconds" in out
 

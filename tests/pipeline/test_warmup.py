@@ -31,7 +31,7 @@ def test_the_command_warms_up_what_is_asked_for(monkeypatch):
 def test_the_command_names_the_methods_there_are():
     ended = shoal("warmup", "fads", "fast-and-loose")
     assert ended.code == 2
-    assert "'fast-and-loose' is no method" in ended.err
+    assert "'fast-and-loose' is not a method" in ended.err
     assert "least-loss" in ended.err
 
 

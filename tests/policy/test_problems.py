@@ -26,7 +26,7 @@ def problems_of(table: dict, **more) -> tuple[str, ...]:
 
 # One change to a good policy, and the one sentence it brings about.
 ONE_PROBLEM = [
-    ("stream/person", None, '[stream] person: is missing; name the column that says who'),
+    ("stream/person", None, '[stream] person: is missing; name the column of persons'),
     ("stream/person", 3, "[stream] person: must be text"),
     ("stream/person", " ", "[stream] person: must not be empty"),
     ("stream/carry", "country", "[stream] carry: must be a list of texts"),
@@ -39,7 +39,7 @@ ONE_PROBLEM = [
     ("stream", None, "[stream]: is missing"),
     ("sorce", {}, "[sorce]: unknown section; did you mean [source]?"),
     ("elsewhere", {}, "[elsewhere]: unknown section; known are [stream], [source]"),
-    ("loose", 3, "loose: stands outside any section"),
+    ("loose", 3, "loose: is outside any section"),
     ("source/kind", None, '[source] kind: is missing; it must be one of "csv", "jsonl", "parquet", "arrow"'),
     ("source/kind", "cvs", '"csv", "jsonl", "parquet", "arrow"; did you mean "csv"?'),
     ("source/kind", ["csv"], "[source] kind: must be one of"),
@@ -63,7 +63,7 @@ ONE_PROBLEM = [
     ("source/types", ["a"], "[source] types: must be a table"),
     ("anonymize/method", "z-anonymty", '"z-anonymity", "least-loss", "fads", "fads-varied", "fast", '),
     ("anonymize/method", "z-anonymty", 'did you mean "z-anonymity"?'),
-    ("stream/time", None, "[stream] time: is missing; name the column that says when"),
+    ("stream/time", None, "[stream] time: is missing; name the column of times"),
     ("anonymize/attribute", None, "[anonymize] attribute: is missing; name the column"),
     ("anonymize/attribute", {}, "[anonymize] attribute: names no column"),
     ("anonymize/attribute", "", "[anonymize] attribute: must not be empty"),
@@ -113,9 +113,9 @@ ONE_PROBLEM = [
     ("sink/path", "visits.csv", "[sink] path: is the same place as [source] path"),
     ("sink/path", "./x/../visits.csv", "[sink] path: is the same place as [source] path"),
     ("trace/path", "visits.csv", "[trace] path: is the same place as [source] path"),
-    ("trace/path", "released/trace", "[trace] path: lies in the folder of [sink] path"),
+    ("trace/path", "released/trace", "[trace] path: is in the folder of [sink] path"),
     ("dead_letters/path", "released", "[dead_letters] path: is the same place as [sink] path"),
-    ("checkpoint/path", "released/state", "[checkpoint] path: lies in the folder of [sink] path"),
+    ("checkpoint/path", "released/state", "[checkpoint] path: is in the folder of [sink] path"),
     ("source/path", "*.dead.jsonl", "[dead_letters] path (by default released.dead.jsonl): is among"),
     # secrets
     ("anonymize/key", "abc", "[anonymize] key: secrets do not belong in a policy"),
@@ -159,7 +159,7 @@ def generalizing(hierarchy: object) -> dict:
         ({"kind": "nested", "tree": {}}, "[anonymize] hierarchy: a nested one has exactly one root"),
         ({"kind": "nested", "tree": {"a": {"a": {}}}}, "[anonymize] hierarchy: the label 'a' appears in two"),
         ({"kind": "nested", "path": "bad.csv"}, "[anonymize] hierarchy: bad.csv: line 1: is not JSON"),
-        ({"kind": "nested", "path": "twice.json"}, "[anonymize] hierarchy: a label stands twice"),
+        ({"kind": "nested", "path": "twice.json"}, "[anonymize] hierarchy: a label occurs twice"),
         ({"kind": "nested", "path": "list.json"}, "[anonymize] hierarchy: list.json: must hold an object"),
         ({"kind": "nested", "path": "deep.json"}, "[anonymize] hierarchy: deep.json: is nested too deeply"),
         ({"kind": "nested", "path": "latin.json"}, "[anonymize] hierarchy: latin.json: is not UTF-8"),

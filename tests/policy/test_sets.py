@@ -132,7 +132,7 @@ ONE_PROBLEM = [
     ("stream/time", "ts", "[stream] time: only the sets are published"),
     ("stream/carry", ["x"], "[stream] carry: only the sets are published"),
     ("stream/carry_identifying", True, "[stream] carry_identifying: only the sets are published"),
-    ("stream", None, "[source] separator: is missing; say what stands between the items"),
+    ("stream", None, "[source] separator: is missing; give what separates the items"),
     ("source/separator", "", "[source] separator: must be text of at least one character"),
     ("sink/separator", "|", "[sink] separator: is only for csv"),
     ("sink/path", "-", "[sink] path: a release of sets is one file"),
@@ -158,8 +158,8 @@ def test_problems_come_all_at_once() -> None:
 def test_a_graph_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     for content, words in (
-        ("a,b\n", "holds no pairs of items"),
-        ("x,y\na,b,c\n", "line 2: must hold two items"),
+        ("a,b\n", "has no pairs of items"),
+        ("x,y\na,b,c\n", "line 2: must have two items"),
         ('x,y\n"a,b\n', "a quote is not closed"),
         (b"x,y\n\xff,b\n", "is not UTF-8"),
         ("x,y\na\0,b\n", "holds a NUL character"),

@@ -167,7 +167,7 @@ def test_time_may_also_be_a_quasi_identifier():
 ONE_PROBLEM = [
     ("anonymize/quasi", None, "[anonymize] quasi: is missing; add a table [anonymize.quasi.<column>]"),
     ("anonymize/quasi", {}, "[anonymize] quasi: names no column"),
-    ("anonymize/quasi", ["age"], "[anonymize] quasi: must be a table with one entry a column"),
+    ("anonymize/quasi", ["age"], "[anonymize] quasi: must be a table with one entry per column"),
     ("anonymize/quasi/age", 3, "[anonymize.quasi] age: must be a table"),
     ("anonymize/quasi/age", {"low": 1, "high": 2}, '[anonymize.quasi.age] kind: must be one of "numeric", "categor'),
     ("anonymize/quasi/age/kind", "number", 'kind: must be one of "numeric", "categorical"; did you mean "numeric"?'),
@@ -252,7 +252,7 @@ def test_one_problem(path, value, sentence, tmp_path):
     [
         (
             {"deadline": "30min", "reuse": "2min"},
-            "deadline: a duration needs to know when; name the column in [stream]",
+            "deadline: a duration needs times; name the column in [stream]",
         ),
         ({"deadline": 60, "reuse": 2, "l": 2, "sensitive": []}, "l: needs a sensitive column"),
         ({"deadline": 48}, "deadline: nothing would ever be published: within a deadline of 48 arrivals at most 49"),
@@ -320,7 +320,7 @@ def test_all_problems_at_once(tmp_path):
     for sentence in (
         "[anonymize] k: must be at least 2",
         '[anonymize] deadlin: unknown key; did you mean "deadline"?',
-        "[anonymize] deadline: a duration needs to know when",
+        "[anonymize] deadline: a duration needs times",
         "[anonymize] reuse: must be a duration if deadline is one",
         "[anonymize] t: must be at most 1",
         "[anonymize] t: needs a sensitive column",

@@ -33,7 +33,7 @@ def test_a_run_its_status_and_clearing(scene):
     assert status["external"]["published"] == 200
     assert status["temporary"]["batches"] == 1
     cleared = shoal("sanitize", scene.policy, "--clear")
-    assert cleared.out.decode() == "0 runs cleared: for none has the time come\n"
+    assert cleared.out.decode() == "0 runs cleared: none has expired\n"
     assert shoal("sanitize", scene.policy, "--json").summary["read"] == 0
 
 
@@ -99,7 +99,7 @@ def test_following_is_stopped_by_hand(scene, monkeypatch):
     monkeypatch.setattr("threading.Event.wait", wait)
     ended = shoal("sanitize", scene.policy, "--follow", "--quiet")
     assert ended.code == 0
-    assert "start the same command again, it goes on" in ended.err
+    assert "start the same command again to continue" in ended.err
 
 
 # ---- killed
@@ -141,8 +141,8 @@ def test_killed_at_any_time_and_started_again(scene):
 WRONG = [
     ('pii = ["account", "imei", "email"]', "pii = []", "[sanitize] pii: names no column"),
     ('pii = ["account", "imei", "email"]', "", "[sanitize] pii: is missing; list the columns"),
-    ('pii = ["account", "imei", "email"]', 'pii = ["place"]', '[sanitize] pii: the column "place" names a person'),
-    ('carry = ["mbps"', 'carry = ["email", "mbps"', '"email" names a person and is also in [stream] carry'),
+    ('pii = ["account", "imei", "email"]', 'pii = ["place"]', '[sanitize] pii: the column "place" identifies a person'),
+    ('carry = ["mbps"', 'carry = ["email", "mbps"', '"email" identifies a person and is in [stream] carry'),
     ('keep = "7d"', 'keep = "0s"', "[sanitize] keep: must be longer than 0 seconds"),
     ('keep = "7d"', 'kep = "7d"', '[sanitize] kep: unknown key; did you mean "keep"?'),
     ('sealed = "pii.sealed"', "", "[sanitize] sealed: is missing; name the file"),
@@ -159,8 +159,8 @@ WRONG = [
     ("[sanitize]", '[sink]\nkind = "csv"\npath = "out.csv"\n[sanitize]', "[sink]: shoal sanitize keeps its own state"),
     ("[sanitize]", '[checkpoint]\npath = "state"\n[sanitize]', "[checkpoint]: shoal sanitize keeps its own state"),
     ('path = "in-*.csv"', 'path = "-"', "[source] path: standard input cannot be read again"),
-    ('time = "time"', 'time = "time"\nperson = "account"', "[sanitize] maid: [stream] person says already who"),
-    ('maid = ["email", "imei"]', "", "[stream] person: is missing; name the column that says who, or several"),
+    ('time = "time"', 'time = "time"\nperson = "account"', "[sanitize] maid: [stream] person already identifies"),
+    ('maid = ["email", "imei"]', "", "[stream] person: is missing; name the column of persons, or several"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`python -m shoal.cli` does what `shoal` does."""
+"""`python -m shoal.cli`, the same as `shoal`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def main() -> None:
     """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy.
 
     A reader of standard output that closes early (`| head`) does not change the exit code, unless it closes before
-    there is one: then the code is 141.
+    the code is known: then it is 141.
     """
     code: object = _PIPE_CLOSED
     logging.getLogger("shoal.kernels").setLevel(logging.ERROR)  # commands report compiling themselves

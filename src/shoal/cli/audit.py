@@ -18,7 +18,7 @@ def audit(
     max_memory: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
-    """Check a release with code that shares nothing with what published it.
+    """Check a release with code that shares nothing with the publisher.
 
     Exit code 0 when no promise is broken, 1 when one is, 2 when the policy is wrong. Without the input or the trace
     fewer checks are possible; the report says which.
@@ -40,7 +40,7 @@ def audit(
     trace
         The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
     max_memory
-        How much memory the audit may take ("8 GB"); half of the machine's unless given.
+        How much memory the audit may use ("8 GB"); by default half of the machine's.
     as_json
         Print the report as JSON.
     """
@@ -55,7 +55,7 @@ def audit(
 
 
 def _trace(path: Path | None) -> Any:
-    """A sealed trace, opened; any other is left to the auditor."""
+    """Open a sealed trace; the auditor reads any other itself."""
     from shoal.cli.render import warn_of_key
     from shoal.encode.sealed import is_sealed_trace, read_trace
 

@@ -1,4 +1,4 @@
-"""`shoal demo`: the main job on a made-up day, from raw rows to a checked release and a picture."""
+"""`shoal demo`: anonymize a synthetic day of web visits, audit the release and draw a picture."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ path = "trace.parquet"
 
 
 def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_000, z: int = 20, seed: int = 7) -> int:
-    """Make a day of web visits, anonymize it, audit the release and draw a picture.
+    """Generate a day of web visits, anonymize it, audit the release and draw a picture.
 
     Examples:
 
@@ -46,7 +46,7 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     Parameters
     ----------
     out
-        Folder for everything made.
+        Folder for all files.
     people
         How many people visit sites.
     events
@@ -54,7 +54,7 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     z
         How many people must have visited a site within the hour.
     seed
-        Another seed makes another day.
+        Seed of the random numbers: another seed gives another day.
     """
     from shoal.auditor import audit
     from shoal.cli.render import say_compiling, summary_lines, watch
@@ -65,7 +65,7 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     from shoal.sinks.durable import output_error
     from shoal.testing.visits import make_visits, write_visits_csv
 
-    print(f"making a day of {events:,} visits by {people:,} people …")
+    print(f"generating a day of {events:,} visits by {people:,} people …")
     visits = make_visits(people=people, events=events, seed=seed)
     with output_error(out):
         out.mkdir(parents=True, exist_ok=True)

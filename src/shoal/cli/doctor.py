@@ -17,13 +17,13 @@ def doctor(
 ) -> int:
     """Check a policy, its columns and a sample of the data before anything runs.
 
-    Nothing is written. The method is tried on the sample: the doctor says how much would be released and, where whole
-    rows are published, what would be lost on average, and how many values are missing, outside their domain or unknown
-    to their hierarchy. Sets are not tried; it says how many people stand out by some of their items as the data are.
+    Nothing is written. The method is tried on the sample: the doctor reports how much would be released and, for
+    methods on rows, the average loss and how many values are missing, outside their domain or not in their hierarchy.
+    Methods on sets are not tried; the doctor reports how many people stand out by some items in the raw data.
 
     Exit code 0 when the policy can run, 2 when the policy itself is wrong, 1 when the run would fail or be of no use:
-    in the trial more than half of the rows are refused or fewer than 5% released, or times count another unit than the
-    policy says. More than 5% refused draws a remark only.
+    in the trial more than half of the rows are refused or fewer than 5% released, or times have another unit than the
+    policy states. More than 5% refused is reported but does not change the exit code.
 
     Examples:
 
@@ -38,7 +38,7 @@ def doctor(
     policy
         The policy file (TOML).
     rows
-        How many of the first rows to look at.
+        How many rows to read.
     as_json
         Print the remarks as JSON.
     """
@@ -57,5 +57,5 @@ def doctor(
         marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
         for remark in remarks:
             print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}", file=sys.stdout)
-        print("this policy can run" if is_fit else "this policy is not fit to run; see WRONG above", file=sys.stdout)
+        print("this policy can run" if is_fit else "this policy cannot run; see WRONG above", file=sys.stdout)
     return 0 if is_fit else 1

@@ -1,4 +1,4 @@
-"""`shoal ontology`: look at an ontology before anything relies on it."""
+"""`shoal ontology`: check an ontology before it is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 ontology = App(
-    name="ontology", help="Look at an ontology, or at a table that serves as one.", help_format="plaintext"
+    name="ontology", help="Check an ontology, or a table that serves as one.", help_format="plaintext"
 )  # fmt: skip
 
 
@@ -27,11 +27,11 @@ def check(
     is_a: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
-    """Say what is unreachable or ambiguous in an ontology, and which values of a file it does not know.
+    """Report what is unreachable or ambiguous in an ontology, and which values of a file it does not list.
 
     Nothing is written. Exit code 0 when all values are known (or no file of data is given), 1 when some are not or the
     data cannot be read, 2 when the ontology itself is wrong. For unknown values the nearest known ones are proposed; an
-    unknown text is shown only if several rows hold it and it resembles a known one, else the row is named instead.
+    unknown text is shown only if several rows have it and it resembles a known one; otherwise only its row is named.
 
     Examples:
 

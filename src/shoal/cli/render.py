@@ -1,4 +1,4 @@
-"""How the command line shows what goes on: live on a terminal, as plain lines elsewhere."""
+"""What the command line shows of a run: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING: Final = 2**31 - 1
 
 
 class LineObserver(Observer):
-    """Plain lines on standard error, now and then."""
+    """Prints a line on standard error from time to time."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -57,7 +57,7 @@ class LineObserver(Observer):
 
 
 class LiveObserver(LineObserver):
-    """One line on a terminal that changes as rows go by."""
+    """Updates one line on a terminal."""
 
     def __init__(self, status: Any) -> None:
         super().__init__(quiet=False)
@@ -70,7 +70,7 @@ class LiveObserver(LineObserver):
         self._status.update(describe(summary))
 
     def z_set(self, moment: str, z: int) -> None:
-        """Too many for a terminal: the summary reports how it went."""
+        """Not shown on a terminal: the summary reports it."""
 
     def deciding(self, what: str, size: int, blocks: int) -> None:
         self._status.update(describe_deciding(what, size, blocks))
@@ -78,7 +78,7 @@ class LiveObserver(LineObserver):
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Observer]:
-    """An observer that fits where standard error goes."""
+    """The observer for a terminal, or for anything else."""
     if quiet or not sys.stderr.isatty():
         yield LineObserver(quiet=quiet)
         return
@@ -89,7 +89,7 @@ def watch(*, quiet: bool) -> Iterator[Observer]:
 
 
 def warn_of_key(other: Path | None = None) -> None:
-    """Warn of key files that others can read: that of SHOAL_KEY_FILE, and another one that a command was given."""
+    """Warn of key files that others can read: the one of SHOAL_KEY_FILE and one given to a command."""
     from shoal.crypto.keys import key_warning, warning_about
 
     for sentence in (key_warning(), warning_about(other) if other else None):
@@ -98,12 +98,12 @@ def warn_of_key(other: Path | None = None) -> None:
 
 
 def say_compiling() -> None:
-    """Tell why nothing happens for a while."""
+    """Report that kernels are compiled, which takes a while."""
     print(f"shoal: {COMPILING}", file=sys.stderr, flush=True)
 
 
 def describe(summary: RunSummary) -> str:
-    """One line on how far a run has come."""
+    """One line about the progress of a run."""
     if isinstance(summary, SetSummary):
         speed = f"{summary.rows_per_second:,.0f} rows/s"
         return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {speed}"
@@ -114,12 +114,12 @@ def describe(summary: RunSummary) -> str:
 
 
 def describe_deciding(what: str, size: int, blocks: int) -> str:
-    """One line on how far the search for blocks has come."""
+    """One line about the progress of the search for blocks."""
     return f"{what} itemsets of size {size}, {blocks:,} blocks left"
 
 
 def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None:
-    """The end of a run; standard output belongs to the rows where they go there."""
+    """Print the summary of a run; on standard error if rows go to standard output."""
     out = sys.stderr if is_piped else sys.stdout
     if as_json:
         print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
@@ -164,16 +164,16 @@ def _seconds(summary: RunSummary) -> str:
 
 
 def _kept_back(summary: RunSummary) -> str:
-    """Rows that did not leave: suppressed, or pending where nothing is suppressed."""
+    """Rows that were not released: suppressed, or pending if the method suppresses none."""
     if summary.pending:
-        words = "(too few people are there yet; they are still in the source)"
+        words = "(too few people so far; they are still in the source)"
         return f"  pending      {summary.pending:>12,}  {_share(summary.pending, summary.rows_in)}  {words}"
-    left = "  (they left, fully generalized)" if summary.suppressed_left and summary.suppressed else ""
+    left = "  (published fully generalized)" if summary.suppressed_left and summary.suppressed else ""
     return f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}{left}"
 
 
 def _metric_lines(summary: RunSummary) -> list[str]:
-    """What was lost and how long rows waited, where the method measures it."""
+    """Loss and delay, if the method measures them."""
     found, unit = summary.metrics, summary.delay_unit
     if not found:
         return []
@@ -184,22 +184,22 @@ def _metric_lines(summary: RunSummary) -> list[str]:
     lines = [
         f"average loss   {found['loss']:>12.3f}  of 1, over what rows carry ({found['loss_all']:.3f} over all columns)",
         f"average delay  {found['delay']:>12,.1f}  {unit} (longest {found['max_delay']:,g})",
-        f"clusters       {found['formed']:>12,}  formed, {found['merged']:,} of them of rows with different values "
-        f"missing; {found['reused']:,} rows left by reuse",
+        f"clusters       {found['formed']:>12,}  formed, {found['merged']:,} of them with different values "
+        f"missing; {found['reused']:,} rows published by reuse",
     ]
     return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
 
 
 def _target_line(found: dict[str, Any]) -> str:
-    """How a z that follows the stream has fared."""
+    """How often an adaptive z met its target."""
     return (
-        f"target met in  {found['epochs_met']:>12,}  of {found['epochs_shown']:,} epochs that show anybody "
-        f"({found['epochs']:,} are over); z is {z_words(found['z'])} now"
+        f"target met in  {found['epochs_met']:>12,}  of {found['epochs_shown']:,} epochs with released rows "
+        f"({found['epochs']:,} are complete); z is {z_words(found['z'])} now"
     )
 
 
 def z_words(z: int) -> str:
-    """A z, or that nothing is released."""
+    """A z as text."""
     return f"{z:,}" if z < _NOTHING else "so high that nothing is released"
 
 
@@ -231,7 +231,7 @@ def _set_lines(summary: SetSummary) -> list[str]:
         f"  released     {summary.released:>12,}",
     ]
     if summary.empty_records:
-        lines.append(f"  left empty   {summary.empty_records:>12,}  (nothing usable in them; not published)")
+        lines.append(f"  left empty   {summary.empty_records:>12,}  (no usable item; not published)")
     lines += [
         f"items          {summary.items:>12,}  different ones, of {summary.blocks_before:,} that are known",
         f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "

@@ -25,10 +25,10 @@ def report(
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
-    """Tell, window by window, how many people share all that was released of them with others.
+    """Report, window by window, how many people share all that was released of them with others.
 
-    For z-anonymity, which hides rare values and not rare combinations. A window is the time for which a pseudonym
-    lasts. People are counted, never named; named are the released values that cost most: without them fewer people
+    For z-anonymity, which hides rare values and not rare combinations. A window is the lifetime of a
+    pseudonym. People are counted, never named; named are the released values that cost most: without them fewer people
     would stand out. Exit code 0 when the report could be made, 1 when a file cannot be read or written, 2 when the
     policy is wrong.
 
@@ -47,9 +47,9 @@ def report(
     policy
         The policy it was released under.
     truth
-        The private input, to tell how many people were active: files, folders, or globs in quotes.
+        The private input, to count active people: files, folders, or globs in quotes.
     k
-        How many people must share a released set. By default what the policy's target or combine says, else 2.
+        How many people must share a released set. By default that of the policy's target or combine, else 2.
     out
         Folder for windows.csv, costs.csv and windows.png; without it nothing is written. With the private input, only
         their owner may read them.
@@ -73,7 +73,9 @@ def _folder(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be made a folder ({error.strerror}); choose another with --out") from None
+        raise OutputError(
+            f"{out}: the folder cannot be created ({error.strerror}); choose another with --out"
+        ) from None
     return out
 
 

@@ -1,4 +1,4 @@
-"""`shoal run`: anonymize a stream as a policy says."""
+"""`shoal run`: anonymize a stream with a policy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def run(
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
-    """Anonymize a stream as a policy says.
+    """Anonymize a stream with a policy.
 
-    Released rows go to the policy's sink, unusable ones to the dead letters next to it. Exit code 0 when all went
-    well, 1 when the run failed or the input broke off, 2 when the policy is wrong.
+    Released rows go to the policy's sink, unusable ones to the dead letters next to it. Exit code 0 on
+    success, 1 when the run failed or the input broke off, 2 when the policy is wrong.
 
     The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
     k-varp, iot-anonymization, castle or fads-varied for whole rows, each of which is published with the same values as

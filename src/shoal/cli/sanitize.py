@@ -21,11 +21,11 @@ def sanitize(
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
-    """Take records in, hide them among decoys in an internal store, and publish them anonymized in an external one.
+    """Ingest records, hide them among decoys in an internal store, and publish them anonymized in an external one.
 
-    What names a person is hashed and sealed away before anything is written; the key comes from SHOAL_KEY_FILE. Started
-    again, it goes on after a crash and takes what is new in the source. Exit code 0 when all went well, 1 when it
-    failed or the audit found a promise broken, 2 when the policy is wrong.
+    Identifying columns are hashed and sealed before anything is written; the key comes from SHOAL_KEY_FILE. Started
+    again, it resumes after a crash and ingests what is new in the source. Exit code 0 on success, 1 when it failed or
+    the audit found a broken promise, 2 when the policy is wrong.
 
     Examples:
 
@@ -46,9 +46,9 @@ def sanitize(
     status
         Only show what is in each store.
     clear
-        Only clear temporary rows and keys whose time has come.
+        Only clear temporary rows and keys that have expired.
     follow
-        Go on looking for new files and lines.
+        Keep looking for new files and lines.
     every
         How long to wait between two looks.
     rotate_key
@@ -72,7 +72,7 @@ def sanitize(
         return 0
     if clear:
         cleared = process.clear()
-        fate = "their temporary rows and their keys are gone" if cleared else "for none has the time come"
+        fate = "their temporary rows and keys are deleted" if cleared else "none has expired"
         print(f"{cleared} run{'s' * (cleared != 1)} cleared: {fate}")
         return 0
     if status:
@@ -100,7 +100,7 @@ def _follow(process: Any, seconds: float, observer: Any, *, as_json: bool) -> in
     try:
         process.follow(lambda: not never.wait(seconds), observer, done=show)
     except KeyboardInterrupt:
-        print("shoal: stopped; start the same command again, it goes on", file=sys.stderr)
+        print("shoal: stopped; start the same command again to continue", file=sys.stderr)
     return 0
 
 

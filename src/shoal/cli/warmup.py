@@ -6,11 +6,11 @@ import sys
 
 
 def warmup(*methods: str) -> int:
-    """Compile the kernels of some or all methods, on all cores, so that no run has to.
+    """Compile the kernels of some or all methods on all cores, so that no run has to.
 
     Every method compiles its kernels when it is first used on a machine, which takes 5 to 30 seconds of processor time.
-    This does it ahead of time: after an installation, or while an image is built. What is compiled already is kept.
-    NUMBA_CACHE_DIR names a folder for compiled kernels, where that of the installation cannot be written to.
+    This does it ahead of time: after an installation, or while an image is built. Compiled kernels are kept.
+    NUMBA_CACHE_DIR names a folder for compiled kernels, if that of the installation is not writable.
 
     For example:
 
@@ -35,7 +35,7 @@ def warmup(*methods: str) -> int:
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
         known = ", ".join(METHODS)
-        raise PolicyError([f"{name!r} is no method; give some of {known}" for name in unknown])
+        raise PolicyError([f"{name!r} is not a method; give some of {known}" for name in unknown])
     wanted = list(dict.fromkeys(methods)) or list(METHODS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(file=sys.stderr)) as progress:

@@ -19,8 +19,8 @@ _TAIL_BYTES: Final = 64 * 1024
 class ArrowDecoder(TableDecoder):
     """Batches of an Arrow stream or file, distinguished by the first bytes.
 
-    A file is read as what it holds after its first eight bytes: a stream. So it may come from a pipe, and
-    what is complete in one without an end is still used.
+    After its first eight bytes a file is a stream and is read as one. So it may come from a pipe, and the complete
+    batches of a truncated file are still used.
     """
 
     _opened: tuple[BinaryIO, Any] | None = None
@@ -84,11 +84,11 @@ class ArrowDecoder(TableDecoder):
             raise
         except (pa.ArrowException, OSError):
             raise InputError(
-                f"{self._file.name}: is no Arrow stream or file, or breaks off in its schema; check the path"
+                f"{self._file.name}: is not an Arrow stream or file, or breaks off in its schema; check the path"
             ) from None
 
     def _check_end(self) -> None:
-        """The file format has a footer that ends like the file begins; a stream may end after any message."""
+        """A file ends with the magic bytes it begins with; a stream may end after any message."""
         tail = b""
         while self._is_file and (part := self._stream.read(_TAIL_BYTES)):
             tail = (tail + part)[-len(_END_MAGIC) :]
@@ -110,7 +110,7 @@ class ArrowDecoder(TableDecoder):
 
 
 class _Rejoined:
-    """A stream with the bytes already looked at put back in front."""
+    """A stream that first returns the bytes that were read from it before."""
 
     closed = False
 

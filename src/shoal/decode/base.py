@@ -18,11 +18,11 @@ BATCH_ROWS: Final = 65_536
 """At most this many records are decoded at once."""
 
 Position = dict[str, Any]
-"""Where to go on reading; plain values that JSON can hold."""
+"""Where to continue reading, as values that fit in JSON."""
 
 
 class Readable(Protocol):
-    """What a decoder needs of a file."""
+    """The file interface that decoders use."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class Decoded:
     refused: tuple[Refused, ...]
     """In row order, at most one for each record."""
     position: Position
-    """Where the next record starts: pass it to `batches` to go on exactly there."""
+    """Where the next record starts: pass it to `batches` to continue there."""
     lines: npt.NDArray[np.int64] | None = None
     """Text formats: the line (from 1) that each record starts on, refused ones included."""
 
@@ -107,8 +107,8 @@ class Decoder(ABC):
 
     Results do not depend on where a batch ends. Errors and refusals name the file, the column and the reason, never a
     value. A decoder keeps a stream open between `schema` and the end of `batches`: close it, or use `with`.
-    Columns that are `optional` are left out where the file does not have them. Encoded and large types become plain
-    ones: text is `string`, also where large, viewed or dictionary-encoded text was declared.
+    `optional` columns are left out if the file does not have them. Encoded, large and view
+    types become the basic ones: text is `string`, also if large or dictionary-encoded text was declared.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Decoder(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Of every batch: the needed columns in the order asked for. InputError when one is missing."""
+        """The schema of every batch: the requested columns, in order. InputError if one is missing."""
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -156,7 +156,7 @@ class Decoder(ABC):
         """Close what is open."""
 
     def _indices(self, names: Sequence[str], *, remedy: str) -> list[int]:
-        """Where the needed columns are among the file's; InputError names every column that is missing or repeated.
+        """Indices of the needed columns in the file; InputError names every column that is missing or repeated.
 
         It never lists the file's own names: the first line of a file without a header is a person's record.
         """
@@ -175,7 +175,7 @@ class Decoder(ABC):
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The one type used for all that hold the same: views, large and encoded variants become the plain one.
+    """The basic type for views, large and encoded variants of it.
 
     >>> plain_type(pa.dictionary(pa.int32(), pa.large_string()))
     DataType(string)

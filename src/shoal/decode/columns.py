@@ -1,4 +1,4 @@
-"""Columns that fit their types, and the rows that do not."""
+"""Converts columns to their types and finds the rows that do not fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HAS_ZONE: Final = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 
 def fit(column: Any, kind: pa.DataType) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Cast a column; give it with the indices of values that do not fit, which are null in it."""
+    """Cast a column; return it with the indices of values that do not fit, which become null."""
     whole = _cast(column, kind)
     if whole is not None:
         return whole, np.empty(0, dtype=np.int64)
@@ -35,7 +35,7 @@ def without(column: Any, rows: npt.NDArray[np.int64]) -> Any:
 
 
 def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Binary as text; give it with the indices of values that are not UTF-8, which are null in it."""
+    """Decode binary as text; return it with the indices of values that are not UTF-8, which become null."""
     try:
         return column.cast(pa.string()), np.empty(0, dtype=np.int64)
     except pa.ArrowInvalid:
@@ -44,7 +44,7 @@ def as_text(column: Any) -> tuple[Any, npt.NDArray[np.int64]]:
 
 
 def trimmed(text: Any) -> Any:
-    """The text without blanks around it; null where nothing else is left."""
+    """Strip white space; blank text becomes null."""
     if not _may_hold_blanks(text):
         return text
     bare = pc.utf8_trim_whitespace(text)
@@ -52,14 +52,14 @@ def trimmed(text: Any) -> Any:
 
 
 def _may_hold_blanks(text: Any) -> bool:
-    """Whether a byte could belong to white space: below it in ASCII, or of a character beyond ASCII."""
+    """Whether any byte is an ASCII blank or part of a character beyond ASCII, which may be white space."""
     data = text.buffers()[2]
     codes = np.frombuffer(data or b"", dtype=np.uint8)
     return bool(len(codes)) and bool(codes.min() <= 0x20 or codes.max() >= 0x80)
 
 
 def without_spellings(text: Any, spellings: Sequence[str]) -> Any:
-    """The text with null where, but for spaces around it, one of these words stands for a missing value."""
+    """Replace words that mean a missing value, such as NA, by null; spaces around them are ignored."""
     if not spellings:
         return text
     is_missing = pc.is_in(pc.utf8_trim_whitespace(text), value_set=pa.array(spellings, pa.string()))
@@ -74,12 +74,12 @@ def refused_misfits(rows: npt.NDArray[np.int64], name: str, kind: pa.DataType) -
 def misfit_reason(kind: pa.DataType) -> str:
     """Why a value does not fit a type, without the value."""
     if pa.types.is_timestamp(kind):
-        return "not a time in ISO 8601; correct it (numbers are times in [stream] time alone, in its time_unit)"
+        return "not a time in ISO 8601; correct it (numbers are times only in the column of [stream] time)"
     return f"not a value of type {kind}; correct it, or [source] types"
 
 
 def cast_text(text: Any, kind: pa.DataType) -> Any:
-    """Text as values of a type; of a time without a zone it is taken that UTC was meant."""
+    """Convert text to a type; a time without a zone is UTC."""
     if not pa.types.is_timestamp(kind) or kind.tz != "UTC":
         return text.cast(kind)
     nothing = pa.scalar(None, pa.string())
@@ -99,7 +99,7 @@ def _cast(column: Any, kind: pa.DataType) -> Any:
 
 
 def _misfits(column: Any, kind: pa.DataType, first: int) -> list[int]:
-    """Halve what does not fit until it is single values: cheap when misfits are few."""
+    """Bisect down to single values: cheap when few do not fit."""
     if _cast(column, kind) is not None:
         return []
     if len(column) == 1:

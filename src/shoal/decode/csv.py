@@ -34,22 +34,22 @@ _REASONS: Final = {
 class CsvDecoder(TextDecoder["_RecordFinder"]):
     """Delimited text in UTF-8, with or without a header line.
 
-    An empty field, quoted or not, is null, and so is one of the words of `nulls`. Columns are text unless `types` says
-    otherwise; then spaces around a value do not count. A quote is special at the start of a field only. Blank lines
-    are no records.
+    An empty field, quoted or not, is null, and so are the words in `nulls`. Columns are text unless `types` declares
+    another type; then spaces around a value are ignored. A quote is special only at the start of a field. Blank lines
+    are skipped.
 
     Parameters
     ----------
     header
-        Names of the columns of a file without a header line; None: the first line has them.
+        Names of the columns if the file has no header line; None: the first line has them.
     trim
-        Remove blanks (Unicode white space) around every value and every name of the header line, quoted or not. A value
-        of nothing but blanks is null.
+        Remove blanks (Unicode white space) around every value and every name of the header line, quoted or not. A
+        blank value is null.
     nulls
-        Words that stand for a missing value, in every column.
+        Words that mean a missing value, in every column.
     max_record_bytes
-        A longer record is refused and skipped to its line's end. For a quoted field still open after that many
-        bytes, or at the end of the file, only its first line is refused.
+        A longer record is refused and skipped up to the end of its line. If a quoted field is still open after that,
+        or at the end of the file, only its first line is refused.
     """
 
     def __init__(  # noqa: PLR0913 - one for every setting
@@ -106,11 +106,11 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         return tuple(name.strip() for name in names) if self._trim else names
 
     def _remedy(self, names: Sequence[str]) -> str:
-        """What to do where a column is missing; names of the file's columns are not shown, they may be a record."""
+        """What to do about a missing column; the file's own names are not shown, they may be a person's record."""
         if self._header is not None:
             return "correct [source] header or the name of the column"
         if any(names.count(name) > 1 for name in self._needed):
-            return "give every column a name of its own, in the file or by header = [names] in [source]"
+            return "give every column its own name, in the file or with header = [names] in [source]"
         line = self._delimiter.join(names)
         for sign in _DELIMITERS.replace(self._delimiter, ""):
             found = {name.strip().strip('"') for name in line.split(sign)}
@@ -144,16 +144,16 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
 
     def _wrong_count(self, fields: int) -> str:
         header = "the header has" if self._header is None else "[source] header names"
-        remedy = "quote what holds the delimiter"
+        remedy = "quote fields that contain the delimiter"
         if fields == 1:
-            remedy = "complete the record, or set [source] delimiter if another character stands between fields"
+            remedy = "complete the record, or set [source] delimiter if another character separates fields"
         elif self._header is not None:
             remedy += ", or name every column of the file"
         return f"{fields} field{'s' * (fields != 1)} where {header} {len(self._slots)}; {remedy}"
 
 
 def _byte_table(delimiter: str, quote: str) -> npt.NDArray[np.uint8]:
-    """What each of the 256 bytes means."""
+    """The class of each of the 256 bytes."""
     if not all(len(sign) == 1 and sign.isascii() and sign not in "\0\r\n" for sign in (delimiter, quote)):
         raise PolicyError("delimiter and quote: each must be one ASCII character and no line end")
     if delimiter == quote:
@@ -166,7 +166,7 @@ def _byte_table(delimiter: str, quote: str) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class _FoundRecords:
-    """Records of one window: bounds of the needed fields and what is wrong with each record."""
+    """Records of one window: bounds of the needed fields, and an error code for each record."""
 
     data: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
@@ -177,7 +177,7 @@ class _FoundRecords:
 
 
 class _RecordFinder:
-    """The blocks of one file and the place in them up to which records were found."""
+    """Finds records in the blocks of one file and remembers how far it came."""
 
     def __init__(self, blocks: Blocks, table: npt.NDArray[np.uint8], longest: int) -> None:
         self.blocks = blocks
@@ -267,7 +267,7 @@ class _RecordFinder:
         self._cursor[AT] = 0
 
     def _skip_line(self) -> bool:
-        """Skip a record that is too long without keeping it; False when the stream breaks off in it."""
+        """Skip a record that is too long, without storing it; False if the stream breaks off in it."""
         self._drop()
         self.blocks.drop(self._longest + 1)
         while (after := self._line_end()) < 0:

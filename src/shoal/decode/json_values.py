@@ -1,4 +1,4 @@
-"""JSON values that fit the type of their column, and those that do not."""
+"""Converts JSON values to the types of their columns and finds those that do not fit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FAST: Final = {
 
 
 class _Misfit(Exception):
-    """The value has no place in the column."""
+    """The value does not fit the type of its column."""
 
 
 def infer(values: Sequence[Any]) -> pa.DataType:
@@ -44,14 +44,14 @@ def infer(values: Sequence[Any]) -> pa.DataType:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value can be the name of a thing; the parser reads whole numbers of more than 64 bits as floats."""
+    """Whether a value can be an item: text or a whole number (the parser reads those beyond 64 bits as floats)."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def json_column(
     values: list[Any], field: pa.Field, lines: Sequence[bytes | None], *, names_only: bool = False
 ) -> tuple[Any, list[Refused]]:
-    """The values as a column; null and a refusal where one does not fit, or is not a name where all must be."""
+    """Make a column; a value that does not fit becomes null and a refusal. With `names_only` all must be items."""
     if names_only:
         wrong = [row for row, value in enumerate(values) if _has_others(value)]
         for row in wrong:
@@ -67,7 +67,7 @@ def json_column(
 
 
 def _has_others(value: Any) -> bool:
-    """Whether there are single values that are no names."""
+    """Whether a value is, or its list contains, something that cannot be an item."""
     if isinstance(value, list):
         return any(isinstance(one, float | bool) for one in value)
     return isinstance(value, float | bool)
@@ -88,7 +88,7 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> 
 
 
 def _float_text(line: bytes | None, name: str) -> str:
-    """The number as the file writes it: 1.50 stays 1.50, and thirty digits stay thirty."""
+    """The number as written in the file: 1.50 stays 1.50, and thirty digits stay thirty."""
     text: str = json.loads(line or b"{}", parse_float=str, parse_int=str)[name]
     return text
 
@@ -108,7 +108,7 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
 
 
 def _single(value: Any, kind: pa.DataType) -> Any:
-    """A value of a type that is not text, or a misfit."""
+    """Convert a value to a type other than text; raises _Misfit."""
     if pa.types.is_boolean(kind) or isinstance(value, bool):
         if not (isinstance(value, bool) and pa.types.is_boolean(kind)):
             raise _Misfit

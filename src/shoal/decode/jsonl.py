@@ -1,4 +1,4 @@
-"""JSON lines: one object a line."""
+"""JSON lines: one object per line."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ _SAMPLE_BYTES: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Lines that are not blank; None stands for one too long to be kept."""
+    """Lines that are not blank; None for one that is too long to store."""
 
     texts: list[bytes | None]
     numbers: npt.NDArray[np.int64]
 
 
 class JsonlDecoder(TextDecoder["_Window"]):
-    """Objects, one a line, in UTF-8. A missing key and null are null; blank lines are no records.
+    """Objects, one per line, in UTF-8. A missing key and null are null; blank lines are skipped.
 
-    Columns not in `types` get theirs from the first 1,000 records (of the first 16 MiB): all bool, all
-    integers, numbers, else text; in a text column numbers and booleans are their JSON text. A value that does
-    not fit its column later on is refused, and so are objects and lists (unless `types` declares a list).
+    Columns that `types` does not declare get their type from the first 1,000 records (of the first 16 MiB): bool if all
+    are, then integer, then number, else text. In a text column numbers and booleans keep their JSON text. A later
+    value that does not fit is refused, and so are objects and lists (unless `types` declares a list).
 
     Parameters
     ----------
     assumed
-        Types of columns that the first records must have, but cannot tell the type of: numbers that happen to be
-        whole, or null, so far.
+        Types of columns whose type the first records do not show: numbers that happen to be whole, or null, so far.
     lists
-        Columns of names of things, which may stand in lists: one of the first records with a list makes it a column of
-        lists of texts. Names are texts or whole numbers of up to 64 bits; other values are refused.
+        Columns of items, alone or in lists: if one of the first records has a list, it is a column of lists of texts.
+        Items are texts or whole numbers of up to 64 bits; other values are refused.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class JsonlDecoder(TextDecoder["_Window"]):
         return infer(names or values)
 
     def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
-        """A key that no record has is a misspelt one, not a rare one."""
+        """Refuse a key that none of the first records has: it is probably misspelt."""
         missing = [repr(name) for name in names if not any(name in record for record in records)]
         if records and missing:
             what = f"is no key {missing[0]}" if len(missing) == 1 else f"are no keys {', '.join(missing)}"
@@ -113,7 +112,7 @@ class JsonlDecoder(TextDecoder["_Window"]):
         return Decoded.of(columns, self.schema, refused, position, lines.numbers)
 
     def _parse(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Refused]]:
-        """Objects of the lines (empty for an unusable one) and what is wrong with them."""
+        """The objects of the lines (empty for an unusable one), and the refusals."""
         try:
             records = [orjson.loads(text) for text in texts]  # type: ignore[arg-type]
             if set(map(type, records)) <= {dict} and max(map(len, texts), default=0) <= self._longest:  # type: ignore[arg-type]
@@ -152,7 +151,7 @@ def _why_invalid(text: bytes) -> str:
 
 
 class _Window:
-    """The blocks of one file and how many records and lines were taken from them."""
+    """Takes lines from the blocks of one file and counts records and lines."""
 
     def __init__(self, blocks: Blocks, longest: int) -> None:
         self.blocks = blocks
@@ -170,7 +169,7 @@ class _Window:
         self._line, self._record = position["line"], position["record"]
 
     def sample(self) -> list[bytes]:
-        """The first records, without taking them; what they are does not depend on the size of blocks."""
+        """The first records, without taking them, whatever the size of blocks."""
         while True:
             head = self.blocks.data[:_SAMPLE_BYTES]
             is_all = self.blocks.is_complete and self.blocks.failure is None
@@ -208,7 +207,7 @@ class _Window:
                 yield _Lines([part[at] for at in kept], numbers[kept])
 
     def _skip_line(self) -> Iterator[_Lines]:
-        """Skip a line that is too long without keeping it; yields nothing when the stream breaks off in it."""
+        """Skip a line that is too long, without storing it; yields nothing if the stream breaks off in it."""
         while (end := self.blocks.data.find(b"\n")) < 0 and not self.blocks.is_complete:
             self.blocks.drop(len(self.blocks.data))
             self.blocks.grow()

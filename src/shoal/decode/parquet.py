@@ -17,7 +17,7 @@ _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
 class ParquetDecoder(TableDecoder):
-    """The needed columns of a Parquet file; nothing else of it is read."""
+    """Reads only the needed columns of a Parquet file."""
 
     _opened: tuple[Any, Any] | None = None
 
@@ -65,7 +65,7 @@ class ParquetDecoder(TableDecoder):
             except (pa.ArrowException, OSError):
                 raise TruncatedInput(
                     f"{self._file.name}: row group {group + 1} of {parquet.num_row_groups} cannot be read; "
-                    "what comes before it was used, fetch the file again"
+                    "the rows before it were used; fetch the file again"
                 ) from None
             if batch is None:
                 return
@@ -90,6 +90,6 @@ class ParquetDecoder(TableDecoder):
 
 
 def _batch_rows(group: Any) -> int:
-    """Rows that make a batch of bounded size."""
+    """How many rows make a batch of bounded size."""
     row_bytes = max(1, group.total_byte_size // max(1, group.num_rows))
     return int(max(1, min(BATCH_ROWS, _BATCH_BYTES // row_bytes)))

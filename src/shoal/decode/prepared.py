@@ -1,4 +1,4 @@
-"""Two things a policy asks for that no file format knows: rows numbered as persons, and the unit of numeric times."""
+"""Adds what no file format has: row numbers as persons, and times converted from the unit that the policy names."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class PreparedDecoder(Decoder):
     columns
         The columns of every batch, in order.
     row
-        The column to fill with the number of the row in the stream; unchanged where the file has it.
+        The column to fill with the number of the row in the stream; unchanged if the file has it.
     first
         The number of the first row that `batches` returns.
     time, unit
-        The column whose numbers count this unit (``"ms"``, …), if any. A value that is not a time is refused.
+        The column of numeric times and their unit (``"ms"``, …), if any. A value that is not a time is refused.
     known
-        Columns of the first file, where this is a later one: it must not have a column `row` that the first lacks.
+        Columns of the first file, if this is a later one: it must not have a column `row` that the first lacks.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PreparedDecoder(Decoder):
         schema = self._inner.schema
         if self._known is not None and self._row in schema.names and self._row not in self._known:
             raise InputError(
-                f"{self._name}: has a column {self._row!r} and the first file has not; read them separately, or name "
+                f"{self._name}: has a column {self._row!r} but the first file does not; read them separately, or name "
                 "the person's column in all of them"
             )
         return schema
@@ -109,12 +109,12 @@ class PreparedDecoder(Decoder):
         return Decoded(rows, refused, decoded.position, decoded.lines)
 
     def _timestamps(self, column: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
-        """Convert numbers to timestamps; say which values are times or missing."""
+        """Convert numbers to timestamps; return which values are times or missing."""
         times, usable = column_ns(column, UNITS[self._unit])
         is_missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
         return pa.array(times, mask=~usable).cast(pa.timestamp("ns")).cast(_TIME), usable | is_missing
 
 
 def _counts(kind: pa.DataType) -> bool:
-    """Whether values of a type may be numbers that count a unit of time."""
+    """Whether a type may hold times as numbers."""
     return is_time_type(kind) and not (pa.types.is_timestamp(kind) or pa.types.is_date(kind))

@@ -20,14 +20,14 @@ _VIEWS: Final = {
 
 
 class TableDecoder(Decoder):
-    """Columns of a file that says itself what types they have.
+    """Reads columns of a format that stores their types.
 
-    Encoded and large variants become plain types. A declared type takes the file's where numbers stay numbers
-    and text stays text; a value that does not fit is refused, another kind of column is an InputError.
+    Encoded and large variants become basic types. A column is converted to its declared type if numbers stay
+    numbers and text stays text; a value that does not fit is refused, a column of another kind is an InputError.
     """
 
     def _resolve(self, found: pa.Schema) -> pa.Schema:
-        """The schema of the batches, checked against what the file has."""
+        """The schema of the batches, checked against the file's."""
         indices = self._indices(found.names, remedy="correct the policy or the file")
         return pa.schema([(found.field(at).name, self._target(found.field(at))) for at in indices])
 
@@ -36,7 +36,7 @@ class TableDecoder(Decoder):
         if not is_widening(field.type, kind):
             raise InputError(
                 f"{self._file.name}: column {field.name!r} has type {field.type} where {kind} is expected; "
-                "convert the file or read it on its own"
+                "convert the file or read it separately"
             )
         return kind
 
@@ -60,7 +60,7 @@ class TableDecoder(Decoder):
         return column, refused + refused_misfits(misfits, field.name, field.type)
 
     def _repair(self, column: Any, name: str) -> tuple[Any, Any]:
-        """Text that is not UTF-8 costs its rows; anything else wrong inside a column is damage."""
+        """Refuse rows whose text is not UTF-8; any other invalid content means that the file is damaged."""
         try:
             raw = column.view(_VIEWS[column.type])
             raw.validate(full=True)
@@ -70,7 +70,7 @@ class TableDecoder(Decoder):
 
 
 def pieces(batch: pa.RecordBatch, skip: int, rows: int = BATCH_ROWS) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Parts of a large batch, each with the row after it, without the first `skip` rows."""
+    """Split a large batch, without its first `skip` rows; yields each part and the row after it."""
     for start in range(skip, batch.num_rows, rows):
         part = batch.slice(start, rows)
         yield part, start + part.num_rows
@@ -87,7 +87,7 @@ def _plain(column: Any) -> Any:
 
 
 def is_widening(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values of one type have a place in the other: numbers stay numbers, text stays text."""
+    """Whether one type can be converted to the other: numbers stay numbers, text stays text."""
     source = plain_type(source)
     if source == target or pa.types.is_null(source):
         return True

@@ -25,8 +25,7 @@ _UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 class Blocks:
     """A window on a stream of bytes: `data` holds what was read of it, from `offset` on.
 
-    A stream that breaks off ends like one that is complete; `failure` then holds the error to raise when all
-    that came before is used.
+    A truncated stream ends like a complete one; `failure` then holds the error to raise after all records before it.
     """
 
     def __init__(self, stream: BinaryIO, *, name: str, block_bytes: int) -> None:
@@ -39,9 +38,9 @@ class Blocks:
         self.failure: InputError | None = None
 
     def grow(self) -> None:
-        """Read on, at least as much as there is already: then a long record is not searched too often.
+        """Read at least as much again as `data` holds: doubling keeps the search for a long record linear.
 
-        A live stream gives what it has.
+        A live stream returns what it has.
         """
         read = getattr(self._stream, "read_some", self._stream.read)
         try:
@@ -55,7 +54,7 @@ class Blocks:
         self.data += part
 
     def drop(self, size: int) -> None:
-        """Forget the first bytes."""
+        """Drop the first bytes."""
         self.data = self.data[size:]
         self.offset += size
 
@@ -70,12 +69,12 @@ class Blocks:
             self.grow()
         if not self.offset <= offset <= self.offset + len(self.data):
             raise self.failure or InputError(
-                f"{self.name}: has changed since it was read before; start without the checkpoint"
+                f"{self.name}: has changed since the checkpoint; start without the checkpoint"
             )
         self.drop(offset - self.offset)
 
     def mark_bytes(self) -> int:
-        """Size of the byte order mark at the start; InputError when it is that of UTF-16."""
+        """Size of the byte order mark at the start; InputError for UTF-16."""
         while len(self.data) < 3 and not self.is_complete:
             self.grow()
         if self.data.startswith(_UTF_16_MARKS):
@@ -88,7 +87,7 @@ class Blocks:
 
 
 class Window(Protocol):
-    """The blocks of one file and the place up to which records were taken from them."""
+    """Takes records from the blocks of one file."""
 
     blocks: Blocks
 

@@ -70,7 +70,7 @@ class _StreamWriter(Writer):
             self._out.write(_plain(batch, self._schema).serialize())
 
     def close(self) -> None:
-        """Every batch is complete in itself."""
+        """Nothing to do: every batch is complete."""
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
@@ -79,5 +79,5 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Dictionaries would have to be sent again after every resume: columns go without."""
+    """Decode dictionaries: they would have to be written again after every resume."""
     return pa.RecordBatch.from_arrays([plain_column(column) for column in batch.columns], schema=schema)

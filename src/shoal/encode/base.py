@@ -1,4 +1,4 @@
-"""The contract every encoder keeps: Arrow batches in, bytes of one format out."""
+"""The contract of every encoder: Arrow batches in, bytes of one format out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow as pa
 
 
 class Writer(ABC):
-    """Writes one piece: a whole file, or what comes next in one that can be appended to."""
+    """Writes one piece: a whole file, or the next part of a file that can be appended to."""
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they may stay in memory until `close`."""
+        """Accept rows; they may stay in memory until `close`."""
 
     @abstractmethod
     def close(self) -> None:
-        """End the piece (compressed member, footer). What was written to stays open."""
+        """End the piece (compressed member, footer). The underlying stream stays open."""
 
     def abandon(self) -> None:  # noqa: B027
         """Drop a piece that will never be complete: nothing more is written, not even on garbage collection."""
@@ -33,12 +33,12 @@ class Encoder(ABC):
     @property
     @abstractmethod
     def suffix(self) -> str:
-        """How names of such files end, with the dot."""
+        """The suffix of file names, with the dot."""
 
     @abstractmethod
     def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
-        """Begin a piece: with the header when `fresh`, else to go on after an earlier piece."""
+        """Begin a piece, with a header if `fresh`, else as the continuation of an earlier piece."""
 
     def join(self, pieces: Iterable[BinaryIO], out: BinaryIO, schema: pa.Schema) -> None:
-        """Make one file of several complete ones, where they cannot just stand one after another."""
+        """Join several complete files into one, if they cannot simply be concatenated."""
         raise NotImplementedError(f"{type(self).__name__}: pieces of this format are joined by concatenation")

@@ -1,4 +1,4 @@
-"""Compressed text in members or frames, so that pieces may stand one after another."""
+"""Compression in members or frames, so that pieces can be concatenated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FRAME_BYTES: Final = 4 * 1024 * 1024
 
 
 class Plain:
-    """Bytes as they are."""
+    """No compression."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -68,13 +68,13 @@ class Zstd:
 
 
 def compressor(kind: Compression, out: BinaryIO) -> Plain | Gzip | Zstd:
-    """What compresses on the way to `out`."""
+    """The compressor of a kind, writing to `out`."""
     if kind == "gzip":
         return Gzip(out)
     return Zstd(out) if kind == "zstd" else Plain(out)
 
 
 def check_compression(kind: str) -> None:
-    """Refuse what text cannot be compressed with."""
+    """Raise PolicyError for an unknown compression."""
     if kind not in SUFFIXES:
         raise PolicyError(f"compression: must be one of {', '.join(SUFFIXES)}")

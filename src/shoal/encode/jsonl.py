@@ -1,4 +1,4 @@
-"""JSON lines: one object a row."""
+"""JSON lines: one object per row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.encode.text import json_column
 
 
 class JsonlEncoder(Encoder):
-    """One object a line with every column in it; intervals are arrays of two, NaN is null."""
+    """One object per line, with every column; intervals are arrays of two numbers, NaN is null."""
 
     appendable: ClassVar[bool] = True
 
@@ -50,7 +50,7 @@ class _JsonlWriter(Writer):
 
 
 def _bytes_of(lines: Any) -> pa.Buffer:
-    """The text of all rows: they stand one after another in memory already."""
+    """The text of all rows, which is contiguous in memory."""
     offsets = memoryview(lines.buffers()[1]).cast("i")
     start, end = offsets[lines.offset], offsets[lines.offset + len(lines)]
     return lines.buffers()[2][start:end]

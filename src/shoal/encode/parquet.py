@@ -18,14 +18,14 @@ _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 class ParquetEncoder(Encoder):
-    """Parquet with row groups of about 32 MiB, each written in a thread of its own while rows of the next come in.
+    """Parquet with row groups of about 32 MiB, each written in a thread while rows of the next arrive.
 
     Parameters
     ----------
     compression
         zstd writes released rows as fast as snappy and half the size: pseudonyms are hexadecimal text.
     plain
-        Columns whose values hardly repeat, such as pseudonyms: a dictionary would cost and not help.
+        Columns whose values hardly repeat, such as pseudonyms: they are written without a dictionary.
     """
 
     appendable: ClassVar[bool] = False
@@ -86,7 +86,7 @@ class _ParquetWriter(Writer):
         self._writer.is_open = False  # or it would write its footer when it is collected
 
     def _write_group(self) -> None:
-        """Many small batches make one row group, not one each."""
+        """Combine small batches into one row group."""
         if self._held:
             table = pa.Table.from_batches(self._held, self._schema)
             self._wait()
@@ -94,14 +94,14 @@ class _ParquetWriter(Writer):
             self._held, self._held_bytes = [], 0
 
     def _wait(self) -> None:
-        """Let the group before be written; what went wrong there is raised here."""
+        """Wait for the group before; raise its error, if any."""
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
             under_way.result()
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
-    """Paths of the stored columns: intervals are two each."""
+    """Paths of the stored columns; an interval has two."""
     empty = pa.BufferOutputStream()
     pq.ParquetWriter(empty, schema).close()
     stored = pq.ParquetFile(pa.BufferReader(empty.getvalue())).schema

@@ -1,4 +1,4 @@
-"""Columns as text, the same in every text format: times in ISO 8601, intervals as [lo, hi]."""
+"""Converts columns to text, the same way in every text format: times in ISO 8601, intervals as [lo, hi]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TO_ESCAPE: Final = r'["\\\x00-\x1f]'
 
 
 def is_interval(kind: pa.DataType) -> bool:
-    """Whether a column holds generalized numbers: struct<lo, hi>."""
+    """Whether a type is that of generalized numbers: struct<lo, hi>."""
     return bool(pa.types.is_struct(kind)) and [field.name for field in kind] == ["lo", "hi"]
 
 
@@ -28,7 +28,7 @@ def plain_column(column: Any) -> Any:
 
 
 def csv_column(column: Any) -> Any:
-    """A column the CSV writer can write: numbers and booleans as they are, the rest as text."""
+    """A column for the CSV writer: numbers and booleans unchanged, everything else as text."""
     column = plain_column(column)
     kind = column.type
     if is_interval(kind):
@@ -59,7 +59,7 @@ def json_column(column: Any) -> Any:
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Whether values are bytes that need not be text."""
+    """Whether values are bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
@@ -74,7 +74,7 @@ def _bare(column: Any) -> Any:
 
 
 def _timestamp(column: Any) -> Any:
-    """ISO 8601; a time with a zone is written in UTC with a Z, one without as it is."""
+    """ISO 8601; a time with a zone is converted to UTC and ends in Z."""
     text = column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     text = pc.replace_substring(text, " ", "T", max_replacements=1)
     if column.type.unit != "s":
@@ -101,7 +101,7 @@ def _list(column: Any) -> Any:
 
 
 def _float(column: Any) -> Any:
-    """JSON has no NaN and no infinity: null. Whole numbers keep a point, so that readers see one type."""
+    """NaN and infinity become null: JSON has neither. Whole numbers get a point, so that readers see one type."""
     text = pc.if_else(pc.is_finite(column), column.cast(pa.string()), pa.scalar(None, pa.string()))
     return pc.replace_substring_regex(text, r"^(-?\d+)$", r"\1.0")
 

@@ -1,4 +1,4 @@
-"""The input of a method: anything that speaks Arrow becomes batches of the columns read, in fixed types."""
+"""The input of a method: any Arrow object becomes batches of the columns that are read, in fixed types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTHING_INSIDE = frozenset(
 
 
 def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-    """The schema and the batches of anything that speaks Arrow: batches, tables, readers, pandas and polars frames."""
+    """The schema and the batches of any Arrow object: batches, tables, readers, pandas and polars frames."""
     if isinstance(data, pa.RecordBatch):
         return data.schema, [data]
     if isinstance(data, pa.Table):
@@ -36,7 +36,7 @@ def record_batches(data: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         batch = pa.record_batch(data)
         return batch.schema, [batch]
     raise InputError(
-        f"push_batch takes Arrow batches, tables, or frames of pandas and polars, not {type(data).__name__}"
+        f"push_batch accepts Arrow batches, tables, or frames of pandas and polars, not {type(data).__name__}"
     )
 
 
@@ -159,8 +159,8 @@ def require_record(record: object) -> None:
     """Raise InputError where push gets anything but one record."""
     if type(record) is not dict and not isinstance(record, Mapping):
         raise InputError(
-            f"push takes one record, a mapping of columns to values, not {type(record).__name__}; "
-            "for tables and frames there is push_batch"
+            f"push accepts one record, a mapping of columns to values, not {type(record).__name__}; "
+            "for tables and frames use push_batch"
         )
 
 

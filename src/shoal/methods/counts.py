@@ -34,7 +34,7 @@ class Counts:
             self.refuse(reason, count)
 
     def note_unreadable(self, count: int) -> None:
-        """Tell records that the source could not decode from those without a person, as which they were counted."""
+        """Count records that the source could not decode as `unreadable` instead of `null-person`."""
         if count:
             self._unreadable += count
             self._refused[_NO_PERSON] -= count

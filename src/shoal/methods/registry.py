@@ -1,4 +1,4 @@
-"""Every method of shoal, one entry each. Importing this module loads no method: an entry loads its own when asked."""
+"""Every method of shoal, one entry each. Importing this module loads no method: `load` of an entry does."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class SchemaReader:
             reader.check_type(plain_type(fields.field(reader.name).type))
         for name in (*schema.sensitive, *schema.carry):
             if not is_carriable(fields.field(name).type):
-                raise InputError(f"column {name!r}: {fields.field(name).type} cannot be passed on; give a plain type")
+                raise InputError(f"column {name!r}: {fields.field(name).type} cannot be published; give a plain type")
 
     def output_schema(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
         """The output schema for input of these types, and the part of it that is carried unchanged."""
@@ -189,7 +189,7 @@ class SchemaReader:
         types |= {name: pa.float64() for name in self._measured if record.get(name) is None}
         for name, kind in types.items():
             if kind is None:
-                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be held; give plain values")
+                raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be stored; give plain values")
         return pa.schema(types)
 
     def read_one(self, record: Record) -> Single:

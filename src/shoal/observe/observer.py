@@ -1,4 +1,4 @@
-"""What a run reports while it goes on: counts and sentences, never values."""
+"""What a run reports on the way: counts and sentences, never values."""
 
 from __future__ import annotations
 

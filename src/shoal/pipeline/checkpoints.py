@@ -46,7 +46,7 @@ Phase = Literal["reading", "finishing", "done"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: everything but the state of the method."""
+    """The progress of a run: everything but the state of the method."""
 
     policy: str
     sources: dict[str, str]
@@ -56,9 +56,9 @@ class Progress:
     position: dict[str, Any] | None = None
     """Of the source."""
     advance_to: int | None = None
-    """Time (ns) that is to pass in the method after this checkpoint, before anything else is read."""
+    """Time (ns) to pass to the method after this checkpoint, before anything else is read."""
     receipts: dict[str, Any] = field(default_factory=dict)
-    """What every output had committed."""
+    """The receipt of every output."""
     near: dict[str, dict[str, int]] = field(default_factory=dict)
     """By column: labels of its hierarchy, and how many refused values differ from each only in case or spaces."""
     failure: str | None = None
@@ -67,25 +67,25 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run as it can be resumed."""
+    """A run that can be resumed."""
 
     progress: Progress
     snapshot: bytes
 
 
 class CommitTimer:
-    """Says when the next checkpoint is due, by rows or by time; never where `every` is None."""
+    """Decides when the next checkpoint is due, by rows or by time; never if `every` is None."""
 
     def __init__(self, every: Duration | int | None) -> None:
         self._every = every
         self.restart(0)
 
     def restart(self, rows: int) -> None:
-        """A checkpoint was written after this many rows."""
+        """Start again: a checkpoint was written after this many rows."""
         self._rows, self._time = rows, time.perf_counter()
 
     def is_due(self, rows: int) -> bool:
-        """Whether to write one after this many rows."""
+        """Whether a checkpoint is due after this many rows."""
         if self._every is None:
             return False
         if isinstance(self._every, Duration):
@@ -122,7 +122,7 @@ class CheckpointFolder:
         return os.fdopen(handle, "rb")
 
     def _find_secret(self) -> Secret:
-        """The key of SHOAL_KEY_FILE, else the one beside the checkpoint, made when there is none."""
+        """The key of SHOAL_KEY_FILE, else the one next to the checkpoints, created if there is none."""
         given = secret_from_environment()
         if given is not None:
             return given
@@ -142,7 +142,7 @@ class CheckpointFolder:
         return secret_from_file(path)
 
     def _require_own_key(self, path: Path) -> None:
-        """Only a first start that was killed leaves its key without a checkpoint; any other key was put there."""
+        """A key without a checkpoint is left by a first run that was killed, or was put there by someone else."""
         with output_error(path):
             is_ours = is_ours_alone(path)
         if not is_ours:
@@ -163,7 +163,7 @@ class CheckpointFolder:
         self._lock.close()
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is complete; None where there never was one."""
+        """The newest complete checkpoint; None if there never was one."""
         damaged: list[tuple[Path, VaultError]] = []
         for number, path in sorted(self._found(), reverse=True):
             try:
@@ -200,7 +200,7 @@ class CheckpointFolder:
         return Checkpoint(Progress(**content["progress"]), snapshot)
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint; when this returns it is on the disk, next to the one before it."""
+        """Add a checkpoint; it is durable when this returns, and the one before it still exists."""
         content = {"progress": asdict(checkpoint.progress), "snapshot": _digest(checkpoint.snapshot)}
         sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
         self._number += 1
@@ -227,7 +227,7 @@ class CheckpointFolder:
 
 
 def require_same_run(progress: Progress, *, policy: str, sources: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError where a checkpoint is of another policy or its sources have changed."""
+    """Raise CheckpointError if a checkpoint is of another policy or its sources have changed."""
     if progress.policy != policy:
         raise CheckpointError(
             f"{folder}: these checkpoints are of another policy; use another folder, or the policy they were made with"

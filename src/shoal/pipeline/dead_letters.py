@@ -1,4 +1,4 @@
-"""Dead letters: which records could not be used and why, one JSON object per line, readable by the owner alone."""
+"""Dead letters: which records could not be used and why, one JSON object per line, readable only by the owner."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _REFUSED_WHILE_PENDING: Final = "ahead"
 
 
 class DeadLetters:
-    """A file of letters, which exists from the first letter on.
+    """A file of letters, created with the first letter.
 
     Parameters
     ----------
     keep_rows
-        Also keep the record itself, sealed where a key was given.
+        Also keep the record itself, sealed if there is a key.
     in_place
         False: letters appear, and replace earlier ones, only when the run is finished.
     checked
@@ -66,16 +66,16 @@ class DeadLetters:
         return {"sealed": base64.b64encode(sealed).decode()}
 
     def commit(self) -> int:
-        """Write everything to the disk; return the length in bytes."""
+        """Sync everything to disk; return the length in bytes."""
         return self._file.commit()
 
     @property
     def receipt(self) -> Receipt | None:
-        """What was committed last, as `open` takes it."""
+        """The last commit, as `open` accepts it."""
         return asdict(self._file.mark) if self._file.mark else None
 
     def finish(self) -> None:
-        """No more letters will come."""
+        """Close the file: no more letters will come."""
         self._file.finish()
 
     def discard(self) -> None:
@@ -88,7 +88,7 @@ class DeadLetters:
 
 
 def _json_value(column: Any) -> Any:
-    """The only value of a column as JSON can hold it; Python's own times would lose nanoseconds."""
+    """The only value of a column, for JSON; times are text, because Python's would lose nanoseconds."""
     kind = column.type
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind):
@@ -109,9 +109,9 @@ class LetterWriter:
         self._waits = bool(sorts_rows and method.guarantee.max_delay_ns)
 
     def write(self, dead: pa.RecordBatch, decoded: Decoded | None, first: int) -> None:
-        """Write a letter for every record in a trace of refused ones; the source's own reason wins where it has one.
+        """Write a letter for every record in a trace of refused ones; a reason given by the source is preferred.
 
-        `decoded` are the records that arrived last, `first` is the number of the first of them in the stream.
+        `decoded` are the latest records, `first` is the number of the first of them in the stream.
         """
         refused = {one.row: one for one in decoded.refused} if decoded else {}
         for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):

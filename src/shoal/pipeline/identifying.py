@@ -1,4 +1,4 @@
-"""How identifying the columns are that are published unchanged, measured on the first rows of the input.
+"""Measures how identifying the columns are that are published unchanged, on the first rows of the input.
 
 A column is *identifying* when more than 5% of the rows have a value that fewer than k (z) different people have. The
 rows must come from at least 20·k people: with fewer, ordinary columns look identifying too, and nothing is refused.
@@ -56,7 +56,7 @@ class Measured:
         return self.people >= LEAST_PEOPLE * self.k
 
     def words(self) -> str:
-        """What was measured; no value."""
+        """The result as text, without values."""
         return (
             f"{self.rare_rows / self.rows:.1%} of {self.rows:,} rows have a value that fewer than "
             f"{self.letter} = {self.k:,} people have, {self.lone_values / self.values:.1%} of its values belong to "
@@ -65,7 +65,7 @@ class Measured:
 
 
 def promised_crowd(policy: Policy) -> tuple[str, int]:
-    """The letter and the number of people the method promises."""
+    """The parameter (k or z) and the number of people that the method promises."""
     method = policy.anonymize
     if isinstance(method, ZAnonymitySection):
         return "z", min(column.z for column in method.columns.values())
@@ -73,13 +73,13 @@ def promised_crowd(policy: Policy) -> tuple[str, int]:
 
 
 def person_columns(policy: Policy) -> tuple[str, ...]:
-    """The columns that say who; the sanitization process may make the person of several."""
+    """The columns that identify the person: several in a sanitization process with maid."""
     maid = policy.sanitize.maid if policy.sanitize is not None else ()
     return maid or (str(policy.stream.person),)
 
 
 def measure(name: str, columns: list[Any], persons: list[Any], crowd: tuple[str, int]) -> Measured | None:
-    """Count people per value; rows without a person do not count, and None is returned when there are no others."""
+    """Count people per value; rows without a person are ignored; None if there are no others."""
     known = np.zeros(len(persons[0]), np.bool_)
     for column in persons:
         known |= column.is_valid().to_numpy(zero_copy_only=False)
@@ -96,7 +96,7 @@ def measure(name: str, columns: list[Any], persons: list[Any], crowd: tuple[str,
 
 
 def refuse_identifying(policy: Policy, batch: pa.RecordBatch | pa.Table) -> list[str]:
-    """Raise PolicyError when a carried column is identifying; return warnings where there are too few people to say."""
+    """Raise PolicyError when a carried column is identifying; return warnings if there are too few people to judge."""
     measured = [found for found in measure_carried(policy, batch) if found.is_identifying]
     problems = [f"[stream] carry: {refusal(found)}" for found in measured if found.has_evidence]
     if problems:
@@ -110,7 +110,7 @@ def refusal(found: Measured) -> str:
 
 
 def doubt(found: Measured) -> str:
-    """Why a column should be looked at that is not refused."""
+    """Why a column that is not refused deserves a look."""
     return (
         f"column {found.name!r}: {found.words()}; {found.people:,} people are too few to judge by "
         f"({LEAST_PEOPLE * found.k:,} are needed), so it is not refused"
@@ -142,8 +142,9 @@ class CarryCheck:
         letter, k = promised_crowd(self._policy)
         if people < LEAST_PEOPLE * k:
             found.append(
-                f"[stream] carry: whether the columns single people out was not measured: the first block of the pipe "
-                f"has {people:,} people, and {LEAST_PEOPLE} times {letter} are needed; shoal audit measures the release"
+                f"[stream] carry: it was not measured whether the columns single people out: the first block of the "
+                f"pipe has {people:,} people, but {LEAST_PEOPLE} times {letter} are needed; "
+                "shoal audit measures the release"
             )
         return found
 

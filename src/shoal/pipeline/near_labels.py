@@ -1,4 +1,4 @@
-"""Values that are not in a hierarchy only because they are written in another case or with other spaces."""
+"""Finds values that are missing from a hierarchy only because of case or spaces."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Found = dict[str, dict[str, int]]
 
 
 class NearLabels:
-    """Counts unlisted values that would be listed if case and spaces did not count.
+    """Counts unlisted values that differ from a label only in case or spaces.
 
-    Only labels of the hierarchy are ever shown: they are not personal, and a value may be.
+    Messages show labels of the hierarchy only, because a value may be personal.
     """
 
     def __init__(self, listed: Iterable[str]) -> None:
@@ -33,7 +33,7 @@ class NearLabels:
 
     @classmethod
     def of(cls, tree: Any) -> NearLabels | None:
-        """Of a hierarchy or ontology that lists its values; None where it takes any."""
+        """For a hierarchy or ontology; None if it accepts any value."""
         if isinstance(tree, Concepts):
             return cls(tree.values)
         if not isinstance(tree, Hierarchy) or tree.is_open:
@@ -42,7 +42,7 @@ class NearLabels:
         return cls(label for node, label in enumerate(tree.labels) if node not in inner)
 
     def count(self, column: Any) -> None:
-        """Count the values of a column that are not listed and would be."""
+        """Count such values of a column."""
         for entry in pc.value_counts(column.cast(pa.string())).to_pylist():
             value, count = entry["values"], entry["counts"]
             label = None if value is None or value in self._listed else self._by_fold.get(_folded(value))
@@ -50,24 +50,24 @@ class NearLabels:
                 self.found[label] += count
 
     def words(self, *, of: str) -> str | None:
-        """``12 of them would match …``; None where none would."""
+        """``12 of them would match …``; None if there are none."""
         return near_words(self.found, of=of)
 
 
 def near_words(found: Counter[str], *, of: str) -> str | None:
-    """What to say of values that would match these labels; None where there are none."""
+    """The sentence about values that would match these labels; None if there are none."""
     if not found:
         return None
     labels = [f'"{label}"' for label, _ in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
     more = f" and {len(labels) - _MOST_SHOWN:,} more" if len(labels) > _MOST_SHOWN else ""
     return (
-        f"{found.total():,} {of} would match if case and spaces did not count (labels {', '.join(labels[:_MOST_SHOWN])}"
-        f"{more}); write them alike in the data and the hierarchy"
+        f"{found.total():,} {of} would match if case and spaces were ignored (labels {', '.join(labels[:_MOST_SHOWN])}"
+        f"{more}); spell them the same in the data and the hierarchy"
     )
 
 
 class NearRefused:
-    """Counts such values among the refused records of a run, by column, on top of what a checkpoint has."""
+    """Counts such values among the refused records of a run, by column; continues the counts of a checkpoint."""
 
     def __init__(self, hierarchies: Mapping[str, Any], found: Found) -> None:
         self._hierarchies, self._before = hierarchies, found
@@ -75,7 +75,7 @@ class NearRefused:
 
     @property
     def found(self) -> Found:
-        """What was counted so far, including before the checkpoint."""
+        """All counts, including those before the checkpoint."""
         own = {column: dict(labels.found) for column, labels in self._labels.items() if labels is not None}
         return {**self._before, **own}
 

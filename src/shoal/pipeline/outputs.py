@@ -29,14 +29,14 @@ class Outputs:
         self._sinks = {"rows": self._rows, **({"trace": self._trace} if self._trace else {})}
 
     def open(self, method: StreamMethod, receipts: Receipts) -> None:
-        """Start, or go back to what these receipts cover."""
+        """Start, or go back to the commits of these receipts."""
         _open(self._rows, method.output_schema, receipts.get("rows"))
         self.letters.open(receipts.get("letters"))
         if self._trace is not None:
             _open(self._trace, method.trace_schema, receipts.get("trace"))
 
     def write(self, release: Release) -> None:
-        """Write what was decided; the trace is built only where it is wanted."""
+        """Write a release; its trace is built only if it is written."""
         self._rows.write(release.rows)
         if self._trace is not None:
             self._trace.write(release.trace)
@@ -52,11 +52,11 @@ class Outputs:
         return {"letters": self.letters.receipt, **{name: sink.finish() for name, sink in self._sinks.items()}}
 
     def verify(self, receipts: Receipts) -> None:
-        """Raise CheckpointError where the rows of a finished run are missing or altered."""
+        """Raise CheckpointError if the rows of a finished run are missing or altered."""
         self._rows.verify(receipts["rows"] or {})
 
     def clean(self) -> None:
-        """Remove what was needed only to finish again after a crash."""
+        """Remove what only a repeated `finish` needs."""
         for sink in self._sinks.values():
             sink.clean()
 
@@ -75,5 +75,5 @@ def _open(sink: Sink, schema: pa.Schema, receipt: Receipt | None) -> None:
 
 
 def dead_trace(release: Release) -> pa.RecordBatch:
-    """The part of a trace that is about refused records."""
+    """The rows of a trace that are about refused records."""
     return release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))

@@ -31,7 +31,7 @@ class Pipeline:
 
     @classmethod
     def from_policy(cls, path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Self:
-        """Read and check a policy file; `checkpoint` names a folder in place of the policy's own."""
+        """Read and check a policy file; `checkpoint` names a folder that replaces the policy's."""
         return cls(load_policy(path, checkpoint=checkpoint))
 
     def run(self, observer: Observer | None = None) -> RunSummary:

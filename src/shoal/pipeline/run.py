@@ -1,11 +1,11 @@
-"""The run of a stream: poll the source, let the method decide, write what it releases, commit when due.
+"""The run of a stream: poll the source, push records into the method, write what it releases, commit when due.
 
 A commit is: sinks committed, then one checkpoint with the state of the method, the position of the source and the
-receipts of the sinks. A run that is killed goes on from the last checkpoint: sinks drop what came later, the source
+receipts of the sinks. A run that was killed resumes from the last checkpoint: sinks drop what came later, the source
 returns the same records again, and the method decides the same about them.
 
 Time that passes without a record (:class:`~shoal.sources.base.Idle`) changes decisions too, and no source returns it a
-second time. So it is written to a checkpoint *before* the method hears of it, and a resumed run repeats it first.
+second time. So it is written to a checkpoint *before* it is passed to the method, and a resumed run repeats it first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from shoal.sources.base import Decoded, End, Idle, Source
 from shoal.times import column_ns
 
 _SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
-"""What a policy must not change in while a run is resumed."""
+"""Sections of the policy that must be unchanged to resume a run."""
 
 
 class StreamRun:
@@ -44,7 +44,7 @@ class StreamRun:
     Parameters
     ----------
     source
-        Where records come from; by default what ``[source]`` of the policy names.
+        Where records come from; by default the ``[source]`` of the policy.
     """
 
     method: StreamMethod
@@ -120,7 +120,7 @@ class StreamRun:
         return True
 
     def _start(self, *, is_resumed: bool) -> None:
-        """Fix the types of the columns, so that those of the output are known, and open the outputs."""
+        """Fix the types of the columns, which determine those of the output, and open the outputs."""
         if must_compile(self.policy.anonymize.METHOD):
             self.observer.compiling()
         self.source.open(self.method.columns, self.progress.position)
@@ -165,7 +165,7 @@ class StreamRun:
             self._commit("reading")
 
     def _pass_time(self, now: int) -> None:
-        """Let time pass: on record first, because a replay must decide the same and no source repeats its silence."""
+        """Pass time to the method. Record it first: a replay must decide the same, and no source repeats idle time."""
         if self._folder is not None:
             self.progress = replace(self.progress, advance_to=now)
             self._commit("reading")
@@ -176,7 +176,7 @@ class StreamRun:
         self.progress = replace(self.progress, advance_to=None)
 
     def _hand_over(self, release: Release, decoded: Decoded | None = None, first: int = 0) -> None:
-        """Send what was decided to the outputs."""
+        """Write what was decided."""
         self.outputs.write(release)
         dead = self.method.counts["dead"]
         if dead > self.report.dead:  # building the trace costs, so only where there is something in it
@@ -190,7 +190,7 @@ class StreamRun:
             self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
 
     def _check(self, batch: pa.RecordBatch, *, is_first: bool) -> None:
-        """Warn of what only the records themselves show."""
+        """Warn of problems that only the records show."""
         stream = self.policy.stream
         if not self._has_checked_unit and stream.time in batch.schema.names and batch.num_rows:
             self._has_checked_unit = True
@@ -203,7 +203,7 @@ class StreamRun:
     # ---- commits
 
     def _commit(self, phase: Phase) -> None:
-        """Make the output durable, then the state that goes with it: never the other way round."""
+        """Make the output durable, then the state that belongs to it, in this order."""
         self.progress = replace(self.progress, receipts=self.outputs.commit(self.progress.epoch))
         self._write_checkpoint(phase)
 

@@ -1,4 +1,4 @@
-"""What a run reports: a few counts while it goes on, all of it at the end, and why hardly anything was released."""
+"""What a run reports: a few counts on the way, everything at the end, and why hardly anything was released."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunReport:
     def summary(
         self, progress: Progress, warnings: list[str], *, numbers_rows: bool = False, finished_before: bool = False
     ) -> RunSummary:
-        """Everything there is to report."""
+        """The full summary."""
         policy, method, found = self._policy, self._method, self.progress()
         found.suppressed_left = getattr(policy.anonymize, "suppressed", "drop") == "root"
         found.pending = method.pending if method.guarantee.keeps_pending else 0
@@ -51,7 +51,7 @@ class RunReport:
         found.resumed, found.finished_before = self._is_resumed, finished_before
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
-        found.guarantee = method.guarantee.statement + ("; each row was taken for one person" if numbers_rows else "")
+        found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
         found.released_to = policy.sink.name
         found.dead_letters = str(policy.dead_letters.path.path)
         found.trace = str(policy.trace.path.path) if policy.trace else None
@@ -59,7 +59,7 @@ class RunReport:
         return found
 
     def last_summary(self, progress: Progress, warnings: list[str], *, numbers_rows: bool) -> RunSummary:
-        """The same, with a warning where hardly anything was released."""
+        """The same, with a warning if hardly anything was released."""
         found = self.summary(progress, warnings, numbers_rows=numbers_rows)
         found.outcome = outcome_warning(found, self._method.explain, self._policy.anonymize.advice)
         if found.outcome:
@@ -67,7 +67,7 @@ class RunReport:
         return found
 
     def _metrics(self) -> dict[str, Any]:
-        """What the method measured; its cost only where the policy states what a delay costs.
+        """The metrics of the method; its cost only if the policy states what a delay costs.
 
         It grows by a factor for every arrival of delay: with the default of 2% and a delay of 2,000 arrivals, to 1.6e17
         times the loss, which is meaningless.
@@ -79,9 +79,9 @@ class RunReport:
 
 
 def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal], advice: str) -> str | None:
-    """One sentence where more than half of the rows were refused or less than a twentieth was released, else None.
+    """One sentence if more than half of the rows were refused or less than a twentieth was released, else None.
 
-    `explain` gives the column and the sentence for a reason, `advice` is what to change in the policy.
+    `explain` returns the column and the sentence for a reason; `advice` is what to change in the policy.
     """
     rows = summary.rows_in
     if not rows:

@@ -34,16 +34,16 @@ _SET_KERNELS: Final = {
     UNIQUENESS: (("shoal.kernels.sets.sampling", "draw_samples"),),
     TUNING: (("shoal.kernels.z.threshold_curves", "curve_of_sets"),),
 }
-"""Of what is done with sets and of tuning: kernels that take longest to compile. Not every run needs all of them."""
+"""Kernels of sets and of tuning that take longest to compile; not every run needs all of them."""
 
 
 def must_compile(method: str) -> bool:
-    """Whether nothing of a method is cached yet, or what is cached is of another version."""
+    """Whether the kernels of a method have to be compiled: none is cached, or the cache is of another version."""
     return all(map(_is_missing, _kernels(method)))
 
 
 class CompileTimer(event.Listener):
-    """Seconds during which something was being compiled, in whichever thread."""
+    """Measures the seconds spent on compiling, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class CompileTimer(event.Listener):
             return self._seconds + (time.perf_counter() - self._begun if self._depth else 0.0)
 
     def on_start(self, event: event.Event) -> None:
-        """A function is compiled; it may have others compiled first."""
+        """Called when a function is compiled, which may compile others first."""
         with self._lock:
             if not self._depth:
                 self._begun = time.perf_counter()
@@ -81,7 +81,7 @@ def timed_compiling() -> Iterator[CompileTimer]:
 
 
 class WorkClock:
-    """Seconds since it was made, without those of compiling."""
+    """Seconds since the start, without compiling."""
 
     def __init__(self, compiling: CompileTimer) -> None:
         self._compiling = compiling
@@ -114,7 +114,7 @@ def _is_missing(kernel: Any) -> bool:
 # ---- ahead of time
 
 _SLOWEST: Final = ("least-loss", "castle", "k-varp", "fads", "flexible-k")
-"""Compiled first, so that no core has a long one left at the end."""
+"""Methods that are compiled first, because they take longest."""
 _ROWS: Final = 60
 
 

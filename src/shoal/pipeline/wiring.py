@@ -1,6 +1,6 @@
 """From a checked policy to the objects that run it: source, method, sinks.
 
-The class of the table ``[source]`` or ``[sink]`` says which system is meant; `SOURCES` and `SINKS` have one entry per
+The class of the table ``[source]`` or ``[sink]`` selects the system; `SOURCES` and `SINKS` have one entry per
 system. Everything else in this file is about files.
 """
 
@@ -89,7 +89,7 @@ def make_decoder(
 
 
 def raw_decoder(policy: Policy, file: InputFile, column: str) -> Decoder:
-    """A decoder of one column as it stands in the file."""
+    """A decoder of one column, without any conversion."""
     options = {"time": column, "time_unit": "s"}  # so that no other type is assumed for it
     plain = replace(policy, stream=policy.stream.model_copy(update=options))
     return _file_decoder(plain, file, (column,), None, optional=())
@@ -146,12 +146,12 @@ def make_file_sink(policy: Policy, *, resumable: bool = False) -> FileSink:
 
 
 def make_parts(policy: Policy, *, checked: bool = False) -> PartFiles:
-    """The folder for published rows, where they go to a folder."""
+    """The folder of part files for published rows."""
     return PartFiles(policy.file_sink.path.path, _encoder(policy).suffix, checked=checked)
 
 
 def make_trace_sink(path: Path, *, resumable: bool, secret: Secret | None) -> Sink:
-    """Where the private trace goes: for its owner alone, sealed where a key was given."""
+    """Where the private trace goes: readable only by its owner, sealed if there is a key."""
     if resumable and secret is None:
         return JoinedFileSink(encoder_for("parquet")(), path, private=True)
     return make_trace_file(path, secret, resumable=resumable)

@@ -1,4 +1,4 @@
-"""Checks across tables. They read the policy as written, so that one wrong key hides no other problem."""
+"""Checks across tables. They read the policy as written, so that one wrong key does not hide other problems."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SECRET_WORDS: Final = (
 )
 _TIME: Final = "[stream] time"
 _PERSON: Final = "[stream] person"
-_NO_PERSON: Final = "is missing; name the column that says who"
+_NO_PERSON: Final = "is missing; name the column of persons"
 _OR_MAID: Final = ", or several in [sanitize] maid"
 _KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
 _KEYED_BY_LABEL: Final = ("tree", "reference", "density")
 
 
 def part(table: Table, name: str) -> Table:
-    """A table within, or an empty one where there is none."""
+    """A section of the policy; empty if there is none."""
     found = table.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -64,7 +64,7 @@ def _is_secret(name: str) -> bool:
 
 
 def column_problems(table: Table) -> list[str]:
-    """Columns with two roles, and columns the header does not have."""
+    """Columns with two roles, and columns that the header does not have."""
     header = part(table, "source").get("header")
     known = header if isinstance(header, list) and part(table, "source").get("kind") == "csv" else None
     method = _method(table)
@@ -83,13 +83,13 @@ def column_problems(table: Table) -> list[str]:
 
 
 def stream_problems(table: Table) -> list[str]:
-    """What [stream], [source] and [sink] lack for the method chosen."""
+    """Problems of [stream], [source] and [sink] with the method."""
     method, stream = _method(table), table.get("stream")
     found: list[tuple[str, KeyPath, str]] = []
     if isinstance(stream, Mapping) and "person" not in stream and (method is None or method.NEEDS_PERSON):
         found.append(("stream", ("person",), _NO_PERSON + _OR_MAID * ("sanitize" in table)))
     if isinstance(stream, Mapping) and "time_unit" in stream and "time" not in stream:
-        found.append(("stream", ("time_unit",), "is what numbers in [stream] time count; name that column too"))
+        found.append(("stream", ("time_unit",), "is the unit of numbers in [stream] time; name that column too"))
     types = part(part(table, "source"), "types")
     if isinstance(stream, Mapping) and "time_unit" in stream and types.get(str(stream.get("time"))) == "timestamp":
         found.append(("source", ("types",), "the time is read by its time_unit; leave it out here"))
@@ -100,7 +100,7 @@ def stream_problems(table: Table) -> list[str]:
 
 
 def with_stream(table: Table) -> dict[str, Any]:
-    """The policy with an empty [stream] where the method can do without one."""
+    """The policy with an empty [stream] if the method needs none."""
     method = _method(table)
     return {"stream": {}, **table} if method is not None and not method.NEEDS_PERSON else dict(table)
 
@@ -126,7 +126,7 @@ def _named_columns(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def resume_problems(table: Table) -> list[str]:
-    """Standard input and output cannot go back to a checkpoint."""
+    """Standard input and output cannot be resumed from a checkpoint."""
     if "checkpoint" not in table:
         return []
     method = _method(table)
@@ -137,7 +137,7 @@ def resume_problems(table: Table) -> list[str]:
     found = []
     if STANDARD in _texts(part(table, "source").get("path")):
         found.append(
-            "[checkpoint]: standard input cannot be read again from where a crash left it; "
+            "[checkpoint]: standard input cannot be read again after a crash; "
             "read from files, or leave [checkpoint] out"
         )
     if STANDARD in _texts(part(table, "sink").get("path")):
@@ -149,7 +149,7 @@ def resume_problems(table: Table) -> list[str]:
 
 
 def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str]:
-    """Files with two uses."""
+    """Files and folders with two uses."""
     inputs = [Use("[source] path", place) for place in _places(part(table, "source"), folder)]
     inputs += _method_uses(table, folder)
     if file is not None:
@@ -172,7 +172,7 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
 
 
 def default_dead_letters(output: Location | None) -> Location:
-    """Next to the output; in the current folder if that is standard output or no file at all."""
+    """Next to the output; in the current folder if the output is not a file."""
     if output is None or output.is_standard:
         return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
     return beside(output, ".dead.jsonl")
@@ -232,7 +232,7 @@ def overlap_problems(inputs: list[Use], sink: Use | None, private: list[Use]) ->
             found.append(f"{second.key}: is the same place as {first.key}; choose another")
         elif first is sink and first.place.is_folder and _inside(second.place, first.place):
             found.append(
-                f"{second.key}: lies in the folder of {first.key}, so it would be published with the rows; "
+                f"{second.key}: is in the folder of {first.key}, so it would be published with the rows; "
                 "choose another place"
             )
     return found

@@ -1,4 +1,4 @@
-"""Kinds of values a policy holds, each with its own sentence for what is wrong."""
+"""Types of values in a policy, each with its own error sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Section(Settings):
     """A table of the policy."""
 
     def plain_fields(self) -> dict[str, Any]:
-        """What counts for the fingerprint of a policy, however it is written."""
+        """The fields for the fingerprint of a policy, independent of how it is written."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
@@ -37,25 +37,25 @@ def key_path(section: str, steps: Iterable[Step]) -> str:
 
 
 def _key(name: str) -> str:
-    """A key as TOML writes it."""
+    """A key in TOML syntax."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file, folder or pattern: `text` as the policy has it, `path` from the policy's folder."""
+    """A file, folder or pattern: `text` as in the policy, `path` relative to the policy's folder."""
 
     text: str
     path: Path
 
     @property
     def is_standard(self) -> bool:
-        """Whether it stands for standard input or output."""
+        """Whether it is standard input or output."""
         return self.text == STANDARD
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is meant as a folder, or is one already."""
+        """Whether it is a folder, by its name or because it exists."""
         return not self.is_standard and (self.text.endswith(("/", os.sep)) or self.path.is_dir())
 
     @property
@@ -65,12 +65,12 @@ class Location:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it holds wildcards and is not the name of a file that exists."""
+        """Whether it contains wildcards and is not the name of an existing file."""
         return has_magic(self.text) and not self.path.exists()
 
 
 def locate(text: object, folder: Path) -> Location:
-    """The place a text means, seen from a folder."""
+    """The location of a path relative to a folder."""
     if not isinstance(text, str):
         raise ValueError("must be a path as text")
     if not text.strip() or "\0" in text:
@@ -92,7 +92,7 @@ def _file_location(value: object, info: ValidationInfo) -> Location:
 def _kept_location(value: object, info: ValidationInfo) -> Location:
     place = _location(value, info)
     if place.is_standard:
-        raise ValueError("must be a path; standard input and output keep nothing")
+        raise ValueError("must be a path; standard input and output store nothing")
     return place
 
 
@@ -118,7 +118,7 @@ def _interval(value: Any) -> int:
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
     if any(word != word.strip() for word in words):
-        raise ValueError("has spaces around a word; leave them out, they do not count")
+        raise ValueError("has spaces around a word; leave them out, they are ignored")
     return words
 
 

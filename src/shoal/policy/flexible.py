@@ -1,4 +1,4 @@
-"""The [anonymize] table of flexible k-anonymity: no row is dropped, sparse values get a common criterion."""
+"""The [anonymize] table of flexible k-anonymity: no row is dropped, sparse values share a common criterion."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from shoal.schema import Categorical
 
 
 class OntologyColumn(QuasiSection):
-    """A value of an ontology; it is published as itself, its class, or another property it has."""
+    """A value of an ontology; it is published as itself, its class, or another of its properties."""
 
     kind: Literal["ontology"]
-    ontology: OntologySection = Field(description="say where its values and what they have in common are listed")
+    ontology: OntologySection = Field(description="describe the ontology of its values")
     weight: Weight = 1.0
 
     def role(self, name: str, hierarchy: Hierarchy | None = None) -> Categorical:
@@ -85,10 +85,16 @@ def _column_problems(table: Table) -> Iterator[Problem]:
     named = [sparse] if isinstance(sparse, str) else sparse if isinstance(sparse, list) else []
     for name in named:
         if name != "auto" and isinstance(name, str) and name not in labelled:
-            yield ("sparse",), f'"{name}" is no categorical quasi-identifier and none of an ontology; name one that is'
+            yield (
+                ("sparse",),
+                f'"{name}" is not a quasi-identifier with a hierarchy or an ontology; name one that is',
+            )
     if isinstance(sparse, list) and set(quasi_tables(table)) <= set(named):
         yield ("sparse",), "leaves no normal quasi-identifier; at least one must be left"
     density = table.get("density")
     for name in density if isinstance(density, Mapping) else ():
         if name not in labelled:
-            yield ("density", name), "is no categorical quasi-identifier and none of an ontology; name one that is"
+            yield (
+                ("density", name),
+                "is not a quasi-identifier with a hierarchy or an ontology; name one that is",
+            )

@@ -1,4 +1,4 @@
-"""How a policy describes a hierarchy or an ontology, and what it describes."""
+"""How a policy describes hierarchies and ontologies, and how they are built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CsvHierarchy(Section):
     """A level file, as ARX and anjana write them."""
 
     kind: Literal["csv"]
-    path: FilePlace = Field(description="name the file with one line a leaf, from the leaf to the root")
+    path: FilePlace = Field(description="name the file with one line per leaf, from the leaf to the root")
     sep: Delimiter | None = None
     header: bool | None = None
 
@@ -53,7 +53,7 @@ class FlatHierarchy(Section):
 
 
 class SuffixHierarchy(Section):
-    """Host names and the like: ``a.b.example`` lies under ``b.example``."""
+    """Host names and the like: ``a.b.example`` is below ``b.example``."""
 
     kind: Literal["suffix"]
     separator: Delimiter = "."
@@ -64,7 +64,7 @@ class SuffixHierarchy(Section):
 
 
 class PrefixHierarchy(Section):
-    """Paths and the like: ``top/leaf`` lies under ``top``."""
+    """Paths and the like: ``top/leaf`` is below ``top``."""
 
     kind: Literal["prefix"]
     separator: Delimiter = "/"
@@ -84,7 +84,7 @@ _SECTION: Final[TypeAdapter[Any]] = TypeAdapter(HierarchySection)
 
 
 def build_hierarchy(described: object, *, folder: Path) -> Hierarchy | None:
-    """The hierarchy a table describes; None where the table is not a description, which is reported elsewhere."""
+    """The hierarchy that a table describes; None if the table is invalid, which is reported elsewhere."""
     try:
         section = _SECTION.validate_python(described, context={"folder": folder})
     except ValidationError:
@@ -113,7 +113,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """json keeps the last of two equal keys silently; refuse them, so that no leaf is lost."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise PolicyError("hierarchy: a label stands twice under the same parent; leave one of them out")
+        raise PolicyError("hierarchy: a label occurs twice under the same parent; remove one of them")
     return table
 
 
@@ -135,7 +135,7 @@ class TableOntology(Section):
     """A list of values with their properties."""
 
     kind: Literal["table"]
-    path: FilePlace = Field(description="name the file with one line a value")
+    path: FilePlace = Field(description="name the file with one line per value")
     value: Name = Field(description="name the column of values")
     properties: Names = ()
     is_a: Names = ()
@@ -152,7 +152,7 @@ class TableOntology(Section):
 
 
 class DeviceOntology(Section):
-    """The devices that come with shoal."""
+    """The device ontology that comes with shoal."""
 
     kind: Literal["devices"]
 
@@ -174,7 +174,7 @@ def _attribute(ontology: Ontology, name: str | None, column: str) -> Concepts:
 
 
 def build_concepts(described: object, column: str, *, folder: Path) -> Concepts | None:
-    """What a table describes; None where it is no description, which is reported elsewhere."""
+    """The concepts that a table describes; None if the table is invalid, which is reported elsewhere."""
     try:
         section = _ONTOLOGY.validate_python(described, context={"folder": folder})
     except ValidationError:

@@ -59,9 +59,9 @@ _RULES: Final = {
 
 
 def load_policy(path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Policy:
-    """Read and check a policy file; relative paths in it start from its folder.
+    """Read and check a policy file; relative paths in it are relative to its folder.
 
-    `checkpoint` names a folder, seen from the current one, in place of the policy's own.
+    `checkpoint` names a folder, relative to the current one, that replaces the policy's.
     """
     file = Path(path)
     table = _read(file)
@@ -72,7 +72,7 @@ def load_policy(path: str | PathLike[str], *, checkpoint: str | PathLike[str] | 
 
 
 def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, file: Path | None = None) -> Policy:
-    """Check a policy given as tables; relative paths start from `folder`, by default the current one."""
+    """Check a policy given as tables; relative paths are relative to `folder`, by default the current one."""
     base = Path(folder).absolute() if folder is not None else Path.cwd()
     clean, problems = without_secrets(table)
     problems += _unknown_sections(clean)
@@ -123,7 +123,7 @@ def _unknown_sections(table: Table) -> list[str]:
         if isinstance(value, Mapping):
             found.append(f"{key_path(name, ())}: unknown section; {hint}")
         else:
-            found.append(f"{name}: stands outside any section; move it below the header of one")
+            found.append(f"{name}: is outside any section; move it below the header of one")
     return found
 
 
@@ -156,7 +156,7 @@ def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> type[
 
 
 def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy | Concepts]:
-    """Every hierarchy that is described well enough to be built; the descriptions are judged elsewhere."""
+    """Build every hierarchy whose description is valid; invalid descriptions are reported elsewhere."""
     anonymize = part(table, "anonymize")
     method = section_for(anonymize.get("method"))
     built = {}

@@ -1,4 +1,4 @@
-"""What the pipeline asks the [anonymize] table of every method."""
+"""What the pipeline needs of the [anonymize] table of every method."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shoal.policy.tables import ColumnType, StreamSection
 
 KeyPath = tuple[str, ...]
 Table = Mapping[str, Any]
-NO_TIME: Final = "is missing; name the column that says when"
+NO_TIME: Final = "is missing; name the column of times"
 
 
 class MethodSection(Section):
-    """The table of a method. The class methods read it as written, right or wrong."""
+    """The table of a method. Class methods read the table as written, before it is checked."""
 
     METHOD: ClassVar[str]
     SETTINGS: ClassVar[type[Settings]]
@@ -26,13 +26,13 @@ class MethodSection(Section):
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = False
     """Whether the person column is published, holding a pseudonym."""
     PUBLISHES_TIME: ClassVar[bool] = False
-    """Whether the time column is always published, so that it can have no other role."""
+    """Whether the time column is always published; then it can have no other role."""
     SORTS_ROWS: ClassVar[bool] = False
     """Whether rows may wait to be sorted by time before they are decided."""
     NEEDS_PERSON: ClassVar[bool] = True
     """Whether a column must name the person; otherwise each row may be one person."""
     IS_STREAM: ClassVar[bool] = True
-    """Whether rows are decided as they come, so that a run can go on from a checkpoint."""
+    """Whether rows are decided as they arrive, so that a run can resume from a checkpoint."""
 
     @property
     def advice(self) -> str:
@@ -42,7 +42,7 @@ class MethodSection(Section):
     @classmethod
     @abstractmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:
-        """Columns the table gives a role to, each with the path of its key."""
+        """Columns that the table names, each with the path of its key."""
 
     @classmethod
     @abstractmethod
@@ -52,11 +52,11 @@ class MethodSection(Section):
     @classmethod
     @abstractmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
-        """What cannot be combined with [stream], as (section, path of the key, sentence)."""
+        """Conflicts with [stream], as (section, path of the key, sentence)."""
 
     @classmethod
     def file_problems(cls, source: Table, sink: Table, *, has_person: bool) -> list[tuple[str, KeyPath, str]]:
-        """What cannot be combined with [source] and [sink], as (section, path of the key, sentence)."""
+        """Conflicts with [source] and [sink], as (section, path of the key, sentence)."""
         written = {"source": source, "sink": sink}
         return [
             (name, ("separator",), "is only for methods on sets; leave it out")
@@ -80,16 +80,16 @@ class MethodSection(Section):
 
     @abstractmethod
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments of the anonymizer; the secret comes from elsewhere."""
+        """Keyword arguments of the method, without the key."""
 
     @property
     @abstractmethod
     def runs_on_time(self) -> bool:
-        """Whether anything is decided by the time column."""
+        """Whether decisions depend on the time column."""
 
     @property
     def delay_unit(self) -> str:
-        """What delays are counted in."""
+        """The unit of delays."""
         return "seconds" if self.runs_on_time else "arrivals"
 
     def list_columns(self) -> tuple[str, ...]:
@@ -97,5 +97,5 @@ class MethodSection(Section):
         return ()
 
     def column_types(self) -> dict[str, ColumnType]:
-        """Types of columns in text files where [source] types does not name them and text would not do."""
+        """Types of columns in text files that cannot be text, unless [source] types declares them."""
         return {}

@@ -27,7 +27,7 @@ from shoal.policy.tables import (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Where refused rows are noted, and whether the rows themselves are."""
+    """Where refused rows are listed, and whether the rows themselves are kept."""
 
     path: Location
     keep_rows: bool
@@ -35,26 +35,26 @@ class DeadLetters:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy in which everything was checked; see :func:`shoal.policy.load_policy`."""
+    """A policy that was checked; see :func:`shoal.policy.load_policy`."""
 
     stream: StreamSection
     source: SourceSection
     anonymize: MethodSection
     written_sink: SinkSection | None
-    """As written; a policy with [sanitize] has none."""
+    """None in a policy with [sanitize]."""
     dead_letters: DeadLetters
     trace: TraceSection | None = None
     checkpoint: CheckpointSection | None = None
     sanitize: SanitizeSection | None = None
     hierarchies: Mapping[str, Any] = field(default_factory=dict)
-    """Hierarchies and ontologies of the columns that are generalized, read when the policy was."""
+    """Hierarchies and ontologies of the generalized columns."""
     warnings: tuple[str, ...] = ()
-    """Sentences about what is allowed and rarely meant."""
+    """Sentences about settings that are allowed but rarely intended."""
     file: Path | None = None
 
     @property
     def sink(self) -> SinkSection:
-        """Where rows go, unless the policy is one of the sanitization process."""
+        """Where rows go; PolicyError for a policy with [sanitize]."""
         if self.written_sink is None:
             raise PolicyError("[sink]: is missing; this policy has [sanitize], so run it with: shoal sanitize")
         return self.written_sink
@@ -74,16 +74,16 @@ class Policy:
         return self.sink
 
     def fingerprint(self, *sections: str) -> str:
-        """A hash of what the policy says, hierarchies included; of some sections only, if named.
+        """A hash of the policy, hierarchies included; of some sections only, if named.
 
-        Comments, layout, the order of keys, defaults written out and the folder it lies in do not count.
+        Comments, layout, the order of keys, explicit defaults and the folder of the policy do not matter.
         """
         content = {name: self._plain_section(name) for name in sections or _SECTIONS}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=32, person=b"shoal-policy-1").hexdigest()
 
     def parameters(self) -> dict[str, Any]:
-        """Keyword arguments of the anonymizer, hierarchies included; the secret comes from elsewhere."""
+        """Keyword arguments of the method, hierarchies included, without the key."""
         return self.anonymize.parameters(self.stream, self.hierarchies)
 
     def _plain_section(self, name: str) -> Any:

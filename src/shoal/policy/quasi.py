@@ -29,11 +29,11 @@ class QuasiSection(Section):
 
     @abstractmethod
     def role(self, name: str, hierarchy: Hierarchy | None) -> Numeric | Categorical:
-        """The column as the schema has it."""
+        """The column for the schema."""
 
     @abstractmethod
     def column_type(self) -> ColumnType | None:
-        """Its type in text files, where text would not do."""
+        """Its type in text files, if it cannot be text."""
 
 
 class NumericSection(QuasiSection):
@@ -59,7 +59,7 @@ class NumericSection(QuasiSection):
 
 
 class CategoricalSection(QuasiSection):
-    """A value of a list; it is published as a label of its hierarchy."""
+    """One of a list of values; it is published as a label of its hierarchy."""
 
     kind: Literal["categorical"]
     hierarchy: HierarchySection = Field(description="describe the tree of its values")
@@ -78,9 +78,9 @@ class CategoricalSection(QuasiSection):
 
 
 def require_tables(value: object) -> object:
-    """Raise ValueError unless there is a table a column."""
+    """Raise ValueError unless there is a table for each column."""
     if not isinstance(value, dict):
-        raise ValueError("must be a table with one entry a column, such as [anonymize.quasi.age]")
+        raise ValueError("must be a table with one entry per column, such as [anonymize.quasi.age]")
     if not value:
         raise ValueError("names no column; name at least one")
     if not all(name.strip() for name in value):
@@ -145,7 +145,7 @@ class QuasiMethodSection(MethodSection):
 
 
 def quasi_tables(table: Table) -> dict[str, Table]:
-    """Quasi-identifiers as written; what is not a table is reported elsewhere."""
+    """The tables of quasi-identifiers as written; anything else is reported elsewhere."""
     quasi = table.get("quasi")
     if not isinstance(quasi, Mapping):
         return {}
@@ -153,7 +153,7 @@ def quasi_tables(table: Table) -> dict[str, Table]:
 
 
 def quasi_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong within the tables of quasi-identifiers, as far as their models cannot see it."""
+    """Problems in the tables of quasi-identifiers that pydantic does not find."""
     for name, own in quasi_tables(table).items():
         if not name.strip():
             continue
@@ -170,7 +170,7 @@ def quasi_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _domain_problems(name: str, own: Table) -> Iterator[tuple[str, str]]:
-    """What the schema says against low, high and grid; `column 'age': low must be …` names its key first."""
+    """Problems of low, high and grid, as the schema reports them; `column 'age': low must be …` names its key first."""
     bounds = {key: own.get(key, widest) for key, widest in _WIDEST.items()}
     try:
         Numeric(name, **bounds, grid=own.get("grid"))

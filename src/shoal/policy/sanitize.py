@@ -1,4 +1,4 @@
-"""The [sanitize] table: what names a person, where real records and decoys are kept, and where rows are published."""
+"""The [sanitize] table: which columns identify a person, and where records, decoys and published rows are stored."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from shoal.policy.methods import section_for
 
 Table = Mapping[str, Any]
 MAID: Final = "maid"
-"""The person column where the id is made of other columns."""
+"""The person column if the id is made of other columns."""
 _OWN_STATE: Final = ("sink", "checkpoint", "trace")
 _ONLY_FOR: Final = {"path": "sqlite", "url_env": "postgres", "url_file": "postgres", "schema_name": "postgres"}
 
 
 def _schema_name(text: str) -> str:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,59}", text):
-        raise ValueError("must be a name of small letters, digits and _")
+        raise ValueError("must be a name of lowercase letters, digits and _")
     return text
 
 
 class StoreSection(Section):
-    """One database: an SQLite file, or PostgreSQL by a URL that stands elsewhere."""
+    """One database: an SQLite file, or PostgreSQL with its URL in the environment or in a file."""
 
     store: Literal["sqlite", "postgres"] = "sqlite"
     path: FilePlace | None = None
@@ -43,11 +43,11 @@ class StoreSection(Section):
 class SanitizeSection(Section):
     """The sanitization process around a method."""
 
-    pii: Names = Field(description='list the columns that name a person, such as ["account", "email"]')
+    pii: Names = Field(description='list the columns that identify a person, such as ["account", "email"]')
     maid: Names = ()
     keep: PositiveDuration = Duration("7d")
     blend: bool = True
-    sealed: FilePlace = Field(description="name the file that keeps the sealed hashes")
+    sealed: FilePlace = Field(description="name the file of the sealed hashes")
     internal: StoreSection = Field(description="add a table [sanitize.internal]")
     external: StoreSection = Field(description="add a table [sanitize.external]")
 
@@ -62,7 +62,7 @@ class SanitizeSection(Section):
             for steps, text in _store_problems(table.get(role))
         ]
         if table.get("pii") == []:
-            found.append((("pii",), "names no column; name what tells who a person is"))
+            found.append((("pii",), "names no column; name the columns that identify a person"))
         return found
 
 
@@ -86,7 +86,7 @@ def _store_problems(store: object) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def with_maid(table: Table) -> dict[str, Any]:
-    """The policy with a person column where the id is made of other columns."""
+    """The policy with a person column if the id is made of other columns."""
     stream, sanitize = table.get("stream"), table.get("sanitize")
     has_maid = isinstance(sanitize, Mapping) and bool(sanitize.get("maid"))
     if has_maid and isinstance(stream, Mapping) and "person" not in stream:
@@ -95,7 +95,7 @@ def with_maid(table: Table) -> dict[str, Any]:
 
 
 def sanitize_problems(table: Table) -> list[str]:
-    """What does not go together with [sanitize]."""
+    """What cannot be combined with [sanitize]."""
     sanitize = table.get("sanitize")
     if not isinstance(sanitize, Mapping):
         return []
@@ -108,7 +108,7 @@ def _section_problems(table: Table) -> Iterator[str]:
             yield f"[{name}]: shoal sanitize keeps its own state and publishes to [sanitize.external]; leave it out"
     letters, source = table.get("dead_letters"), table.get("source")
     if isinstance(letters, Mapping) and letters.get("keep_rows"):
-        yield "[dead_letters] keep_rows: dead letters of shoal sanitize never hold a record; leave it out"
+        yield "[dead_letters] keep_rows: dead letters of shoal sanitize never contain a record; leave it out"
     paths = source.get("path") if isinstance(source, Mapping) else None
     if STANDARD in (paths if isinstance(paths, list) else [paths]):
         yield "[source] path: standard input cannot be read again after a crash; name files"
@@ -122,7 +122,7 @@ def _method_problems(table: Table) -> Iterator[str]:
 
 
 def _column_problems(table: Table, sanitize: Table) -> Iterator[str]:
-    """A personal column may say who, and nothing else."""
+    """An identifying column may have no other role."""
     stream, anonymize = table.get("stream"), table.get("anonymize")
     used: dict[str, str] = {}
     if isinstance(stream, Mapping):
@@ -135,10 +135,10 @@ def _column_problems(table: Table, sanitize: Table) -> Iterator[str]:
         for name in _texts(sanitize.get(key)):
             if name in used:
                 where = used[name]
-                yield f'[sanitize] {key}: the column "{name}" names a person and is also in {where}; take it out there'
+                yield f'[sanitize] {key}: the column "{name}" identifies a person and is in {where}; remove it there'
     person = stream.get("person") if isinstance(stream, Mapping) else None
     if person is not None and person != MAID and sanitize.get("maid"):
-        yield "[sanitize] maid: [stream] person says already who a record is of; leave one out"
+        yield "[sanitize] maid: [stream] person already identifies the person; leave one out"
 
 
 def _texts(value: object) -> list[str]:
@@ -146,7 +146,7 @@ def _texts(value: object) -> list[str]:
 
 
 def sanitize_places(table: Table, folder: Path) -> list[tuple[str, Location]]:
-    """Files the process writes, with the key that names each."""
+    """Files that the process writes, each with its key."""
     sanitize = table.get("sanitize")
     if not isinstance(sanitize, Mapping):
         return []

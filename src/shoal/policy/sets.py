@@ -1,4 +1,4 @@
-"""The [anonymize] tables of methods that publish sets: anyone who knows m items of a person finds k people."""
+"""The [anonymize] tables of methods that publish sets: anyone who knows m items of a person finds at least k people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _region(value: object, info: ValidationInfo) -> Region:
 
 
 class GeneralizeSection(Section):
-    """One of: a tree, places on a map, a graph of neighbours, or a tree made over the items seen."""
+    """One of: a tree, places on a map, a graph of neighbours, or a tree built over the items of the input."""
 
     hierarchy: HierarchySection | None = None
     places: FilePlace | None = None
@@ -68,12 +68,12 @@ class GeneralizeSection(Section):
 
     @property
     def neighbours(self) -> Neighbourhood | None:
-        """The places or the graph, read when the policy was."""
+        """The places or the graph."""
         return self._neighbours
 
     @property
     def way(self) -> str:
-        """Which of the ways it is."""
+        """The key that is set."""
         return next(way for way in WAYS if getattr(self, way) is not None)
 
     def _read_places(self, path: Path) -> Neighbourhood:
@@ -88,7 +88,7 @@ class GeneralizeSection(Section):
 
 
 def generalize_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong between keys of the table, and with `error`."""
+    """Conflicts between keys of the table, and with `error`."""
     given = table.get("generalize")
     if not isinstance(given, Mapping):
         return
@@ -99,7 +99,7 @@ def generalize_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
     if "places" not in given:
         yield from ((("generalize", key), "is only for places; leave it out") for key in _OF_PLACES if key in given)
         if table.get("error") == "distance" and ways:
-            yield ("error",), '"distance" needs places, which know where things are; take "ncp"'
+            yield ("error",), '"distance" needs places; use "ncp"'
 
 
 def generalize_files(table: Table) -> dict[KeyPath, Any]:
@@ -110,25 +110,25 @@ def generalize_files(table: Table) -> dict[KeyPath, Any]:
 
 
 def read_graph(path: Path) -> Graph:
-    """A file with a header and one pair of neighbours a line; a second cell left empty names an item without one."""
+    """Read a file with a header and one pair of neighbours per line; an empty second cell means no neighbour."""
     pairs: list[tuple[str, str]] = []
     alone: list[str] = []
     for number, cells in islice(_lines(path), 1, None):
         if len(cells) != 2 or not cells[0].strip():
-            raise PolicyError(f"{path.name}: line {number}: must hold two items, or one and an empty cell")
+            raise PolicyError(f"{path.name}: line {number}: must have two items, or one and an empty cell")
         if cells[1].strip():
             pairs.append((cells[0], cells[1]))
         else:
             alone.append(cells[0])
     if not pairs and not alone:
-        raise PolicyError(f"{path.name}: holds no pairs of items; write a header and then one pair a line")
+        raise PolicyError(f"{path.name}: has no pairs of items; write a header and then one pair per line")
     return Graph(pairs, alone)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     text = _text(path)
     if "\x00" in text:
-        raise PolicyError(f"{path.name}: holds a NUL character; remove it")
+        raise PolicyError(f"{path.name}: contains a NUL character; remove it")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         yield from ((reader.line_num, cells) for cells in reader if cells)
@@ -203,7 +203,7 @@ class SetSection(MethodSection, KmAprioriSettings):
     def file_problems(cls, source: Table, sink: Table, *, has_person: bool) -> list[tuple[str, KeyPath, str]]:
         found: list[tuple[str, KeyPath, str]] = []
         if source.get("kind") == "csv" and "separator" not in source and not has_person:
-            text = "is missing; say what stands between the items of a row, or name who they are of in [stream] person"
+            text = "is missing; give what separates the items of a row, or the column of persons in [stream] person"
             found.append(("source", ("separator",), text))
         if "separator" in sink and sink.get("kind") != "csv":
             found.append(("sink", ("separator",), "is only for csv; leave it out"))
@@ -221,7 +221,7 @@ class SetSection(MethodSection, KmAprioriSettings):
         return {self.item: ("generalize", "hierarchy")} if self.generalize.hierarchy is not None else {}
 
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Any]:
-        """Keyword arguments; without `generalize` where that depends on the items that come."""
+        """Keyword arguments; without `generalize` if it is built from the items of the input."""
         settings = {name: getattr(self, name) for name in ("error", *self.SETTINGS.model_fields)}
         along = hierarchies.get(self.item) or self.generalize.neighbours
         return settings if along is None else {**settings, "generalize": along}

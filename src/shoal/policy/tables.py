@@ -24,7 +24,7 @@ from shoal.policy.fields import (
 )
 
 ROW: Final = "row"
-"""As the name of the person column: each row is one person, unless the input has a column of this name."""
+"""As the person column: each row is one person, unless the input has a column of this name."""
 _LATER_KEYS: Final = {"time_unit": None, "carry_identifying": False}
 ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
@@ -39,10 +39,10 @@ _ONLY_FOR: Final = {
 
 
 class StreamSection(Section):
-    """Who, when, and what is passed on unchanged. Not every method needs to know who or when."""
+    """The columns of persons and times, and columns published unchanged. Not every method needs both."""
 
-    person: Name | None = Field(default=None, description="name the column that says who")
-    time: Name | None = Field(default=None, description="name the column that says when")
+    person: Name | None = Field(default=None, description="name the column of persons")
+    time: Name | None = Field(default=None, description="name the column of times")
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
     carry: Names = ()
     carry_identifying: bool = False
@@ -50,8 +50,8 @@ class StreamSection(Section):
 
     def plain_fields(self) -> dict[str, Any]:
         # A key left at its default does not count, so that checkpoints made before the key existed stay valid.
-        said = super().plain_fields()
-        return {name: value for name, value in said.items() if name not in _LATER_KEYS or value != _LATER_KEYS[name]}
+        fields = super().plain_fields()
+        return {name: value for name, value in fields.items() if name not in _LATER_KEYS or value != _LATER_KEYS[name]}
 
 
 class SourceSection(Section):
@@ -85,7 +85,7 @@ class FileSource(SourceSection):
 
 
 class SinkSection(Section):
-    """The table of any sink, and what a run has to know of it."""
+    """The table of any sink."""
 
     kind: str
 
@@ -120,7 +120,7 @@ class FileSink(SinkSection):
     @model_validator(mode="before")
     @classmethod
     def _compression_by_name(cls, table: Any) -> Any:
-        """A file called .gz or .zst is compressed that way unless the policy says otherwise."""
+        """A file named .gz or .zst is compressed accordingly unless the policy sets `compression`."""
         path = table.get("path")
         endings = {".gz": "gzip", ".zst": "zstd"}
         by_name = endings.get(Path(path).suffix) if isinstance(path, str) else None
@@ -137,14 +137,14 @@ SINKS: Final[dict[str, type[SinkSection]]] = dict.fromkeys(FILE_KINDS, FileSink)
 
 
 def _compressed_outside(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Parquet and Arrow files are compressed inside or not at all: readers find no gzip around them."""
+    """Refuse gzip or zstd around Parquet and Arrow files: their readers do not expect it."""
     found: list[tuple[tuple[str, ...], str]] = []
     if table.get("kind") not in ("parquet", "arrow"):
         return found
     if str(table.get("path")).endswith((".gz", ".zst")):
-        found.append((("path",), "such files are not compressed from outside; leave out the ending .gz or .zst"))
+        found.append((("path",), "such files cannot be compressed as a whole; leave out the ending .gz or .zst"))
     if table["kind"] == "arrow" and table.get("compression", "none") != "none":
-        found.append((("compression",), "Arrow files are written without; leave it out"))
+        found.append((("compression",), "Arrow files are written uncompressed; leave it out"))
     return found
 
 
@@ -157,13 +157,13 @@ def _misplaced_keys(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str
 
 
 class TraceSection(Section):
-    """Where the private trace goes that the auditor reads."""
+    """Where the private trace for the auditor goes."""
 
     path: FilePlace = Field(description="name the Parquet file the trace is written to")
 
 
 class DeadLettersSection(Section):
-    """Where refused rows are noted; by default next to the output."""
+    """Where refused rows are listed; by default next to the output."""
 
     path: FilePlace | None = None
     keep_rows: bool = False

@@ -1,4 +1,4 @@
-"""The [anonymize] tables of methods that publish whole rows: k people alike within a deadline."""
+"""The [anonymize] tables of tuple methods: k people share every published row, within a deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.policy.quasi import CategoricalSection, NumericSection, QuasiMethodSe
 from shoal.policy.tables import StreamSection
 
 _MOST_OFF: Final = 0.001
-"""How far declared shares may add up from 1: people round them."""
+"""How far the sum of declared shares may be from 1: people round them."""
 
 
 Quasi = Annotated[NumericSection | CategoricalSection, Field(discriminator="kind")]
@@ -50,7 +50,7 @@ class TupleSection(QuasiMethodSection, TupleSettings):
             return []
         timed = [key for key in ("deadline", "reuse") if is_duration_text(table.get(key))]
         return [
-            ("anonymize", (key,), "a duration needs to know when; name the column in [stream] time, or count arrivals")
+            ("anonymize", (key,), "a duration needs times; name the column in [stream] time, or count arrivals")
             for key in timed[:1]
         ]
 
@@ -90,5 +90,5 @@ def _hopeless_problems(table: Table) -> Iterator[Problem]:
         yield (
             ("deadline" if "deadline" in table else "k",),
             f"nothing would ever be published: within a deadline of {deadline:,} arrivals at most {deadline + 1:,} "
-            f"rows wait for one another, fewer than k = {k:,}; raise deadline, or lower k",
+            f"rows are pending together, fewer than k = {k:,}; raise deadline, or lower k",
         )

@@ -18,26 +18,26 @@ from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
 from shoal.policy.tables import StreamSection
 
 _FOLLOWS: Final = (
-    "z follows the stream and publishes nothing before it has seen a window and an epoch; a sample may be too short"
+    "z adapts to the stream and publishes nothing before a window and an epoch have passed; a sample may be too short"
 )
 
 
 class ZColumnSection(Section, ZColumnSettings):
-    """What one attribute sets differently from the rest."""
+    """The settings of one attribute that differ from the rest."""
 
     hierarchy: HierarchySection | None = None
 
 
 class ZTargetSection(Section):
-    """What z follows the stream for."""
+    """The target of an adaptive z."""
 
-    k: Crowd = Field(description="give how many people must share all that is released of a person in an epoch")
-    p: PositiveShare = Field(description="give the share of people shown that this is to hold for, such as 0.95")
+    k: Crowd = Field(description="give how many people must share all released values of a person in an epoch")
+    p: PositiveShare = Field(description="give the share of released people for which this must hold, such as 0.95")
     floor: Count | None = None
     start: Count | None = None
 
     def made(self) -> KTarget:
-        """The target itself."""
+        """The target as an object."""
         return KTarget(k=self.k, p=self.p, floor=self.floor, start=self.start)
 
     @classmethod
@@ -49,7 +49,7 @@ class ZTargetSection(Section):
 
 
 class ZAnonymitySection(MethodSection, ZSettings):
-    """z-anonymity: hierarchies and the target are described in the file."""
+    """What a policy file adds to the settings of z-anonymity: descriptions of hierarchies and of the target."""
 
     ADVICE: ClassVar[str] = "choose a smaller z, a longer window or a hierarchy"
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = True

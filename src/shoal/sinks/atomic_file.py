@@ -16,7 +16,7 @@ PARTIAL: Final = ".partial"
 
 
 def check_target(path: Path) -> None:
-    """Refuse what is not a file: renaming over a device or pipe would replace it, as root even /dev/null."""
+    """Refuse what is not a file: a rename would replace a device or pipe, for root even /dev/null."""
     with output_error(path):
         if path.is_dir() and not path.is_symlink():
             raise OutputError(f"{path}: is a folder where a file is needed; name a file in it")
@@ -26,7 +26,7 @@ def check_target(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path, as `check_target` does, also where the partial file next to it cannot be made."""
+    """As `check_target`, and refuse a path whose partial file cannot be created."""
     check_target(path)
     with output_error(path):
         is_regular(path.with_name(path.name + PARTIAL))
@@ -56,12 +56,12 @@ class AtomicFile:
         self._digest: Digest | None = None
         self._is_begun = False
         self.mark: Mark | None = None
-        """Of the last commit, or of where this was resumed."""
+        """The mark of the last commit, or of the commit this was resumed from."""
 
     def resume(self, position: Mark | int | None) -> BinaryIO:
-        """Cut the file at a committed length and go on there; None or 0 starts a new file.
+        """Truncate the file to a committed length and continue there; None or 0 starts a new file.
 
-        CheckpointError where the file is shorter or, with a mark, where its bytes differ.
+        CheckpointError if the file is shorter or, with a mark, if its bytes differ.
         """
         self.close()
         mark = Mark(position) if isinstance(position, int) else position
@@ -75,7 +75,7 @@ class AtomicFile:
         return self._out  # type: ignore[return-value]
 
     def commit(self) -> int:
-        """Bring everything written to the disk; return the length in bytes."""
+        """Sync everything written to disk; return the length in bytes."""
         out = self._require_open()
         out.sync()
         self.mark = Mark(out.tell(), self._digest.text() if self._digest else None)
@@ -141,7 +141,7 @@ class AtomicFile:
         return file
 
     def _place(self, mark: Mark) -> Path:
-        """The file to go on with: a run killed between renaming and its last checkpoint left the finished one."""
+        """The file to continue: the finished one if a run was killed between the rename and its last checkpoint."""
         if is_regular(self._working):
             length = self._working.stat().st_size
             if length < mark.length:

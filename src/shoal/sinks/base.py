@@ -1,8 +1,8 @@
 """The contract of every sink: rows in, receipts out.
 
-A sink takes rows. A sink of bytes (files, standard output) is composed of an encoder and the file it writes to; a sink
-of messages (a broker) composes an encoder of messages. One system per file; :mod:`shoal.sinks.files` is the example to
-follow. The run never asks which system it writes to.
+A sink accepts rows. A sink of bytes (files, standard output) is composed of an encoder and a file; a sink of messages
+(a broker) composes an encoder of messages. One system per file; :mod:`shoal.sinks.files` is the example to
+follow. The run does not know which system it writes to.
 
 The run decides when to commit. Its order makes a replay harmless: every sink commits, then the checkpoint with the
 method's state, the source's position and the receipts is written. After a crash, `recover` takes the sink back to the
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 Receipt = dict[str, Any]
-"""What was committed, in plain values that JSON can hold: such as lengths and digests of files."""
+"""What was committed, as values that fit in JSON, such as lengths and digests of files."""
 
 
 class Sink(Protocol):
@@ -26,16 +26,16 @@ class Sink(Protocol):
         """Start with nothing written."""
 
     def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
-        """Go on after a commit: what was written later is dropped, or ignored when it is written again.
+        """Continue after a commit: rows written later are dropped, or ignored when they are written again.
 
-        CheckpointError where what was committed is missing or altered.
+        CheckpointError if committed output is missing or altered.
         """
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Write rows; they may be lost until the next commit."""
 
     def commit(self, epoch: int) -> Receipt | None:
-        """Make everything written durable; None where nothing can be recovered.
+        """Make everything written durable; None if the sink cannot recover.
 
         `epoch` counts the commits of the run from 0; a commit repeated after a crash has the same number.
         """
@@ -44,10 +44,10 @@ class Sink(Protocol):
         """Publish the result under its name, after the last commit. Repeating it after a crash does no harm."""
 
     def verify(self, receipt: Receipt) -> None:
-        """Check a finished output; CheckpointError where it was altered."""
+        """Check a finished output; CheckpointError if it is missing or was altered."""
 
     def clean(self) -> None:
-        """Remove what was needed only to repeat `finish`: called once the end is in the checkpoint."""
+        """Remove what only a repeated `finish` needs; called once the checkpoint records the end."""
 
     def close(self) -> None:
         """Close what is open; what was not committed may be lost."""

@@ -1,4 +1,4 @@
-"""Streams and folders that last through a power cut, with errors that say what to do."""
+"""Streams and folders that survive a power cut, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SENTENCES = {
     errno.EISDIR: "is a folder where a file is needed; name a file in it",
     errno.ENOTDIR: "a part of the path is a file, not a folder; name another place",
     errno.EEXIST: "is a file where a folder is needed; name another place",
-    errno.ENOENT: "its folder is gone or cannot be made; check the path",
+    errno.ENOENT: "its folder is missing and cannot be created; check the path",
     errno.ENAMETOOLONG: "the name is too long; name a shorter one",
     errno.ELOOP: "is a symbolic link, which is not followed; remove it, or name another file",
     errno.EPIPE: "the reader has gone away; keep it open until the run is done",
@@ -44,7 +44,7 @@ def output_error(name: str | Path) -> Iterator[None]:
 
 
 class Guarded(io.RawIOBase):
-    """A stream that writes everything it is given and raises OutputError where it cannot."""
+    """A stream that writes everything or raises OutputError."""
 
     def __init__(
         self, out: BinaryIO, name: str | Path, *, keep_open: bool = False, digest: Digest | None = None
@@ -79,7 +79,7 @@ class Guarded(io.RawIOBase):
                 self._target.flush()
 
     def sync(self) -> None:
-        """Flush, and wait until the disk has it."""
+        """Flush, and wait until the data is on disk."""
         with self._errors():
             self._target.flush()
             os.fsync(self._target.fileno())
@@ -100,7 +100,7 @@ class Guarded(io.RawIOBase):
                 raise
 
     def _silence(self) -> None:
-        """The interpreter flushes standard output once more at its end: let that go nowhere."""
+        """The interpreter flushes standard output once more at exit: redirect that to the null device."""
         with contextlib.suppress(OSError, ValueError):
             number = self._target.fileno()
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -109,7 +109,7 @@ class Guarded(io.RawIOBase):
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Make a folder and those above it; a new name is durable only when its folder is synced."""
+    """Create a folder and its parents; a new name is durable only when its folder is synced."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     for place in reversed(missing):
@@ -117,7 +117,7 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which nothing could be written: it, or one above it, is a file or may not be changed."""
+    """Refuse a folder that cannot be written: it, or a parent, is a file or is not writable."""
     with output_error(folder):
         there = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
         if not there.is_dir():
@@ -128,7 +128,7 @@ def check_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder (new files, renames) last through a power cut."""
+    """Make new files and renames in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -70,7 +70,7 @@ class FileSink:
         self._file.verify(Mark(**receipt))
 
     def clean(self) -> None:
-        """Nothing is left over."""
+        """Nothing to remove."""
 
     def discard(self) -> None:
         """Remove an unfinished file."""
@@ -118,10 +118,10 @@ class StandardOutputSink:
         return None
 
     def verify(self, receipt: Receipt) -> None:
-        """What was written is gone."""
+        """What was written cannot be read back."""
 
     def clean(self) -> None:
-        """Nothing is left over."""
+        """Nothing to remove."""
 
     def close(self) -> None:
         _abandon(self._writer)
@@ -185,7 +185,7 @@ class FolderSink:
         self._parts.refuse_foreign(len(marks), is_finished=True)
 
     def clean(self) -> None:
-        """Nothing is left over."""
+        """Nothing to remove."""
 
     def close(self) -> None:
         _abandon(self._writer)
@@ -193,7 +193,7 @@ class FolderSink:
 
 
 class JoinedFileSink:
-    """One file of a format that cannot be appended to: parts next to it until the end, which are then joined."""
+    """One file of a format that cannot be appended to: part files next to it, joined at the end."""
 
     def __init__(self, encoder: Encoder, path: Path, *, private: bool = False) -> None:
         self._encoder = encoder
@@ -210,7 +210,7 @@ class JoinedFileSink:
 
     def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
         self._schema = schema
-        # Parts are removed only after the end is in the checkpoint; a run that lost that checkpoint finds the file
+        # Parts are removed only after the checkpoint records the end; a run that lost that checkpoint finds the file
         # alone.
         if "joined" in receipt and not self._parts.folder.exists():
             self.verify(receipt)
@@ -229,7 +229,7 @@ class JoinedFileSink:
         return {"joined": asdict(self._joined)} if self._joined else {}
 
     def finish(self) -> Receipt:
-        """Join the parts, verified once more; they stay until the end is in the checkpoint."""
+        """Verify the parts again and join them; they stay until the checkpoint records the end."""
         if not self._joined:
             self._folder.finish()
             self._parts.verify(self._parts.marks)
@@ -258,6 +258,6 @@ def marks_of(receipt: Receipt) -> list[Mark]:
 
 
 def _abandon(writer: Writer | None) -> None:
-    """A piece that is still open when its sink is closed belongs to a run that failed."""
+    """Drop a piece that is still open when its sink is closed: the run failed."""
     if writer is not None:
         writer.abandon()

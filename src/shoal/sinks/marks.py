@@ -1,7 +1,7 @@
-"""What a checkpoint notes of a file: its length and the digest of its bytes, so that a resumed run can check it.
+"""What a checkpoint records of a file: its length and the digest of its bytes, so that a resumed run can check it.
 
 The digest costs processor time while rows are written (SHA-256: about a second for a gigabyte), and a resumed run reads
-everything back that was finished before. Runs without a checkpoint do neither.
+all finished files back. Runs without a checkpoint do neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ADVICE: Final = "restore the file, or start over with a new checkpoint folder"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A committed length, and the digest of the bytes up to it (None where none was computed)."""
+    """A committed length, and the digest of the bytes up to it (None if it was not computed)."""
 
     length: int
     digest: str | None = None
@@ -43,7 +43,7 @@ class Digest:
 
 
 def verified(file: BinaryIO, mark: Mark, path: Path) -> Digest:
-    """Read the marked bytes of an open file; CheckpointError where they are not those the checkpoint was made with."""
+    """Read the marked bytes of an open file; CheckpointError if they differ from the checkpoint's."""
     digest, left = Digest(), mark.length
     while left and (data := file.read(min(left, _CHUNK))):
         digest.update(data)
@@ -61,9 +61,9 @@ def wrong_length(path: Path, length: int, mark: Mark) -> CheckpointError:
 
 
 def verify_whole(path: Path, mark: Mark) -> None:
-    """Check a finished file: it must be there with exactly the marked bytes."""
+    """Check that a finished file exists with exactly the marked bytes."""
     if not is_regular(path):
-        raise CheckpointError(f"{path}: is missing but the checkpoint counts on it; {ADVICE}")
+        raise CheckpointError(f"{path}: is missing but the checkpoint refers to it; {ADVICE}")
     with open_to_read(path) as file:
         length = path.stat().st_size
         if length != mark.length:

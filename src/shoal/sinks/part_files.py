@@ -18,7 +18,7 @@ _TEMPORARY: Final = ".tmp"
 
 
 class PartFiles:
-    """Numbered files in a folder; a part is there under its name only when it is complete and committed.
+    """Numbered files in a folder; a part appears under its name only when it is complete and committed.
 
     `checked` computes the digest of every part, for a checkpoint.
     """
@@ -41,18 +41,18 @@ class PartFiles:
         self._out: Guarded | None = None
         self._digest: Digest | None = None
         self.marks: list[Mark] = []
-        """Of the committed parts in order."""
+        """Marks of the committed parts, in order."""
 
     @property
     def _count(self) -> int:
         return len(self.marks)
 
     def resume(self, marks: Sequence[Mark] | None) -> None:
-        """Go back to these parts, checked against their marks; None or no marks start over.
+        """Go back to the parts with these marks, and check them; None or no marks start over.
 
         Parts that follow them without a gap were written after the checkpoint and are removed: they are written again.
         A run that starts over removes the parts of an earlier one. Any other file that a reader of the folder would
-        take for a part is refused. CheckpointError where a part is missing, shorter, longer or altered.
+        take for a part is refused. CheckpointError if a part is missing, shorter, longer or altered.
         """
         self._abandon()
         self.marks = list(marks or ())
@@ -72,9 +72,9 @@ class PartFiles:
                 verify_whole(self._path(number), mark)
 
     def refuse_foreign(self, count: int | None = None, *, is_finished: bool = False) -> None:
-        """Refuse files that a reader of the folder would take for parts: no promise covers their rows.
+        """Refuse other files that a reader of the folder would take for parts: no guarantee covers their rows.
 
-        Known are `count` parts and, unless the run is finished, those that follow them without a gap; without a count,
+        Accepted are `count` parts and, unless the run is finished, those that follow without a gap; without a count,
         all that are named like parts.
         """
         found = self._found()

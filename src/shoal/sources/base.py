@@ -2,8 +2,8 @@
 
 A source returns decoded records. A source of bytes (files, standard input) is composed of the files and a function that
 opens the decoder of a file, so it knows no format; a source of messages (a broker) composes a decoder of messages in
-the same way. One system per file; :mod:`shoal.sources.files` is the example to follow. The run never asks which system
-it reads from.
+the same way. One system per file; :mod:`shoal.sources.files` is the example to follow. The run does not know which
+system it reads from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Decoded", "End", "Idle", "Position", "Source"]
 class Idle:
     """There is no record now, but more may come.
 
-    The run lets this much time pass in the method, so that deadlines are kept while nothing arrives.
+    The run passes this time to the method, so that deadlines are kept while nothing arrives.
     """
 
     now: int
@@ -35,7 +35,7 @@ class End:
 
 
 class Source(Protocol):
-    """Where records come from. It is opened, then asked for its schema, then polled; `first_rows` may come before."""
+    """Where records come from. Call `open`, then `schema`, then `poll`; `first_rows` may be called before."""
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class Source(Protocol):
         """Whether every record counts as one person, because there is no column that names them."""
 
     def identity(self) -> dict[str, str]:
-        """What is read, by name, with a fingerprint: a checkpoint of other input is refused."""
+        """Names and fingerprints of the inputs: a checkpoint of other input is refused."""
 
     def first_rows(self, columns: tuple[str, ...], count: int) -> pa.Table | None:
         """These columns of the first records, for checks before a run; None if records can be read only once.
@@ -63,7 +63,7 @@ class Source(Protocol):
         """
 
     def open(self, columns: tuple[str, ...], position: Position | None) -> None:
-        """Start to read these columns, at a position that this source had before, in this or an earlier process.
+        """Start to read these columns at a position of this source, from this or an earlier process.
 
         None is the beginning.
         """
@@ -71,17 +71,17 @@ class Source(Protocol):
     def poll(self) -> Decoded | Idle | End:
         """The next records, in order.
 
-        InputError says that the source cannot be read any further; what was returned before stays valid.
+        InputError if the source cannot be read any further; what was returned before stays valid.
         """
 
     @property
     def position(self) -> Position:
-        """Where the record after those returned so far is, in plain values that JSON can hold."""
+        """Where the next record is, as values that fit in JSON."""
 
     def place(self, row: int) -> dict[str, Any]:
         """Where a record is, for its dead letter: such as its file and its number there, from 1.
 
-        `row` is its number in the stream, from 0. Places of all records since the beginning are known.
+        `row` is its number in the stream, from 0. It may be any record since the beginning.
         """
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ _UNTOUCHED: Final = 0xFF  # a byte UTF-8 never holds
 
 
 def detect(magic: bytes) -> Literal["none", "gzip", "zstd"]:
-    """Tell the compression by the first four bytes; names and suffixes may lie.
+    """Detect the compression by the first four bytes: file names may be wrong.
 
     >>> detect(bytes.fromhex("1f8b0800")), detect(b"user")
     ('gzip', 'none')
@@ -43,9 +43,8 @@ def decompress(raw: BinaryIO, kind: Literal["gzip", "zstd"], *, name: str) -> Bi
 class ChunkStream(io.RawIOBase):
     """Bytes from an iterator of chunks.
 
-    An error of the iterator is raised only by the call after the last byte before it was handed out:
-    a buffered reader on top would lose those bytes, so this is used as it is. `read(n)` gives n bytes unless
-    the stream ends or breaks off.
+    An error of the iterator is raised only after all bytes before it were returned; a buffered reader on top would lose
+    those bytes. `read(n)` returns n bytes unless the stream ends or breaks off.
     """
 
     def __init__(self, chunks: Iterator[bytes], raw: BinaryIO) -> None:
@@ -121,7 +120,7 @@ def _gunzip(raw: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _until_corrupt(engine: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """What the failed call had decompressed already: once more, byte by byte up to the bad one."""
+    """Repeat the failed call byte by byte, to return what can be decompressed before the bad byte."""
     for at in range(len(data)):
         try:
             yield engine.decompress(data[at : at + 1])
@@ -133,8 +132,8 @@ def _unzstd(raw: BinaryIO, name: str) -> Iterator[bytes]:
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     buffer = np.empty(_WRITE_BYTES, dtype=np.uint8)
     while True:
-        # A failing call does not report how much it wrote; the untouched rest shows it. Binary data whose last
-        # byte before the break equals the mark loses that byte, which can only be part of a broken message.
+        # A failing call does not report how much it wrote; the untouched rest of the buffer shows it. Binary data whose
+        # last byte before the break equals the mark loses that byte, which can only be part of a broken message.
         buffer.fill(_UNTOUCHED)
         try:
             size = stream.readinto(buffer)

@@ -29,9 +29,9 @@ class OpenDecoder(Protocol):
 
 
 class FileSource:
-    """The records of some files, one file after another; it ends with the last one and is never idle.
+    """The records of files, one file after another. It ends with the last one and is never idle.
 
-    The first file decides which columns there are and their types. Its decoder stays open between `schema` and the
+    The first file determines the columns and their types. Its decoder stays open between `schema` and the
     first poll: standard input cannot be opened a second time.
     """
 
@@ -135,8 +135,8 @@ def find_files(
 ) -> list[InputFile]:
     """The files that paths name, in order: files, globs, folders or "-" for standard input.
 
-    A folder gives its regular files in name order, without hidden ones, subfolders and what unfinished or earlier runs
-    leave behind (`*.partial`, `*.tmp`, `*.dead.jsonl`). A file named twice is read once. InputError when a path
+    A folder stands for its regular files in name order, without hidden files, subfolders and leftovers of runs
+    (`*.partial`, `*.tmp`, `*.dead.jsonl`). A file named twice is read once. InputError when a path
     matches nothing.
     """
     if compression not in COMPRESSIONS:

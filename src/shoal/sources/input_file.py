@@ -19,11 +19,11 @@ from shoal.sources.compression import Compression, decompress, detect
 
 STANDARD_INPUT: Final = "-"
 MEMORY_LIMIT_BYTES: Final = 1024**3
-"""Most that is read into memory where a format needs random access and the stream has none."""
+"""The most that is read into memory for a format that needs random access."""
 
 _EDGE_BYTES: Final = 1024 * 1024
 _IDLE_SECONDS: Final = 0.005
-"""A live stream that is silent for this long is processed as far as it came."""
+"""After this long without input, what a live stream has sent so far is processed."""
 
 
 class InputFile:
@@ -44,7 +44,7 @@ class InputFile:
 
     @property
     def size(self) -> int | None:
-        """Bytes as stored (compressed); None where it is not known before the end."""
+        """Size as stored (compressed); None if unknown."""
         found = self._stat()
         return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
@@ -128,7 +128,7 @@ class InputFile:
 
 
 def unreadable(name: str, error: OSError) -> InputError:
-    """The error for a file or folder that the system does not let us read."""
+    """The error for a file or folder that cannot be read."""
     if isinstance(error, FileNotFoundError):
         return InputError(f"{name}: there is no such file; check the path")
     if isinstance(error, IsADirectoryError):
@@ -146,7 +146,7 @@ def _read_up_to(raw: BinaryIO, size: int) -> bytes:
 
 
 class _Prefixed(io.RawIOBase):
-    """A pipe, with the bytes that were read to detect the compression put back in front."""
+    """A pipe that first returns the bytes that were read to detect the compression."""
 
     def __init__(self, prefix: bytes, raw: BinaryIO) -> None:
         self._prefix = prefix
@@ -165,7 +165,7 @@ class _Prefixed(io.RawIOBase):
         return head + (self._raw.read(size - len(head)) if len(head) < size else b"")
 
     def read_some(self, size: int) -> bytes:
-        """What was put back, or what the pipe has."""
+        """Bytes read before, or what the pipe has."""
         if self._prefix:
             return self.read(min(size, len(self._prefix)))
         read: Callable[[int], bytes] = getattr(self._raw, "read_some", self._raw.read)
@@ -178,7 +178,7 @@ class _Prefixed(io.RawIOBase):
 
 
 class _Unclosed(io.RawIOBase):
-    """Standard input, which stays open when a reader is done with it."""
+    """Standard input, which stays open when a reader closes it."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -193,7 +193,7 @@ class _Unclosed(io.RawIOBase):
         return self._raw.read(-1 if size is None else size)
 
     def read_some(self, size: int) -> bytes:
-        """Up to size bytes: as many as are there once the first one is, so that a live stream is not delayed."""
+        """Up to `size` bytes: waits for the first, then returns what is there, so that a live stream is not delayed."""
         try:
             place = self._raw.fileno()
         except (OSError, ValueError):  # not a real file

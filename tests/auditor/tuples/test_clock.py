@@ -14,6 +14,7 @@ from shoal.auditor.tuples.clock import Delays, infer_clock
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import SECOND, Run, records
 from tests.laws.tuple_cases import BEGIN, TUPLE_CASES, WRONG_STARTS
+from tests.reference.effort import some_by_default
 
 MINUTE = 60 * SECOND
 TIMED = [case for case in [*TUPLE_CASES, *WRONG_STARTS] if case.time]
@@ -102,7 +103,7 @@ def test_a_later_arrival_that_waited_longer_is_explained_by_no_clock(run):
 
 
 @pytest.mark.parametrize("case", TIMED, ids=lambda case: case.name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some_by_default(range(3), {1}))
 def test_time_moved_on_without_records_is_acquitted(case, seed):
     draw = random.Random(seed)
     anonymizer, releases, now = case.make(), [], BEGIN

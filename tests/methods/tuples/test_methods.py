@@ -89,7 +89,7 @@ def test_an_empty_batch_without_types_binds_nothing():
         ("ts", pa.array([[1]] * 4), "column 'ts': no time"),
         ("age", pa.array(["1"] * 4), "column 'age': string is not a number"),
         ("town", pa.array([1.5] * 4), "column 'town': double has no labels"),
-        ("note", pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "column 'note': .* cannot be passed on"),
+        ("note", pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())), "column 'note': .* cannot be published"),
     ],
 )
 def test_columns_of_types_that_cannot_be_used(name, column, saying):
@@ -148,7 +148,7 @@ def test_anything_that_speaks_arrow():
         release = make().push_batch(frame)
         assert release.rows.to_pylist() == expected.rows.to_pylist()
         assert release.trace.to_pylist() == expected.trace.to_pylist()
-    with pytest.raises(InputError, match="push_batch takes Arrow batches"):
+    with pytest.raises(InputError, match="push_batch accepts Arrow batches"):
         make().push_batch([{"id": "a"}])
     assert "rows" in repr(expected)
 
@@ -206,8 +206,8 @@ def test_single_records_without_values_at_first():
 @pytest.mark.parametrize(
     ("record", "saying"),
     [
-        ([1, 2], "push takes one record, a mapping of columns to values, not list"),
-        (SOME, "push takes one record, .*, not Table; for tables and frames there is push_batch"),
+        ([1, 2], "push accepts one record, a mapping of columns to values, not list"),
+        (SOME, "push accepts one record, .*, not Table; for tables and frames use push_batch"),
         (None, "not NoneType"),
         ({"ID": "u", "age": 20}, "column 'id': the record has no such key"),
         ({"id": "u", "Age": 20}, "column 'age': the record has no such key, nor that of another quasi-identifier"),

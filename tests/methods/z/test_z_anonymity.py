@@ -336,7 +336,7 @@ def test_a_type_that_changes_on_the_way():
 def test_what_is_no_batch():
     with pytest.raises(InputError, match="not list"):
         make().push_batch([{"ts": 1}])
-    with pytest.raises(InputError, match=r"push takes one record, .*, not list"):
+    with pytest.raises(InputError, match=r"push accepts one record, .*, not list"):
         make().push([{"ts": 1}])
 
 

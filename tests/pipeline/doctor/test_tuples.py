@@ -74,7 +74,7 @@ def test_missing_values():
     assert about("missing", remarks_on(rows)) == [("good", "column 'age': 40.0% of its values are missing")]
     ((level, sentence),) = about("missing", remarks_on(rows, given={"min_carriers": 2}))
     assert level == "look"
-    assert "40.0% of its values are missing; too few carry it" in sentence
+    assert "40.0% of its values are missing; too few values" in sentence
     given = {"nulls": "common", "min_carriers": None}
     assert about("missing", remarks_on(rows, given=given))[0][0] == "good"
     rows += [{**row, "age": None} for row in ROWS]
@@ -103,7 +103,7 @@ def test_values_the_schema_does_not_have():
     rows += [{**ROWS[0], "education": str(CANARY)}, {**ROWS[0], "education": "school"}, {**ROWS[0], "education": None}]
     ages, levels = about("values", remarks_on(rows))
     assert ages[1].startswith("column 'age': 2 values are outside low and high; their rows will go to the dead letters")
-    assert levels[1].startswith("column 'education': 2 values are no leaves of the hierarchy")
+    assert levels[1].startswith("column 'education': 2 values are not leaves of the hierarchy")
     quasi = base_table()["anonymize"]["quasi"]
     quasi["age"]["outside"] = "clamp"
     assert "they will be clamped" in about("values", remarks_on(rows, given={"quasi": quasi}))[0][1]
@@ -178,7 +178,7 @@ def test_a_grid_is_proposed(low, high, values, proposed):
 
 def test_sensitive_columns_without_diversity():
     ((_, sentence),) = about("sensitive", remarks_on(ROWS, given={"sensitive": ["occupation"]}))
-    assert "ask for diversity" in sentence
+    assert "require diversity" in sentence
     rows = [*ROWS, {**ROWS[0], "occupation": "y"}]
     assert about("sensitive", remarks_on(rows, given={"sensitive": ["occupation"], "l": 2})) == []
 
@@ -201,9 +201,9 @@ def test_values_without_a_declared_share():
         (3, True, []),
         (10, True, "the input ends before the first row is due (10 rows, deadline 10 arrivals)"),
         (10, False, []),
-        ("3min", True, "about 3 rows come within the deadline"),
-        ("1min", True, "about 1 rows come within the deadline, fewer than k"),
-        ("9h", True, "about 10 rows come within the deadline"),
+        ("3min", True, "about 3 rows arrive within the deadline"),
+        ("1min", True, "about 1 rows arrive within the deadline, fewer than k"),
+        ("9h", True, "about 10 rows arrive within the deadline"),
     ],
 )
 def test_deadlines(deadline, is_all, expected):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.auditor.reading.files import Format, read
-from shoal.errors import InputError, PolicyError, RunError
+from shoal.errors import InputError, PolicyError, missing_extra
 
 IS_A: Final = "is a"
 _APART: Final = "\x1f"
@@ -173,7 +173,7 @@ def _attribute(data: bytes, spec: Mapping[str, Any], name: str, where: str) -> C
     try:  # rdflib is heavy, and tables do without
         from shoal.auditor.hierarchies.rdf import parse, read_attribute_of
     except ImportError:
-        raise RunError(f"{where}: reading RDF needs the package rdflib: pip install 'shoal[ontology]'") from None
+        raise missing_extra(f"{where}: reading RDF", package="rdflib", extra="ontology") from None
     wanted = str(spec.get("attribute", name))
     return read_attribute_of(parse(data, where), wanted, where, is_given="attribute" in spec)
 

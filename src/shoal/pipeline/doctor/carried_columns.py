@@ -1,4 +1,4 @@
-"""What the doctor says about columns that are published unchanged: how many people share their values."""
+"""The doctor's remarks about columns that are published unchanged: how many people share their values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _together(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Rema
 
 
 def file_remarks(policy: Policy) -> Iterator[Remark]:
-    """The same where the person is made of several columns, so that the method is not tried."""
+    """The same for a person made of several columns, where the method is not tried."""
     if not policy.stream.carry:
         return
     try:
@@ -83,7 +83,7 @@ def file_remarks(policy: Policy) -> Iterator[Remark]:
 
 
 def released_remarks(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> Iterator[Remark]:
-    """Look at classes, on what the method would publish of the sample: carried columns, and who owns them."""
+    """Check the classes that the method would publish of the sample: carried columns, and people with many rows."""
     rows = pa.concat_tables([pa.Table.from_batches([release.rows]) for release in releases])
     persons = _persons(policy, tried, releases)
     if not rows.num_rows or len(persons[0]) != rows.num_rows:
@@ -114,7 +114,7 @@ def _class_columns(policy: Policy) -> tuple[str, ...]:
 
 
 def _persons(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> list[pa.Array]:
-    """The true person of every published row, by the trace."""
+    """The true person of every published row, from the trace."""
     shown = [RELEASED, SUPPRESSED] if getattr(policy.anonymize, "suppressed", "drop") == "root" else [RELEASED]
     traces = [release.trace for release in releases]
     marks = [pc.is_in(trace.column("verdict").cast(pa.string()), pa.array(shown)) for trace in traces]
@@ -125,7 +125,7 @@ def _persons(policy: Policy, tried: Decoded, releases: Sequence[Release]) -> lis
 
 
 def share_remarks(of_class: Ints, person: Ints, *, can_cap: bool) -> Iterator[Remark]:
-    """Look for classes of which one person has more than half; both arguments number every published row from 0."""
+    """Find classes in which one person has more than half of the rows; both arguments have a number per row, from 0."""
     sizes = np.bincount(of_class)
     width = int(person.max()) + 1
     pair, rows = np.unique(of_class * width + person, return_counts=True)
@@ -135,5 +135,5 @@ def share_remarks(of_class: Ints, person: Ints, *, can_cap: bool) -> Iterator[Re
         yield Remark(
             "look", "share",
             f"in {np.count_nonzero(owned):,} of {len(sizes):,} classes one person has more than half of the rows, up "
-            f"to {share[owned].max():.0%}: k people say little there{'; cap it with max_share' if can_cap else ''}",
+            f"to {share[owned].max():.0%}: k people protect little there{'; cap it with max_share' if can_cap else ''}",
         )  # fmt: skip

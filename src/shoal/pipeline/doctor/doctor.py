@@ -1,4 +1,4 @@
-"""Looking at a policy and a sample of its data before anything runs."""
+"""Checks a policy and a sample of its data before anything runs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from shoal.sources.input_file import InputFile
 SAMPLE_ROWS: Final = 100_000
 _TRIED_DEADLINES: Final = 10
 _TRIED_ROWS: Final = 20_000
-"""Searching for neighbours is slow: a tuple method is tried on this many rows, or deadlines, of the sample."""
+"""The search for neighbours is slow: a tuple method is tried on this many rows, or deadlines, of the sample."""
 
 
 def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
-    """Everything worth saying about a policy that was read without error; the observer hears what takes long."""
+    """Check a policy that was read without error; the observer is notified before kernels are compiled."""
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
     remarks += [*_key_remarks(policy), *_place_remarks(policy)]
     try:
@@ -82,7 +82,7 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
     elif policy.checkpoint is not None:
         yield Remark(
             "look", "key",
-            f"{KEY_FILE_VARIABLE} is not set: a key will be made next to the checkpoint, which protects only against "
+            f"{KEY_FILE_VARIABLE} is not set: a key is created next to the checkpoint, which protects only against "
             "someone who copies the checkpoint alone",
         )  # fmt: skip
     elif policy.anonymize.PUBLISHES_PSEUDONYMS:
@@ -93,20 +93,20 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
 
 
 def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
-    """Where the sanitization process keeps and publishes; the stores themselves are opened by it alone."""
+    """The stores of the sanitization process; only the process itself opens them."""
     for role, store in (("internal", process.internal), ("external", process.external)):
-        where = f"SQLite, {store.path.text}" if store.path is not None else "PostgreSQL, by the URL named"
+        where = f"SQLite, {store.path.text}" if store.path is not None else "PostgreSQL"
         yield Remark("good", "stores", f"{role}: {where}")
     if not process.maid:
         return
     yield Remark(
         "look", "sample",
-        f"rows were not tried: who they are of is made of {', '.join(process.maid)} by the process itself",
+        f"rows were not tried: the process itself makes the person of {', '.join(process.maid)}",
     )  # fmt: skip
 
 
 def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: StreamMethod) -> Iterator[Remark]:
-    """Files that lack a column the process needs; those that name a person are not among the anonymizer's."""
+    """Files that lack a column the process needs: also those that name a person, which the method does not read."""
     made = (policy.stream.person,) if process.maid else ()
     own = (name for name in anonymizer.columns if name not in made)
     columns = tuple(dict.fromkeys((*own, *process.maid, *process.pii)))
@@ -136,7 +136,7 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         if problem is not None:
             yield Remark("wrong", topic, problem)
         elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
-            what = "is there already and" if place.path.is_file() else "holds part files already, which"
+            what = "exists and" if place.path.is_file() else "contains part files, which"
             yield Remark("look", topic, f"{place.text}: {what} will be replaced")
 
 
@@ -157,9 +157,7 @@ def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
 
 def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: list[Remark]) -> Sample | None:
     if any(place.is_standard for place in policy.file_source.path):
-        remarks.append(
-            Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
-        )
+        remarks.append(Remark("look", "source", "standard input cannot be read before the run; no sample was taken"))
         return None
     files = make_files(policy)
     remarks.append(
@@ -194,7 +192,7 @@ def _joined(empty: pa.RecordBatch, parts: list[Decoded]) -> Decoded:
 def _other_files(
     policy: Policy, files: list[InputFile], columns: tuple[str, ...], types: dict[str, pa.DataType] | None
 ) -> Iterator[Remark]:
-    """What keeps files (after the first) from being read: their columns are looked at, their rows are not."""
+    """Problems of further files: only their columns are checked, not their rows."""
     for file in files:
         try:
             with make_decoder(policy, file, columns, types) as decoder:
@@ -218,7 +216,7 @@ def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) ->
         yield Remark("look", "sample", "the first file has no rows")
         return
     whole = "all" if sample.is_all else "the first"
-    yield Remark("good", "sample", f"{whole} {sample.decoded.rows:,} rows were looked at")
+    yield Remark("good", "sample", f"{whole} {sample.decoded.rows:,} rows were read")
     if refused:
         where = f"column {refused[0].column!r}: " if refused[0].column else ""
         yield Remark(
@@ -237,7 +235,7 @@ def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) ->
 
 
 def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
-    """Try the method on the sample: what would leave, and what would be refused."""
+    """Try the method on the sample: what would be released, and what would be refused."""
     method = policy.anonymize
     tried = sample.head(_rows_to_try(method))
     releases = anonymizer.push_batch(tried.batch, refused=tried.places), anonymizer.flush()
@@ -273,7 +271,7 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
 
 
 def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Values that are unknown only for their case or spaces."""
+    """Values that are unknown only because of case or spaces."""
     for name, tree in policy.hierarchies.items():
         near = NearLabels.of(tree)
         if near is not None:
@@ -289,7 +287,7 @@ def _methods_to_try(method: MethodSection) -> list[str]:
 
 
 def _rows_to_try(method: MethodSection) -> int | None:
-    """Searching for neighbours costs, so that a part of the sample must do; None is all of it."""
+    """How many rows of the sample to try; None for all. The search for neighbours is slow."""
     if not isinstance(method, TupleSection):
         return None
     deadline = 0 if method.is_timed else method.deadline

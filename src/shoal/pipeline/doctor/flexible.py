@@ -1,4 +1,4 @@
-"""What the doctor looks at for flexible k-anonymity: people, values the ontology lacks, sparsity, and what it costs."""
+"""The doctor's remarks for flexible k-anonymity: people, values the ontology lacks, sparsity, and loss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST: Final = 10_000
 
 
 def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) -> Iterator[Remark]:
-    """Everything worth saying about a sample before the method is tried."""
+    """Remarks about a sample before the method is tried."""
     people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
     seen = f"{people:,} different people, k = {method.k:,}"
     if people >= method.k:
@@ -43,7 +43,7 @@ def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) ->
 
 
 def flexible_outcome(anonymizer: StreamMethod, method: FlexibleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """What the method found out and cost on the sample."""
+    """What the method measured on the sample."""
     assert isinstance(anonymizer, FlexibleK)
     frozen, metrics = anonymizer.frozen, anonymizer.metrics
     yield from _unknown_remarks(method, metrics, anonymizer.counts["pushed"])
@@ -88,7 +88,7 @@ def loss_words(metrics: dict[str, Any]) -> str:
 
 
 def _compared_words(found: Baseline) -> str:
-    """What least-loss would do, with what sets the two apart."""
+    """The result of least-loss, with the settings that differ."""
     return (
         f"least-loss on the same rows, with k = {found.k:,} for all columns together and a deadline of "
         f"{found.deadline:,} arrivals: average loss {found.loss:.3f}, {found.suppressed:,} rows suppressed, "
@@ -108,7 +108,7 @@ class Baseline:
     released: int
     suppressed: int
     loss: float
-    """The average over all decided rows; a suppressed one lost all."""
+    """The average over all decided rows; a suppressed row has loss 1."""
     at_root: float
     """The share of released rows that show a root label, a whole domain, or null for a value they had."""
 
@@ -148,17 +148,17 @@ def _released(trace: pa.RecordBatch) -> pa.Array:
 
 
 class _Column(Protocol):
-    """One quasi-identifier as least-loss gets it."""
+    """One quasi-identifier for least-loss."""
 
     @property
     def role(self) -> Quasi:
         """The quasi-identifier."""
 
     def read(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The values as least-loss takes them."""
+        """The values that least-loss reads."""
 
     def losses(self, shown: pa.ChunkedArray) -> Floats:
-        """What published values lose, null included."""
+        """The loss of published values; null has one too."""
 
 
 def _column(settings: FlexibleSettings, role: Quasi, kind: pa.DataType) -> _Column:
@@ -189,7 +189,7 @@ class _Ranges:
 
 
 class _Labels:
-    """Values of a tree, those that are not listed under a leaf of their own."""
+    """Labels of a tree; unlisted values have their own leaf."""
 
     def __init__(self, name: str, tree: Hierarchy, weight: float) -> None:
         has_room = len(tree) > 1  # else unlisted values are refused by both methods

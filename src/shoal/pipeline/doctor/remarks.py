@@ -22,7 +22,7 @@ FEW_RELEASED: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing seen: good, worth a look, or wrong; with what it means and what to do."""
+    """One observation: good, worth a look, or wrong; what it means and what to do."""
 
     level: Level
     topic: str
@@ -36,9 +36,9 @@ class Remark:
 def row_remark(*, numbers_rows: bool) -> Remark:
     """What ``person = "row"`` means, by whether rows are numbered or the input has a column of that name."""
     if numbers_rows:
-        words = "every row counts as one person; if a person can have several rows, name the column that says who"
+        words = "every row counts as one person; if a person can have several rows, name the column of persons"
         return Remark("look", "person", f'person = "row": {words}')
-    words = "which says who; rename it if every row is meant to be one person"
+    words = "which is taken as the column of persons; rename it if every row is meant to be one person"
     return Remark("look", "person", f"the input has a column 'row', {words}")
 
 
@@ -63,7 +63,7 @@ class Sample:
 
 
 def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[Level, list[str]]:
-    """How bad the outcome of a trial on the sample is, and what to do about it."""
+    """Rate the outcome of the trial on the sample, with advice."""
     rows = counts["pushed"]
     if counts["dead"] > MOST_REFUSED * rows:
         return "wrong", ["most rows are refused, find out why"]
@@ -79,7 +79,7 @@ def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[
 
 
 def _is_too_short(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> bool:
-    """Whether more could be released of a longer stream: little can be said of what starts slowly."""
+    """Whether a longer stream could release more: some methods start slowly."""
     method: Any = policy.anonymize
     if getattr(method, "target", None) is not None:  # z starts so high that nothing is released
         return True
@@ -89,7 +89,7 @@ def _is_too_short(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> 
 
 
 def _longest_ns(method: Any) -> int:
-    """How long a stream must be for every decision to be like later ones."""
+    """How long a stream must be before decisions are typical."""
     columns = getattr(method, "columns", None)
     if isinstance(columns, Mapping):
         return max(int(column.window.ns) for column in columns.values())

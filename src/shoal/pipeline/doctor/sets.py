@@ -1,4 +1,4 @@
-"""What the doctor looks at where sets are published: people, items, rows that cannot be used, and who stands out."""
+"""The doctor's remarks for methods on sets: people, items, unusable rows, and how many people stand out."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _REASONS: Final = {
     "unreadable": "cannot be read",
     "null-person": "have no person",
     "null-item": "have no item, or an empty one",
-    "unknown-item": "hold an item that the generalization does not list; their sets would be published without it",
+    "unknown-item": "have an item that the generalization does not list; their sets would be published without it",
 }
 
 
 def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remark]:
-    """Everything worth saying about a sample of sets; raises InputError where the source cannot be read."""
+    """Remarks about a sample of sets; raises InputError if the source cannot be read."""
     method = policy.anonymize
     assert isinstance(method, SetSection)
     if any(place.is_standard for place in policy.file_source.path):
-        yield Remark("look", "source", "standard input cannot be looked at before the run; no sample was taken")
+        yield Remark("look", "source", "standard input cannot be read before the run; no sample was taken")
         return
     files = make_files(policy)
     yield Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
@@ -53,7 +53,7 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
     if not reader.rows:
         yield Remark("look", "sample", "there are no rows")
         return
-    yield Remark("good", "sample", f"{'all' if is_all else 'the first'} {reader.rows:,} rows were looked at")
+    yield Remark("good", "sample", f"{'all' if is_all else 'the first'} {reader.rows:,} rows were read")
     if reader.numbers_rows is not None:
         yield row_remark(numbers_rows=reader.numbers_rows)
     yield from _refused_remarks(reader, first)
@@ -64,7 +64,7 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
 
 
 def _sample(reader: SetReader, files: list[Any], rows: int) -> bool:
-    """Read the first rows; of files that come after them only the columns are looked at."""
+    """Read the first rows; check only the columns of the remaining files."""
     for batches in reader.files(files):
         while reader.rows < rows and next(batches, None) is not None:
             pass
@@ -90,9 +90,9 @@ def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all
     if len(sets) >= most:
         yield Remark("good", "records", seen)
     elif is_all:
-        yield Remark("wrong", "records", f"{seen}: too few to hide anybody; choose a smaller k, or bring more")
+        yield Remark("wrong", "records", f"{seen}: too few to hide anybody; choose a smaller k, or add records")
     else:
-        yield Remark("look", "records", f"{seen}: too few to hide anybody, more must come")
+        yield Remark("look", "records", f"{seen}: too few to hide anybody in the sample; the whole input needs more")
     if not len(sets):
         return
     if sets.longest < method.m:
@@ -113,10 +113,10 @@ def _separator_remarks(policy: Policy, method: SetSection, sets: PeopleSets) -> 
 
 
 def _uniqueness_remarks(method: SetSection, sets: PeopleSets) -> Iterator[Remark]:
-    """How many people somebody would find who knows some of their items: as the data are."""
-    from shoal.methods.sets.uniqueness import uniqueness  # compiles, so only when it is asked for
+    """How many people an attacker who knows some of their items would find in the raw data."""
+    from shoal.methods.sets.uniqueness import uniqueness  # compiles kernels, so import it only if needed
 
     size = min(method.m, sets.longest)
     found = uniqueness(sets.records, size, adversary="person", samples=_UNIQUENESS_SAMPLES)
-    share = f"of the sets of {size} items of a person picked about {found.share:.0%} are of this person alone"
-    yield Remark("look" if found.share >= _OFTEN else "good", "uniqueness", f"as they are, {share} (in this sample)")
+    share = f"{found.share:.0%} of the sets of {size} items of a random person belong to this person alone"
+    yield Remark("look" if found.share >= _OFTEN else "good", "uniqueness", f"in the raw data about {share}")

@@ -1,4 +1,4 @@
-"""What the doctor says about the time column: its unit, its order, its gaps."""
+"""The doctor's remarks about the time column: its unit, its order, its gaps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from shoal.times import UNIT_NAMES, UNITS, column_ns
 _SECOND: Final = 1_000_000_000
 _YEAR: Final = 366 * 86_400 * _SECOND
 _MODERN: Final = (631_152_000 * _SECOND, 4_102_444_800 * _SECOND)
-"""From 1990 to 2100: where most times of people lie, and in one unit only."""
+"""From 1990 to 2100: numbers of one unit only fall into this range."""
 _MOST: Final = 0.5
 
 
 def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Everything worth saying about the times of a sample."""
+    """Remarks about the times of a sample."""
     wrong_unit = unit_problem(policy, column)
     if wrong_unit is not None:
         yield Remark("wrong", "time", wrong_unit)
@@ -55,7 +55,7 @@ def time_remarks(policy: Policy, column: str, batch: pa.RecordBatch) -> Iterator
 
 
 def unit_problem(policy: Policy, column: str) -> str | None:
-    """A sentence where the numbers of the time column are most likely of another unit than the policy says."""
+    """A sentence if the numbers of the time column most likely have another unit than the policy states, else None."""
     method = policy.anonymize
     needs_unit = policy.stream.time_unit is None and method.column_types().get(column) == "timestamp"
     if not (method.runs_on_time or needs_unit):
@@ -67,15 +67,15 @@ def unit_problem(policy: Policy, column: str) -> str | None:
         return None
     years = [str(np.datetime64(int(end * UNITS[likely]), "ns"))[:4] for end in (numbers.min(), numbers.max())]
     when = years[0] if years[0] == years[1] else f"{years[0]} to {years[1]}"
-    why = "are not read as times" if needs_unit else f"are read as {UNIT_NAMES[unit]} since 1970 and make no sense so"
+    why = "are not read as times" if needs_unit else f"are read as {UNIT_NAMES[unit]} since 1970, which makes no sense"
     return (
-        f"column {column!r}: its numbers {why}; as {UNIT_NAMES[likely]} they lie in {when}: "
+        f"column {column!r}: its numbers {why}; as {UNIT_NAMES[likely]} they are in {when}: "
         f'set time_unit = "{likely}" in [stream]'
     )
 
 
 def likely_unit(numbers: npt.NDArray[np.float64]) -> str | None:
-    """The unit in which most numbers lie between 1990 and 2100 as times since 1970; None where there is none.
+    """The unit in which most numbers are times between 1990 and 2100; None if there is none.
 
     >>> likely_unit(np.array([1.7e12])), likely_unit(np.array([5.0]))
     ('ms', None)
@@ -87,20 +87,20 @@ def likely_unit(numbers: npt.NDArray[np.float64]) -> str | None:
 
 
 def is_in_1970(times: npt.NDArray[np.int64]) -> bool:
-    """Whether all times (in nanoseconds) lie within a year of 1970."""
+    """Whether all times (in nanoseconds) are within a year of 1970."""
     return bool(len(times)) and bool(np.abs(times).max() < _YEAR)
 
 
 def in_1970_words(column: str, unit: str) -> str:
-    """What to say where they do, in a unit the policy names."""
+    """The warning that all times are in 1970."""
     return (
-        f'column {column!r}: in {UNIT_NAMES[unit]} (time_unit = "{unit}") its times lie in 1970; if they count another '
+        f'column {column!r}: in {UNIT_NAMES[unit]} (time_unit = "{unit}") its times are in 1970; if they have another '
         "unit, every window and deadline is wrong: correct time_unit in [stream]"
     )
 
 
 def _raw_numbers(policy: Policy, column: str) -> npt.NDArray[np.float64]:
-    """The finite numbers among the first times of the first file, as they stand there."""
+    """The finite numbers among the first times of the first file, unconverted."""
     try:
         with raw_decoder(policy, make_files(policy)[0], column) as decoder:
             first = next(iter(decoder.batches()), None)
@@ -140,7 +140,7 @@ def _order_remarks(policy: Policy, column: str, behind: npt.NDArray[np.int64], *
         return
     remedy = f'sort the input by {column!r}, or set lateness = "{needed}", which is enough for these rows'
     if 2 * longest > length:
-        remedy = f"sort the input by {column!r} (rows are in no order of time: no lateness would help)"
+        remedy = f"sort the input by {column!r} (rows are not in time order at all: no lateness would help)"
     level: Level = "wrong" if late > _MOST else "look"
     yield Remark(level, "time", f"{unsorted}; {late:.1%} would be refused as late: {remedy}")
 
@@ -157,7 +157,7 @@ def _gap_remarks(policy: Policy, gaps: npt.NDArray[np.int64]) -> Iterator[Remark
 
 
 def duration_text(ns: int) -> str:
-    """A duration as a policy takes it, rounded up to whole units of which there are at least two.
+    """A duration for a policy, rounded up to whole units, at least two of them.
 
     >>> duration_text(1), duration_text(90 * 10**9), duration_text(7200 * 10**9), duration_text(3 * 86_400 * 10**9 + 1)
     ('1s', '90s', '2h', '4d')

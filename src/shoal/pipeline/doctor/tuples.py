@@ -1,4 +1,4 @@
-"""What the doctor looks at where whole tuples are published: missing values, domains, people, and what it costs."""
+"""The doctor's remarks for tuple methods: missing values, domains, people, and loss."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _USUAL_SPANS: Final = (
     (60, '"1min"'), (300, '"5min"'), (900, '"15min"'), (3600, '"1h"'), (14_400, '"4h"'), (86_400, '"1d"'),
 )  # fmt: skip
 _USUAL_SPELLINGS: Final = ("?", "NA", "N/A", "n/a", "null", "NULL", "None", "nan", "NaN", "-", "unknown")
-"""How files say that a value is missing."""
+"""Common words for a missing value."""
 COVERED_REASONS: Final = ("outside", "unknown")
-"""Refusals that are counted column by column here, so that they need not be said again."""
+"""Refusals that these remarks count by column."""
 
 
 def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
-    """Everything worth saying about a sample of a tuple stream before the method is tried."""
+    """Remarks about a sample of a tuple stream before the method is tried."""
     yield from _people_remarks(policy, method, sample)
     yield from _missing_remarks(method, sample.batch)
     yield from _value_remarks(policy, method, sample.batch)
@@ -55,8 +55,8 @@ def _group_remarks(method: TupleSection) -> Iterator[Remark]:
         yield Remark(
             "look",
             "groups",
-            'with suppressed = "root" a row without company is published alone at its deadline, so anyone who knows '
-            'when it arrived finds it and its sensitive values; use suppressed = "drop" with groups = true',
+            'with suppressed = "root" a row that joins no cluster is published alone at its deadline, so anyone who '
+            'knows when it arrived finds it and its sensitive values; use suppressed = "drop" with groups = true',
         )
 
 
@@ -68,7 +68,11 @@ def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Ite
     elif sample.is_all:
         yield Remark("look", "people", f"{seen}: nothing can be released; choose a smaller k, or wait for more people")
     else:
-        yield Remark("look", "people", f"{seen}: nothing can be released before there are k; is this the person?")
+        yield Remark(
+            "look",
+            "people",
+            f"{seen}: nothing can be released before there are k; is this the right column of persons?",
+        )
 
 
 def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
@@ -82,7 +86,7 @@ def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Re
     for name, share in found.items():
         is_rare = method.nulls == "strict" and 1 - share < needed / method.k
         is_rare |= method.nulls == "common" and share > 0.5
-        consequence = "; too few carry it for it to be shown often, leave it out or lower min_carriers"
+        consequence = "; too few values for it to be published often: leave the column out or lower min_carriers"
         yield Remark(
             "look" if is_rare else "good", "missing",
             f"column {name!r}: {share:.1%} of its values are missing{consequence if is_rare else ''}",
@@ -90,7 +94,7 @@ def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Re
 
 
 def is_missing(column: Any) -> Bools:
-    """Where a column has no value; not a number is none."""
+    """Which rows have no value; NaN counts as missing."""
     return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False))
 
 
@@ -104,20 +108,20 @@ def _value_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) 
             what = f"outside low and high; {fate}, correct the domain if it is too narrow"
         else:
             count = _count_unknown(column, policy.hierarchies[name])
-            what = "no leaves of the hierarchy; their rows will go to the dead letters, add them to the hierarchy"
+            what = "not leaves of the hierarchy; their rows will go to the dead letters, add them to the hierarchy"
             what = _near_or(what, column, policy.hierarchies[name])
         if count:
             yield Remark("look", "values", f"column {name!r}: {count:,} values are {what}")
 
 
 def _near_or(what: str, column: Any, tree: Hierarchy) -> str:
-    """Another case or other spaces need another remedy than new leaves."""
+    """Suggest correcting case and spaces, if that is the reason, rather than adding leaves."""
     near = NearLabels.of(tree)
     if near is None:
         return what
     near.count(column)
     words = near.words(of="of them")
-    return what if words is None else f"no leaves of the hierarchy; their rows will go to the dead letters; {words}"
+    return what if words is None else f"not leaves of the hierarchy; their rows will go to the dead letters; {words}"
 
 
 def _count_outside(column: Any, role: Numeric) -> int:
@@ -127,7 +131,7 @@ def _count_outside(column: Any, role: Numeric) -> int:
 
 
 def _numbers(column: Any) -> npt.NDArray[np.float64]:
-    """Values as numbers, moments in seconds; NaN where there is none."""
+    """Values as numbers, moments in seconds; NaN if missing."""
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         times, usable = column_ns(column)
         return np.where(usable, times / _SECOND, np.nan)
@@ -142,7 +146,7 @@ def _count_unknown(column: Any, tree: Hierarchy) -> int:
 
 
 def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
-    """A CSV file may have a word for a missing value: as long as the policy does not name it, it is a value."""
+    """Find words for missing values in a CSV file: unless the policy names them, they count as values."""
     if policy.source.kind != "csv":
         return
     misfits = Counter(one.column for one in sample.decoded.refused)
@@ -150,7 +154,7 @@ def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> I
         if isinstance(own, NumericSection) and misfits[name]:
             yield Remark(
                 "look", "missing",
-                f"column {name!r}: {misfits[name]:,} values cannot be read as numbers; if they say that a value is "
+                f"column {name!r}: {misfits[name]:,} values cannot be read as numbers; if they mean that a value is "
                 'missing, name them in [source], such as nulls = ["?", "NA"]',
             )  # fmt: skip
     for name in (*(name for name, own in method.quasi.items() if own.kind == "categorical"), *method.sensitive):
@@ -160,7 +164,7 @@ def _spelling_remarks(policy: Policy, method: TupleSection, sample: Sample) -> I
             listed = ", ".join(f'"{word}"' for word in words)
             yield Remark(
                 "look", "missing",
-                f"column {name!r}: some values look like words for a missing one; if they are, [source] "
+                f"column {name!r}: some values look like words for a missing value; if they are, set [source] "
                 f"nulls = [{listed}]",
             )  # fmt: skip
 
@@ -173,7 +177,7 @@ def _spellings_in(column: Any, *, meant: Sequence[str]) -> list[str]:
 
 
 def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Numbers of text files are read with a fraction unless the policy says that they have none."""
+    """Numbers in text files are read as float64 unless the policy declares int64."""
     if policy.source.kind not in ("csv", "jsonl"):
         return
     assumed = [name for name, kind in method.column_types().items() if kind == "float64"]
@@ -182,8 +186,8 @@ def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.Record
         types = ", ".join(f'{name} = "int64"' for name in whole[:_MOST_LISTED])
         yield Remark(
             "good", "types",
-            f"{_listed(whole)}: only whole numbers so far; with [source] types = {{{types}}} ranges leave as whole "
-            "numbers, and a fraction goes to the dead letters",
+            f"{_listed(whole)}: only whole numbers so far; with [source] types = {{{types}}} ranges are published as "
+            "whole numbers, and a fraction goes to the dead letters",
         )  # fmt: skip
 
 
@@ -200,21 +204,21 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
         steps = ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
         yield Remark(
             "look", "grid",
-            f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a step that "
-            f"means nothing, such as {steps}",
+            f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a "
+            f"round step, such as {steps}",
         )  # fmt: skip
     roles = {name: own.role(name) for name, own in method.quasi.items() if isinstance(own, NumericSection)}
     wide = [name for name, role in roles.items() if role.grid is not None and 2 * role.grid > role.high - role.low]
     if wide:
         yield Remark(
             "look", "grid",
-            f"{_listed(wide)}: the grid is wider than half of the domain, so ranges say hardly anything; choose a "
-            "smaller step (a duration as a grid is for columns of moments: it counts seconds)",
+            f"{_listed(wide)}: the grid is wider than half of the domain, so ranges carry hardly any information; "
+            "choose a smaller step (a duration as a grid is for columns of times: it counts seconds)",
         )  # fmt: skip
 
 
 def _proposed_grid(own: NumericSection, column: Any) -> str:
-    """A round step of about a fiftieth of the domain; of whole numbers at least 2, for a step of 1 hides none."""
+    """A round step of about a fiftieth of the domain; for whole numbers at least 2: a step of 1 hides nothing."""
     role = own.role("column")
     step = (role.high - role.low) / _GRID_STEPS
     if own.column_type() == "timestamp":
@@ -229,13 +233,13 @@ def _sensitive_remarks(method: TupleSection) -> Iterator[Remark]:
     if method.sensitive and not is_diverse:
         yield Remark(
             "look", "sensitive",
-            f"{_listed(list(method.sensitive))}: k people may all have the same value here, which then gives it away; "
-            "ask for diversity with l, entropy_l or t",
+            f"{_listed(list(method.sensitive))}: k people may all have the same value here, which then reveals it; "
+            "require diversity with l, entropy_l or t",
         )  # fmt: skip
 
 
 def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """More different values are asked for than there are."""
+    """Warn if more different values are required than there are."""
     for key in ("l", "entropy_l"):
         asked = getattr(method, key) or 1
         for name in method.sensitive:
@@ -249,7 +253,7 @@ def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
 
 
 def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Declared shares are of texts; a value that has none counts as never expected."""
+    """Warn of values without a declared share; shares are declared for texts."""
     declared = method.reference if isinstance(method.reference, Mapping) else {}
     for name, shares in declared.items():
         column = batch.column(name)
@@ -271,14 +275,14 @@ def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> I
             yield Remark(
                 "look", "deadline",
                 f"the input ends before the first row is due ({rows:,} rows, deadline {method.deadline:,} arrivals): "
-                "all is decided at the end, at once",
+                "everything is decided at the end, at once",
             )  # fmt: skip
         return
     together = _rows_within(policy, method.deadline, sample.batch)
     if together is not None:
         is_short = together < method.k
         advice = ", fewer than k; choose a longer one" if is_short else ""
-        sentence = f"about {together:,} rows come within the deadline{advice}"
+        sentence = f"about {together:,} rows arrive within the deadline{advice}"
         yield Remark("look" if is_short else "good", "deadline", sentence)
 
 
@@ -291,7 +295,7 @@ def _rows_within(policy: Policy, deadline_ns: int, batch: pa.RecordBatch) -> int
 
 
 def outcome_words(metrics: Mapping[str, Any], *, unit: str) -> str:
-    """What the method would cost, in a few words."""
+    """Loss, clusters and delay of the trial."""
     return (
         f"average loss {metrics['loss']:.3f} (0 exact, 1 fully generalized), {metrics['formed']:,} clusters formed, "
         f"average delay {metrics['delay']:,.0f} {unit}"
