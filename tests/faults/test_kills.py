@@ -13,7 +13,7 @@ from tests.faults.scene import ALARMED, KILLED, SINKS, STATE, Forker, Scene, Sin
 from tests.reference.effort import IS_EXHAUSTIVE
 
 # Two sinks are killed at many steps, the others at a spread, so that the default run stays short; 1 tries all.
-STRIDE = int(os.environ.get("SHOAL_FAULT_STRIDE", "12" if IS_EXHAUSTIVE else "24"))
+STRIDE = int(os.environ.get("SHOAL_FAULT_STRIDE", "12" if IS_EXHAUSTIVE else "60"))
 BY_PATH = {sink.path: sink for sink in SINKS}
 CSV, PARQUET = BY_PATH["out.csv"], BY_PATH["out.parquet"]
 
@@ -43,7 +43,7 @@ def test_killed_at_a_step(forker: Forker, tmp_path: Path, sink: Sink, lateness: 
     scene = Scene.set(forker, tmp_path, sink, lateness=lateness)
     expected, steps = scene.never_killed()
     assert expected["released"] > 0
-    thorough = {(CSV, 3, "power"): max(1, STRIDE // 4), (PARQUET, 0, "before"): 1 if IS_EXHAUSTIVE else 4}
+    thorough = {(CSV, 3, "power"): max(1, STRIDE // 4), (PARQUET, 0, "before"): 1 if IS_EXHAUSTIVE else 12}
     first = SINKS.index(sink) + lateness + 2 * (how == "power")
     for at in points(steps, stride=min(STRIDE, thorough.get((sink, lateness, how), STRIDE)), first=first):
         kill_at(scene, steps, at, how)
@@ -54,7 +54,7 @@ def test_killed_at_a_step(forker: Forker, tmp_path: Path, sink: Sink, lateness: 
 def test_torn_writes(forker: Forker, tmp_path: Path, sink: Sink) -> None:
     scene = Scene.set(forker, tmp_path, sink, lateness=3)
     expected, steps = scene.never_killed()
-    writes = [at for at in points(steps, stride=2) if steps[at - 1].startswith("write")]
+    writes = [at for at in points(steps, stride=2 if IS_EXHAUSTIVE else 8) if steps[at - 1].startswith("write")]
     for at in writes:
         kill_at(scene, steps, at, "torn")
         assert scene.result() == expected, f"torn at step {at}: {steps[at - 1]}"
@@ -94,7 +94,7 @@ def test_killed_at_any_time(forker: Forker, tmp_path: Path, sink: Sink) -> None:
     scene = Scene.set(forker, tmp_path, sink, lateness=3)
     expected = scene.never_killed()[0]
     draw = random.Random(7)
-    for _ in range(8):
+    for _ in range(8 if IS_EXHAUSTIVE else 3):
         scene.forget()
         for _ in range(3):
             assert scene.run(seconds=draw.uniform(0.005, 0.1))["code"] in (ALARMED, 0)

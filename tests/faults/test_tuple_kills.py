@@ -36,7 +36,7 @@ def never_killed(scene: TupleScene) -> tuple[dict[str, object], list[str]]:
 def test_killed_at_a_step(tuple_forker: Forker, tmp_path: Path, method: str, sink: Sink, how: str) -> None:
     scene = TupleScene.of(tuple_forker, tmp_path, sink, method)
     expected, steps = never_killed(scene)
-    for at in points(steps, stride=4 * STRIDE, first=2 * STRIDE * (how == "power")):
+    for at in points(steps, stride=2 * STRIDE, first=STRIDE * (how == "power")):
         kill_at(scene, steps, at, how)
         assert scene.result() == expected, f"killed {how} step {at}: {steps[at - 1]}"
 
