@@ -162,7 +162,7 @@ def test_a_graph_that_is_none(tmp_path: Path) -> None:
         ("x,y\na,b,c\n", "line 2: must have two items"),
         ('x,y\n"a,b\n', "a quote is not closed"),
         (b"x,y\n\xff,b\n", "is not UTF-8"),
-        ("x,y\na\0,b\n", "holds a NUL character"),
+        ("x,y\na\0,b\n", "contains a NUL character"),
     ):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         (problem,) = problems_of(table(generalize={"graph": "edges.csv"}), folder=tmp_path)
