@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal import Categorical, Fads, Hierarchy, IotAnonymization, KVarp, Numeric, Schema
+from shoal import Categorical, Fads, Fast, Hierarchy, IotAnonymization, KVarp, Numeric, Schema
 
 KEY = bytes(32)
 GENDER = Categorical("gender", Hierarchy.flat(["Male", "Female"], root="Gender"))
@@ -173,3 +173,20 @@ def test_the_state_of_an_example_goes_on_elsewhere():
                          reuse=20)  # fmt: skip
     again = shoal.restore(made.snapshot(), key=KEY)
     assert [vector_of(row) for row in again.flush().rows.to_pylist()] == [((44, 46), "Staff")]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_1_and_2_as_fast_decides_them(threads):
+    """id1 and id2 leave together, id3 at the root, id n by reuse, the last two in the next round."""
+    settings = {"k": 2, "deadline": 1, "reuse": 20, "suppressed": "root", "threads": threads}
+    rows = [(22, "Bachelor"), (24, "Master"), (37, "Non-Academic")]
+    made, shown, _ = publish(Fast, PEOPLE, rows, **settings)
+    assert shown == [((22, 24), "Student")] * 2
+    assert [vector_of(row) for row in made.flush().rows.to_pylist()] == [((15, 95), "University-Person")]
+    made.push_batch(table_of(PEOPLE, [(44, "Academic"), (46, "Non-Academic")], first=3))
+    release = made.push_batch(table_of(PEOPLE, [(45, "Academic"), (26, "Non-Academic")], first=5))
+    assert [vector_of(row) for row in release.rows.to_pylist()] == [((44, 46), "Staff")]
+    assert [(row["row"], row["reused"]) for row in release.trace.to_pylist()] == [(5, True)]
+    assert made.pending == 1
+    release = made.push_batch(table_of(PEOPLE, [(39, "PhD")], first=7))
+    assert [vector_of(row) for row in release.rows.to_pylist()] == [((26, 39), "University-Person")] * 2

@@ -144,6 +144,8 @@ def tuple_case(method: str, name: str, settings: Mapping[str, Any], data: pa.Tab
     )  # fmt: skip
 
 
+IN_LANES = {"k": 2, "deadline": 64, "reuse": 30}
+"""Enough for two lanes."""
 LEAST_LOSS, *OTHERS = methods_of("tuples")
 TUPLE_METHODS = [*OTHERS, LEAST_LOSS]  # the order of the golden digests
 DICTIONARIES = recast(people(80, seed=5), id=pa.dictionary(pa.int32(), pa.string()), town=pa.large_string())
@@ -164,6 +166,9 @@ TUPLE_CASES = [
         for method in ("fads", "fast", "castle", "least-loss", "k-varp")
     ),
     tuple_case("fast", "max-share-timed", {**TIMED, "max_share": 0.5, "l": 2}, MOSTLY_ONE, flat=False),
+    tuple_case("fast", "lanes", {**IN_LANES, "round": 10, "t": 0.8}, people(140, seed=12)),
+    tuple_case("fast", "lanes-timed", {**IN_LANES, **TIMED, "round": 10, "l": 2}, people(140, seed=13), flat=False),
+    tuple_case("least-loss", "lanes", {**IN_LANES, "threads": 3, "max_share": 0.6}, people(140, seed=14)),
     tuple_case("k-varp", "declared", {"t": 0.7, "reference": DECLARED}, people(80, seed=7), flat=False),
     tuple_case("k-varp", "entropy", {**TIMED, "entropy_l": 1.5}, people(80, seed=8), flat=False),
     tuple_case("iot-anonymization", "paper", {"nulls": "paper"}, people(80, seed=9), flat=False),

@@ -90,7 +90,7 @@ def test_a_small_policy_has_the_defaults(method):
         quasi=[Numeric("age", low=17, high=90), Categorical("education", Hierarchy.from_nested(TREE))],
     )  # fmt: skip
     own = {"fast": {"threads": 2}, "k-varp": {"likeness": 0.2}, "castle": {"beta": 50, "mu": 100}}
-    own |= {"fads-varied": {"late_penalty": 0.001}, "least-loss": {"candidates": 0}}
+    own |= {"fads-varied": {"late_penalty": 0.001}, "least-loss": {"candidates": 0, "threads": 1}}
     assert given == {
         "k": 50, "deadline": 2000, "reuse": 200, "nulls": "strict", "reference": 1000, "groups": False,
         "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
@@ -129,7 +129,7 @@ def test_a_full_policy(tmp_path):
     assert given == {
         "k": 5, "deadline": "30min", "reuse": "2min", "nulls": "strict", "min_carriers": 3, "l": 2, "entropy_l": 1.5,
         "t": 0.4, "reference": {"occupation": {"Sales": 0.25, "Tech-support": 0.75}, "income": {"key": 1.0}},
-        "groups": True, "suppressed": "root", "alpha": 0.0, "max_gap": "1h", "candidates": 200,
+        "groups": True, "suppressed": "root", "alpha": 0.0, "max_gap": "1h", "candidates": 200, "threads": 1,
     }  # fmt: skip
     assert policy.anonymize.runs_on_time
     assert policy.anonymize.column_types() == {"age": "float64", "born": "timestamp"}
@@ -144,7 +144,7 @@ def test_a_full_policy(tmp_path):
         ("k-varp", {"likeness": 1}),
         ("fads-varied", {"late_penalty": 0}),
         ("castle", {"beta": 1, "mu": 2}),
-        ("least-loss", {"candidates": 0}),
+        ("least-loss", {"candidates": 0, "threads": 3}),
     ],
 )
 def test_keys_of_one_method(method, own):
@@ -345,7 +345,8 @@ def test_all_problems_at_once(tmp_path):
         ("least-loss", {"min_carriers": 1}, "one person's value may be published"),
         ("least-loss", {"l": 1}, "l = 1 asks for nothing"),
         ("least-loss", {"entropy_l": 1}, "entropy_l = 1 asks for nothing"),
-        ("fast", {"deadline": 120, "threads": 3}, "at most 41 rows of a lane can wait"),
+        ("fast", {"deadline": 1700, "threads": 3}, "threads = 3, but only 2 will be used"),
+        ("least-loss", {"threads": 2, "deadline": 100}, "threads = 2, but only 1 will be used"),
         ("fads-varied", {"deadline": 2}, "keeps rows beyond their deadline"),
     ],
 )

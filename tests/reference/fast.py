@@ -1,114 +1,194 @@
-"""FAST: tuples are dealt to lanes; lanes decide at barriers, each on its own tuples, and share the pool between."""
+"""Lanes: tuples are dealt to lanes, each of which is a twin of its own; FAST is FADS in lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from tests.reference.tuples import Cluster, Decision, Held, TupleTwin, people
+from tests.reference.fads import FadsTwin
+from tests.reference.tuples import Cluster, Decision, Held, Num, TupleTwin
+
+Cuts = Sequence[tuple[int, int, int, float]]
+STATE = ("held", "pool", "clusters", "typical", "typical_of", "met")
+
+
+class Stuck(Exception):
+    """A lane would suppress a tuple."""
 
 
 @dataclass
-class FastTwin(TupleTwin):
+class LaneTwin(TupleTwin):
     """Exactly what happens.
 
-    A tuple is dealt to a lane when it comes and stays there. Before the first round has ended all go to lane 0;
-    afterwards by `cuts`: (lane divided, lane made, attribute, cut) in order, each sending those of the divided lane
-    whose scaled value (or leaf's rank) is above the cut to the lane made; without the value, those with an odd row.
+    There are at most `threads` lanes, and with counted arrivals no more than deadline / (16 k). Until the first deal
+    there is one. A tuple goes to a lane when it arrives, by `cuts`: (lane divided, lane made, attribute, cut) in order,
+    each sending those of the divided lane whose scaled value (or leaf's rank) is above the cut to the lane made, and
+    without the value those with an odd row. A lane decides its tuples as the method does, and reuses its own clusters
+    only. The n-th cluster of lane i has the number n * lanes + i.
 
-    If (i + 1) % round == 0 for arrival number i the round ends: now is i (count mode) or the clock. Its length is
-    `round` arrivals, or in time mode the clock now less the clock at the end of the round before (at the first arrival,
-    for the first round). A tuple cannot wait if now - arrived + length >= deadline. Every lane, lane 0 first, decides
-    those of its tuples that cannot wait, in order of arrival, as FADS does among the lane's tuples; the rest is pushed
-    back. (In the paper the first tuple of a set is decided in every round; there it is the oldest of a full buffer,
-    which cannot wait. Deciding it although it can would suppress the first tuples of every stream.)
+    A tuple that a lane would suppress makes all lanes one: that tuple is decided among all. Where time is counted in
+    seconds, so is everything that is due at the same arrival or advance. A flush makes all lanes one before it.
 
-    Time mode, whenever the clock moves, before the arrival is inserted: while a held tuple of any lane is due
-    (due <= clock) there is a barrier at the least due time among them: every lane, lane 0 first, decides its tuples
-    with due <= that time, oldest first. The rule of those that cannot wait does not apply there, and the round goes on.
-
-    Every barrier drops old clusters by its own now, reads the pool as it was before, and adds the new clusters,
-    numbered in the order they were made and created now, after the last lane is done. Rows are listed so too.
-    With l, entropy_l or t a reused row counts in its class at once, also for the lanes after it: otherwise two lanes
-    could break a class together.
-
-    flush is one barrier: every lane decides oldest first until it is empty; nothing can wait.
+    After every `round` arrivals, and once after as many as the deadline (256 where it is a duration), tuples are dealt
+    again if there are not as many lanes as there should be, or if one has got more than 1.5 times its share of the
+    arrivals since the last time. Where the deadline is a duration, there should be one lane for 4 k pending tuples.
+    Where lanes are cut is free: `dealings` has the cuts, by the rows that are pending then. Clusters are dealt like
+    tuples, by the middle of what they show; without it, those with an odd number go to the lane made.
     """
 
     threads: int = 2
     round: int | None = None
-    cuts: Sequence[tuple[int, int, int, float]] = ()
+    dealings: Mapping[tuple[int, ...], Cuts] = field(default_factory=dict)
+    rows_of_a_lane: int = 16
+    pending_of_a_lane: int = 4
+    first: int = 256
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.round is None:
-            self.round = max(1, self.deadline // 4) if self.by == "count" else 256
-        self.fresh: list[Cluster] = []
-        self.round_began: int | None = None
-        self.homes: dict[int, int] = {}
+        most = self.threads if self.by == "time" else self.deadline // (self.rows_of_a_lane * self.k)
+        self.most = max(1, min(self.threads, most))
+        own = {name: getattr(self, name) for name in TupleTwin.__dataclass_fields__ if name in COMMON}
+        self.lanes = [self.make_lane(own) for _ in range(self.most)]
+        for number, lane in enumerate(self.lanes):
+            lane.clusters, lane.step, lane.recent = number, self.most, self.recent
+        self.cuts: Cuts = []
+        self.came = [0] * self.most
+        self.round = self.round or max(8192, 0 if self.by == "time" else 2 * self.deadline)
+        self.first = min(self.first if self.by == "time" else self.deadline, self.round)
 
-    # -- lanes
+    def make_lane(self, own: dict[str, Any]) -> TupleTwin:
+        raise NotImplementedError
 
-    def insert(self, one: Held) -> None:
-        self.homes[one.number] = self.deal(one) if one.number >= self.round else 0
+    @property
+    def used(self) -> list[TupleTwin]:
+        return self.lanes[: len(self.cuts) + 1]
 
-    def deal(self, one: Held) -> int:
+    # -- which lane
+
+    def home(self, places: Sequence[float | None], is_odd: bool) -> int:
         home = 0
         for divided, made, attribute, cut in self.cuts:
-            is_above = one.row % 2 == 1
-            if attribute >= 0 and one.values[attribute] is not None:
-                is_above = self.attributes[attribute].place(one.values[attribute]) > cut
-            if home == divided and is_above:
+            place = None if attribute < 0 else places[attribute]
+            if home == divided and (is_odd if place is None else place > cut):
                 home = made
         return home
 
-    def lane(self, number: int) -> list[Held]:
-        return [one for one in self.held.values() if self.homes[one.number] == number]
+    def home_of(self, one: Held) -> int:
+        places = [None if value is None else attribute.place(value)
+                  for attribute, value in zip(self.attributes, one.values, strict=True)]  # fmt: skip
+        return self.home(places, one.row % 2 == 1)
 
-    def candidates(self, first: Held) -> list[Held] | None:
-        lane = self.lane(self.homes[first.number])
-        return lane if len(people(lane)) >= self.k else None
+    def home_of_cluster(self, cluster: Cluster) -> int:
+        middles = [self.middle(at, hull) if shown else None
+                   for at, (hull, shown) in enumerate(zip(cluster.hulls, cluster.shown, strict=True))]  # fmt: skip
+        return self.home(middles, cluster.number % 2 == 1)
 
-    def keep(self, cluster: Cluster) -> None:
-        self.fresh.append(cluster)
+    def middle(self, at: int, hull: Any) -> float:
+        attribute = self.attributes[at]
+        if isinstance(attribute, Num):
+            return ((hull[0] + hull[1]) / 2 - attribute.low) / (attribute.high - attribute.low)
+        ranks = [attribute.place(leaf) for leaf in attribute.leaves if hull in attribute.path(leaf)]
+        return (min(ranks) + max(ranks)) / 2
 
-    def barrier(self, decide_lane: Callable[[list[Held]], list[Decision]]) -> list[Decision]:
-        decisions = [made for number in range(self.threads) for made in decide_lane(self.lane(number))]
-        self.pool += self.fresh
-        self.fresh = []
-        return decisions
+    def deal(self, cuts: Cuts) -> None:
+        old, tuples = self.used, list(self.held.values())
+        clusters = sorted((one for lane in old for one in lane.pool), key=lambda cluster: cluster.created)
+        self.cuts = cuts
+        for lane in self.lanes:
+            lane.held, lane.pool = {}, []
+        for one in tuples:
+            self.lanes[self.home_of(one)].held[one.number] = one
+        for cluster in clusters:
+            self.lanes[self.home_of_cluster(cluster)].pool.append(cluster)
+        if hasattr(old[0], "met"):
+            met = {number: found for lane in old for number, found in lane.met.items()}
+            typical = sum(lane.typical for lane in old) / len(old)
+            typical_of = [sum(found) / len(old) for found in zip(*(lane.typical_of for lane in old), strict=True)]
+            for lane in self.lanes:
+                lane.met, lane.typical, lane.typical_of = dict(met), typical, list(typical_of)
 
-    def decide_those(self, tuples: list[Held], now: int) -> list[Decision]:
-        """One after another; one that left with another is passed over."""
-        return [made for one in tuples if one.number in self.held for made in self.decide(one, now)]
+    # -- deciding
 
-    # -- when
+    def insert(self, one: Held) -> None:
+        home = self.home_of(one)
+        self.came[home] += 1
+        self.lanes[home].held[one.number] = one
+        self.set_clocks()
+        self.lanes[home].insert(one)
+
+    def set_clocks(self) -> None:
+        for lane in self.lanes:
+            lane.arrivals, lane.clock = self.arrivals, self.clock
 
     def decide_due(self) -> list[Decision]:
-        decisions: list[Decision] = []
-        if self.by == "count":
-            return decisions
-        while self.held:
-            now = min(one.due for one in self.held.values())
-            if now > self.clock:
-                break
-            decisions += self.barrier(
-                lambda lane, now=now: self.decide_those([one for one in lane if one.due <= now], now)
-            )
+        self.set_clocks()
+        before = [copy.deepcopy({name: lane.__dict__[name] for name in STATE if name in lane.__dict__})
+                  for lane in self.lanes]  # fmt: skip
+        try:
+            decisions = [made for lane in self.used for made in self.decide_lane(lane)]
+        except Stuck:
+            for lane, state in zip(self.lanes, before, strict=True):
+                lane.__dict__.update(state)
+            self.held = {one.number: one for one in sorted(
+                (one for lane in self.used for one in lane.held.values()), key=lambda one: one.number)}  # fmt: skip
+            self.deal([])
+            decisions = self.lanes[0].decide_due()
+        self.forget(decisions)
         return decisions
 
-    def after_insert(self, one: Held) -> list[Decision]:
-        if self.round_began is None:
-            self.round_began = self.now
-        if self.arrivals % self.round:
-            return []
-        length = self.round if self.by == "count" else max(0, self.now - self.round_began)
-        self.round_began = self.now
-        return self.barrier(lambda lane: self.end_round(lane, length))
+    def decide_lane(self, lane: TupleTwin) -> list[Decision]:
+        decisions: list[Decision] = []
+        while lane.held:
+            oldest = next(iter(lane.held.values()))
+            if oldest.due > self.now:
+                break
+            made = lane.decide(oldest, oldest.due if self.by == "time" else self.now, can_wait=len(self.used) > 1)
+            if not made:
+                raise Stuck
+            decisions += made
+        return decisions
 
-    def end_round(self, lane: list[Held], length: int) -> list[Decision]:
-        now = self.now
-        return self.decide_those([one for one in lane if now - one.arrived + length >= self.deadline], now)
+    def forget(self, decisions: Sequence[Decision]) -> None:
+        gone = {one.row for one in decisions}
+        self.held = {number: one for number, one in self.held.items() if one.row not in gone}
+
+    def after_insert(self, one: Held) -> list[Decision]:
+        if self.arrivals % self.round == 0 or self.arrivals == self.first:
+            wanted = self.most
+            if self.by == "time":
+                wanted = max(1, min(wanted, len(self.held) // (self.pending_of_a_lane * self.k)))
+            if wanted != len(self.used) or max(self.came) * wanted > 1.5 * sum(self.came):
+                rows = tuple(one.row for one in self.held.values())
+                self.deal(self.dealings[rows] if wanted > 1 else [])
+            self.came = [0] * self.most
+        return []
 
     def flush(self) -> list[Decision]:
-        return self.barrier(lambda lane: self.decide_those(lane, self.now))
+        self.deal([])
+        self.set_clocks()
+        decisions = self.lanes[0].flush()
+        self.held = {}
+        return decisions
+
+
+COMMON = set(TupleTwin.__dataclass_fields__) - {"imputes", "exact_reuse", "may_be_late", "step"}
+
+
+@dataclass
+class FastTwin(LaneTwin):
+    """FADS in lanes."""
+
+    def make_lane(self, own: dict[str, Any]) -> TupleTwin:
+        return FadsTwin(**own)
+
+
+@dataclass
+class LanesOf(LaneTwin):
+    """Another method in lanes."""
+
+    lane: Callable[..., TupleTwin] = FadsTwin
+
+    def make_lane(self, own: dict[str, Any]) -> TupleTwin:
+        return self.lane(**own)

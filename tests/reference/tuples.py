@@ -368,6 +368,8 @@ class TupleTwin:
     """Whether a cluster may be reused by tuples with exactly its members' attributes only."""
     may_be_late: bool = field(default=False, init=False)
     """Whether a due tuple that cannot leave stays held, marked late, instead of being suppressed."""
+    step: int = field(default=1, init=False)
+    """What is added to the number of a cluster to number the next."""
 
     def __post_init__(self) -> None:
         self.diversity = Diversity(self.l, self.entropy_l, self.t)
@@ -575,7 +577,7 @@ class TupleTwin:
         leaving = []
         for members, cluster in formed:
             cluster.number, cluster.created = self.clusters, now
-            self.clusters += 1
+            self.clusters += self.step
             if self.reusable(cluster):
                 self.keep(cluster)
             leaving += [(one, cluster) for one in members]

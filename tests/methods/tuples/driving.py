@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +17,15 @@ from hypothesis import strategies as st
 
 from shoal.hierarchies import Hierarchy
 from shoal.methods.registry import METHODS
+from shoal.methods.tuples import in_lanes
+from shoal.methods.tuples.decider import lanes
+from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
 from shoal.schema import Categorical, Numeric, Schema
 from tests.reference.castle import CastleTwin
 from tests.reference.clock import AHEAD, RESTART, NaiveClock
 from tests.reference.fads import FadsTwin
 from tests.reference.fads_varied import FadsVariedTwin
-from tests.reference.fast import FastTwin
+from tests.reference.fast import FastTwin, LaneTwin
 from tests.reference.iot_anonymization import IotAnonymizationTwin
 from tests.reference.k_varp import KVarpTwin
 from tests.reference.publish_order import in_published_order
@@ -183,6 +188,31 @@ def settings_of(draw: st.DrawFn, method: str, *, timed: bool) -> dict[str, Any]:
     }
 
 
+# ---- lanes of a few tuples
+
+FEW = {"rows_of_a_lane": 1, "pending_of_a_lane": 1, "first": 8}
+"""When the twins deal in `small_lanes`."""
+_DEALINGS: dict[tuple[int, ...], Any] = {}
+
+
+@contextmanager
+def small_lanes() -> Iterator[None]:
+    """Let lanes be as small as streams of tests are, use threads for them, and note where they are cut."""
+    choose = LaneAssignment.choose
+
+    def noting(own: LaneAssignment, values: Any, rows: Any, count: int) -> None:
+        choose(own, values, rows, count)
+        _DEALINGS[tuple(rows.tolist())] = list(own._cuts)
+
+    with ExitStack() as patches:
+        for target, name, value in (
+            (in_lanes, "ROWS_OF_A_LANE", 1), (lanes, "PENDING_OF_A_LANE", 1), (lanes, "FIRST_CHECK", 8),
+            (lanes, "WORTH_THREADS", 4), (LaneAssignment, "choose", noting),
+        ):  # fmt: skip
+            patches.enter_context(mock.patch.object(target, name, value))
+        yield
+
+
 # ---- both, with the same settings
 
 
@@ -202,23 +232,22 @@ class TwinRun:
 
     def __init__(self, method: str, scene: Scene, given: dict[str, Any], sensitive: Sequence[str] = tuple(SENSITIVE)):
         settings = {name: value for name, value in given.items() if name not in ("suppressed", "alpha")}
-        if settings.get("round") and given.get("by") != "time":
-            settings["round"] = min(settings["round"], given["deadline"])  # a longer round would make rows late
         if given.get("by") == "time":
             settings |= {name: given[name] * SECOND for name in ("deadline", "reuse")}
         if given.get("reference") == "declared":
             settings["reference"] = [DECLARED[name] for name in sensitive]
+        if "threads" in settings:
+            settings |= {"dealings": _DEALINGS, **FEW}
         self.twin: TupleTwin = TWINS[method](scene.attributes, **settings)
         self.clock = NaiveClock(lateness=0, max_gap=GAP)
         self.references: dict[int, Sequence[Any]] = {}
-        publish = self.twin.publish
+        for lane in getattr(self.twin, "lanes", [self.twin]):
+            lane.publish = partial(self._publish, lane.publish)
 
-        def noting(formed: Any, now: int) -> list[Decision]:
-            made = publish(formed, now)
-            self.references |= {cluster.number: cluster.reference for _, cluster in formed}
-            return made
-
-        self.twin.publish = noting
+    def _publish(self, publish: Any, formed: Any, now: int) -> list[Decision]:
+        made: list[Decision] = publish(formed, now)
+        self.references |= {cluster.number: cluster.reference for _, cluster in formed}
+        return made
 
     def push(self, record: dict[str, Any], names: Sequence[str], sensitive: Sequence[str]) -> list[Decision]:
         twin, person, time = self.twin, record["id"], record["ts"]
@@ -236,7 +265,8 @@ class TwinRun:
     def _restart(self) -> None:
         """What is held came when the right clock starts, which it does once."""
         self.twin.clock = self.clock.newest
-        self.twin.pool.clear()
+        for lane in getattr(self.twin, "lanes", [self.twin]):
+            lane.pool.clear()
         self.clock.owner = None
         for one in self.twin.held.values():
             one.arrived, one.due = self.clock.newest, self.clock.newest + self.twin.deadline
@@ -313,8 +343,6 @@ class Pair:
     def _expect(self, records: Sequence[dict[str, Any]]) -> list[list[Decision]]:
         """What each record's arrival decides."""
         self.records += records
-        if isinstance(self.run.twin, FastTwin):  # where lanes are cut is chosen on the first round, and free
-            self.run.twin.cuts = self.made._engine.decider.assignment._cuts
         return [self.run.push(record, self.names, self.sensitive) for record in records]
 
     def compare(self, release: Any, events: Sequence[Sequence[Decision]]) -> None:
@@ -395,7 +423,7 @@ class Pair:
             costs += cost(one.own_loss, one.delay / unit, self.given.get("alpha", 0.02))
         found, decided = self.made.metrics, max(len(alive), 1)
         expected = {"loss": own / decided, "loss_all": every / decided, "cost": costs / decided}
-        if isinstance(self.run.twin, FastTwin):  # every lane has a sum of its own
+        if isinstance(self.run.twin, LaneTwin):  # every lane has a sum of its own
             expected = {name: pytest.approx(value, rel=1e-12) for name, value in expected.items()}
         assert {name: found[name] for name in expected} == expected
         assert found["delay"] == sum(one.delay for one in alive) / decided / unit

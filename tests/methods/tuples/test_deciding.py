@@ -302,12 +302,12 @@ def test_late_rows_lose_more_up_to_all():
     for arrived, own in ((0, 0.2), (3, 0.2), (5, 0.2)):
         s.pending_i[t.ARRIVED, 0], s.tally[t.NOW] = 0, 10 - arrived
         before = s.sums.copy()
-        plain.emit.note(s, 0, t.IS_RELEASED, 0, own, 0.1)
+        plain.emit.write_decision(s, 0, t.IS_RELEASED, 0, own, 0.1)
         late = max(10 - arrived - 5, 0)
         assert s.sums[t.LOSS] - before[t.LOSS] == pytest.approx(min(1.0, own * 1.5**late))
         assert s.sums[t.LOSS_ALL] - before[t.LOSS_ALL] == pytest.approx(min(1.0, 0.1 * 1.5**late))
         assert s.sums[t.COST] - before[t.COST] == pytest.approx(min(1.0, own * 1.5**late) * 2.0 ** (10 - arrived))
-    assert plain.emit.grown(np.float64(1), 10**6) == plain.emit.MOST_GROWN
+    assert plain.emit.compounded(np.float64(1), 10**6) == plain.emit.LARGEST_GROWTH
 
 
 # ---- when

@@ -24,7 +24,7 @@ def test_helpers_do_a_part_of_it_and_nothing_is_done_twice():
 
 
 def test_tasks_are_helped_with_in_order():
-    done, tasks = [], Tasks()
+    done, tasks = [], Tasks(2)
     assert not tasks.help()
     for name in "ab":
         tasks.start(lambda number, name=name: done.append(name + str(number)), 2)
@@ -34,7 +34,7 @@ def test_tasks_are_helped_with_in_order():
 
 
 def test_an_error_meets_who_needs_the_result():
-    tasks = Tasks()
+    tasks = Tasks(2)
     result = tasks.start(lambda number: 1 // number, 2)
     while tasks.help():
         pass
@@ -45,7 +45,7 @@ def test_an_error_meets_who_needs_the_result():
 @pytest.mark.parametrize("early", [0, 1])
 def test_who_is_early_does_tasks_until_the_last_job_is_done(early):
     all_done = threading.Event()
-    tasks, done_by = Tasks(), set()
+    tasks, done_by = Tasks(2), set()
 
     def note(number):
         done_by.add(threading.get_ident())
@@ -68,7 +68,7 @@ def test_who_is_early_does_tasks_until_the_last_job_is_done(early):
 
 def test_one_job_needs_no_other_thread():
     seen = []
-    run_all([lambda: seen.append(threading.current_thread())], Tasks())
+    run_all([lambda: seen.append(threading.current_thread())], Tasks(2))
     assert seen == [threading.current_thread()]
 
 
@@ -82,5 +82,5 @@ def test_an_error_of_a_job_is_raised_when_all_have_ended(failing):
         ended.append(number)
 
     with pytest.raises(ValueError, match="no"):
-        run_all([lambda: work(0), lambda: work(1)], Tasks())
+        run_all([lambda: work(0), lambda: work(1)], Tasks(2))
     assert ended == [1 - failing]

@@ -20,10 +20,19 @@ from tests.methods.tuples.driving import (
     records_of,
     scenes,
     settings_of,
+    small_lanes,
 )  # fmt: skip
 from tests.reference.effort import IS_COMPILED, IS_EXHAUSTIVE, some_by_default, tries
 
 SCENES = ("line", "mixed", "trees", "grid")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lanes_of_a_few_tuples():
+    with small_lanes():
+        yield
+
+
 every_method = pytest.mark.parametrize("method", TWINS)
 
 

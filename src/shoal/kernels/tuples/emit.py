@@ -30,6 +30,7 @@ from shoal.kernels.tuples.layout import (
     IS_RELEASED,
     IS_SUPPRESSED,
     JOINED,
+    LANES,
     LIVE,
     LONGEST,
     LOSS,
@@ -154,7 +155,7 @@ def publish_draft(s, members):
     """Publish the cluster just made, in order of arrival, and keep it for reuse."""
     c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)
     group = write_group(s, c, number, 0)
-    s.tally[GROUPS] += 1
+    s.tally[GROUPS] += max(s.plan[LANES], 1)  # lanes number their clusters in turn, so that no number is used twice
     s.tally[FORMED] += 1
     s.tally[MERGED] += not uniform
     if not s.plan[IN_GROUPS] and (uniform or not s.plan[SKIP_MERGED]):

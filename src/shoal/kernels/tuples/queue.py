@@ -32,10 +32,8 @@ from shoal.kernels.tuples.layout import (
     PERSON,
     POOL_SIZE,
     ROW,
-    SLACK,
     TAIL,
     VALUES,
-    VISIBLE,
 )
 
 NOBODY = -1
@@ -249,8 +247,8 @@ def oldest(s):
 
 @piece
 def is_due(s, at, now):
-    """Whether a tuple is due now, or before the next check if that time is known."""
-    return now + s.tally[SLACK] - s.pending_i[ARRIVED, at] >= s.plan[DEADLINE]
+    """Whether a tuple is due now."""
+    return now - s.pending_i[ARRIVED, at] >= s.plan[DEADLINE]
 
 
 @piece
@@ -259,7 +257,7 @@ def begin_again(s, now):
     for at in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ARRIVED, at] = now
     s.tally[NOW] = now
-    s.tally[POOL_SIZE] = s.tally[VISIBLE] = s.tally[JOINED] = 0
+    s.tally[POOL_SIZE] = s.tally[JOINED] = 0
 
 
 @kernel

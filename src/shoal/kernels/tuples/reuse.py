@@ -16,7 +16,6 @@ from shoal.kernels.tuples.layout import (
     FIELDS,
     GROUP,
     IN_GROUPS,
-    IN_ROUNDS,
     IS_DIVERSE,
     J_CLUSTER,
     J_KEYS,
@@ -37,7 +36,6 @@ from shoal.kernels.tuples.layout import (
     SHOW_COMMON,
     UNIFORM,
     USED,
-    VISIBLE,
 )
 from shoal.kernels.tuples.queue import mask_words
 
@@ -126,9 +124,7 @@ def is_fair(s, members):
 
 @piece
 def drop_old_clusters(s):
-    """Forget clusters that were formed too long ago; lanes do so together, between rounds."""
-    if s.plan[IN_ROUNDS]:
-        return
+    """Forget clusters that were formed too long ago."""
     while s.tally[POOL_SIZE] > 0 and s.tally[NOW] - s.pool_i[s.tally[POOL_HEAD], CREATED] > s.plan[REUSE]:
         s.tally[POOL_HEAD] = (s.tally[POOL_HEAD] + 1) % draft(s)
         s.tally[POOL_SIZE] -= 1
@@ -173,7 +169,7 @@ def best_cover(s, t):
         return best, least
     if is_capped(s):
         count_rows(s, t)
-    for place in range(s.tally[VISIBLE] if s.plan[IN_ROUNDS] else s.tally[POOL_SIZE]):
+    for place in range(s.tally[POOL_SIZE]):
         c = (s.tally[POOL_HEAD] + place) % draft(s)
         if covers(s, c, t):
             loss = own_loss(s, c, t)

@@ -19,12 +19,12 @@ from shoal.kernels.tuples.layout import (
     ENDING,
     FULL,
     HEAD,
-    IN_ROUNDS,
     LANE,
     LATE,
     LATE_PART,
     LATES,
     LIVE,
+    MAY_STOP,
     METHOD,
     NEXT,
     NOW,
@@ -35,6 +35,7 @@ from shoal.kernels.tuples.layout import (
     STAGE,
     STAMP,
     STAMPED,
+    STUCK,
     TAIL,
     THEN,
     TIMED,
@@ -55,11 +56,10 @@ _ARRIVE, _ACCEPT, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
 @piece
 def begin_run(s, start):
     """Begin a call at arrival `start`: decide first what an earlier call could not decide for lack of room."""
-    s.tally[FULL] = 0
+    s.tally[FULL] = s.tally[STUCK] = 0
     s.tally[NEXT] = start
     s.tally[STAGE] = _ARRIVE
-    if not s.plan[IN_ROUNDS]:
-        decide_waiting(s)
+    decide_waiting(s)
 
 
 @piece
@@ -85,10 +85,10 @@ def decide_waiting(s):
 def next_event(s, arrivals, stop):
     """Continue to the next event: return which it is, and the place of its tuple.
 
-    In rounds all arrivals are accepted first, and what is due is decided at the end. Otherwise, where arrivals are
-    counted, an arrival is accepted before what it makes due is decided; where they have times, time passes first.
+    Where arrivals are counted, an arrival is accepted before what it makes due is decided; where they have times, time
+    passes first.
     """
-    while True:
+    while not s.tally[STUCK]:
         stage, t = s.tally[STAGE], -1
         if stage == _ARRIVE:
             expect_arrival(s, arrivals, stop)
@@ -107,30 +107,25 @@ def next_event(s, arrivals, stop):
                 continue
             if not has_output_room(s):
                 return IS_OVER, t
-            if stage == _DECIDE_DUE and s.plan[TIMED] and not s.tally[ENDING] and not s.plan[IN_ROUNDS]:
+            if stage == _DECIDE_DUE and s.plan[TIMED] and not s.tally[ENDING]:
                 s.tally[NOW] = s.pending_i[ARRIVED, t] + s.plan[DEADLINE]
             return IS_DUE, t
+    return IS_OVER, -1
 
 
 @piece
 def expect_arrival(s, arrivals, stop):
-    """Move time to the next arrival; after the last one, end the call or the round."""
+    """Move time to the next arrival; after the last one, end the call."""
     i = s.tally[NEXT]
     if i >= stop:
         s.tally[STAGE] = _END
-        if s.plan[IN_ROUNDS] and s.tally[PASSING]:
-            s.tally[NOW] = s.tally[UNTIL]
-            decide_by(s, s.tally[UNTIL], _END)
         return
     s.tally[STAGE] = _ACCEPT
     s.tally[AT] = arrivals.rows[i]
     if s.plan[TIMED]:
         if arrivals.times[i] < s.tally[NOW]:
             begin_again(s, arrivals.times[i])
-        if s.plan[IN_ROUNDS]:
-            s.tally[NOW] = arrivals.times[i]
-        else:
-            decide_by(s, arrivals.times[i], _ACCEPT)
+        decide_by(s, arrivals.times[i], _ACCEPT)
 
 
 @piece
@@ -146,8 +141,7 @@ def accept_arrival(s, arrivals, i):
         at = add_pending(s, arrivals, i)
         s.tally[LATE_PART] = s.pending_i[PART, at] + 1
     s.tally[STAGE] = _ARRIVE
-    if not s.plan[IN_ROUNDS]:
-        decide_waiting(s)
+    decide_waiting(s)
     return at
 
 
@@ -208,8 +202,8 @@ def part_people(s, part):
 def publish_or_suppress(s, t, members):
     """Reuse a published cluster if it loses no more; else publish the new cluster; else suppress t.
 
-    `members` is the size of the new cluster, 0 if there is none. A method that may be late keeps t instead of
-    suppressing it.
+    `members` is the size of the new cluster, 0 if there is none. Instead of suppressing t, a method that may be late
+    keeps it, and a lane that is one of several stops: t may find a cluster among the tuples of all lanes.
     """
     best, loss = best_cover(s, t)
     if best >= 0 and (members == 0 or loss <= own_loss(s, draft(s), t)):
@@ -218,6 +212,8 @@ def publish_or_suppress(s, t, members):
         publish_draft(s, members)
     elif s.plan[METHOD] == VARIED and not s.tally[ENDING]:
         keep_past_deadline(s, t)
+    elif s.tally[MAY_STOP]:
+        s.tally[STUCK] = 1
     else:
         suppress(s, t)
     if s.tally[STAGE] == _DECIDE_DUE:

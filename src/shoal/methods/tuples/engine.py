@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -166,7 +165,7 @@ class TupleEngine:
         return Release(rows, partial(self._tracer.trace, decided, dead, reasons))
 
     def _count(self, decided: Decided) -> None:
-        released = int(np.count_nonzero(decided.verdicts == t.IS_RELEASED))
+        released = int(np.count_nonzero(decided.is_released))
         self.counts.released += released
         self.counts.suppressed += len(decided) - released
 
@@ -211,8 +210,7 @@ class TupleEngine:
 
     def _after_last(self, decided: Decided) -> Release:
         """Publish what a call without records decided: all of it is one event, after the last record."""
-        at = np.full(len(decided), self.counts.pushed - 1, dtype=np.int64)
-        return self._release(replace(decided, at=at)).made()
+        return self._release(decided.during(self.counts.pushed - 1)).made()
 
     # ---- snapshots
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Unpack
+from typing import Any, ClassVar, Unpack
 
 from pydantic import Field
 
@@ -11,39 +11,21 @@ from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.fads import run_fads
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
-from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
-from shoal.methods.tuples.decider.lane_threads import Tasks
-from shoal.methods.tuples.decider.lanes import Lanes
-from shoal.methods.tuples.decider.sequential import SequentialDecider
-from shoal.methods.tuples.engine import CHUNK_ROWS, TupleEngine
-from shoal.methods.tuples.publisher import at_once
-from shoal.methods.tuples.reader import TupleReader
+from shoal.methods.tuples.engine import TupleEngine
+from shoal.methods.tuples.in_lanes import THREADS, LaneSettings, Threads, engine_in_lanes
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
 
-_ROUNDS: Final = 4
-_TIMED_ROUND: Final = 256
 
-
-class FastSettings(TupleSettings):
+class FastSettings(LaneSettings):
     """Parameters of FAST."""
 
-    threads: Annotated[int, Field(ge=1, le=64)] = Field(
-        2, description="Lanes that work at the same time. The output depends on it, never on how threads are scheduled."
-    )
+    threads: Threads = Field(2, description=THREADS)
     round: Count | None = Field(
-        None, description="Arrivals in a round; by default a quarter of `deadline`, or 256 if that is a duration."
+        None,
+        description="Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; "
+        "by default twice `deadline`, and at least 8192.",
     )
-
-    def warnings(self) -> list[str]:
-        most = self.k if self.is_timed else self.deadline // self.threads + 1
-        if most >= self.k:
-            return super().warnings()
-        hopeless = (
-            f"at most {most:,} rows of a lane can wait for one another within the deadline, fewer than k, so "
-            "nothing will ever be published; raise the deadline, or lower k or threads"
-        )
-        return [*super().warnings(), hopeless]
 
 
 class FastParameters(TupleParameters, total=False):
@@ -54,20 +36,22 @@ class FastParameters(TupleParameters, total=False):
 
 
 class Fast(StreamMethod):
-    """FADS on several cores: tuples are assigned to lanes that run in parallel and share what may be reused.
+    """FADS on several cores: tuples are dealt to lanes, which decide them in parallel.
 
     A lane knows its own tuples only, so it finds clusters among fewer. To keep the loss small, similar tuples go to the
-    same lane, by cuts chosen on the first round. A tuple is decided at the end of the last round before its deadline.
-    On one core, use :class:`shoal.Fads`.
+    same lane. A tuple that its lane cannot publish is decided among the tuples of all lanes. There are fewer lanes than
+    threads where the deadline is too short for lanes of enough people, and none where one lane is left: then this is
+    :class:`shoal.Fads`.
 
     Parameters
     ----------
     schema
         A :class:`shoal.Schema`.
     threads
-        Number of lanes. The output depends on it, but never on how threads are scheduled.
+        Greatest number of lanes. The output depends on it, but never on how threads are scheduled.
     round
-        How many arrivals make a round; by default a quarter of the deadline, or 256 where that is a duration.
+        Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; by default
+        twice the deadline, and at least 8192.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
@@ -85,20 +69,5 @@ class Fast(StreamMethod):
 
     def _make_engine(self, settings: FastSettings, secret: Secret) -> TupleEngine:
         plan, ratios = settings.plan(), settings.ratios()
-        plan[t.METHOD], plan[t.IN_ROUNDS] = t.FADS, 1
-        threads, tasks = settings.threads, Tasks()
-        reader = TupleReader(settings, secret)
-        lanes = [SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_fads) for _ in range(threads)]
-        decider = Lanes(lanes, LaneAssignment(threads, reader.shape), tasks, round_rows=_round_rows(settings))
-        return TupleEngine(
-            self.method, settings, secret, reader, decider,
-            chunk_rows=CHUNK_ROWS // 2,  # lanes have work sooner, and there is something to publish sooner
-            start=at_once if threads == 1 else tasks.start,
-        )  # fmt: skip
-
-
-def _round_rows(settings: FastSettings) -> int:
-    if settings.is_timed:
-        return settings.round or _TIMED_ROUND
-    rows = settings.round or max(1, settings.deadline // _ROUNDS)
-    return min(rows, settings.deadline)  # a longer round would make rows late
+        plan[t.METHOD] = t.FADS
+        return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_fads, rows=settings.round)

@@ -12,9 +12,8 @@ from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.least_loss import run_least_loss
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import MOST
-from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
-from shoal.methods.tuples.reader import TupleReader
+from shoal.methods.tuples.in_lanes import LaneSettings, engine_in_lanes
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
@@ -23,7 +22,7 @@ _EXCHANGES: Final = 8
 _SMALLEST_EXCHANGED: Final = 20
 
 
-class LeastLossSettings(TupleSettings):
+class LeastLossSettings(LaneSettings):
     """Parameters of least-loss."""
 
     candidates: Annotated[int, Field(ge=0, le=MOST)] = Field(
@@ -37,6 +36,7 @@ class LeastLossParameters(TupleParameters, total=False):
     """Keyword arguments for type checkers."""
 
     candidates: int
+    threads: int
 
 
 class LeastLoss(StreamMethod):
@@ -56,6 +56,9 @@ class LeastLoss(StreamMethod):
     candidates
         How many of the nearest pending tuples are considered for a cluster; 0 for all. A few hundred are much faster on
         large windows and lose little more.
+    threads
+        Lanes that work in parallel, each on the tuples dealt to it; by default 1. The output depends on it, never on
+        how threads are scheduled.
     k
         How many different people share what is published; by default 50.
     deadline, reuse
@@ -105,9 +108,7 @@ class LeastLoss(StreamMethod):
         plan[t.EXCHANGES] = _EXCHANGES if exchanges else 0
         price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
-        reader = TupleReader(settings, secret)
-        decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_least_loss)
-        return TupleEngine(self.method, settings, secret, reader, decider)
+        return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_least_loss)
 
 
 def _exchanges_members(settings: LeastLossSettings) -> bool:

@@ -75,7 +75,7 @@ class TuplePublisher:
 
     def rows(self, decided: Decided) -> Callable[[], pa.RecordBatch]:
         """The published rows, built when they are asked for."""
-        is_published = decided.verdicts == t.IS_RELEASED
+        is_published = decided.is_released
         if self._shows_root:
             is_published[:] = True
         masks = decided.masks[is_published]
@@ -169,7 +169,7 @@ class TupleTracer:
         events = np.concatenate((decided.at, dead))
         order = np.argsort(events, kind="stable")
         rows = np.concatenate((decided.rows, dead))[order]
-        verdicts = np.where(decided.verdicts == t.IS_RELEASED, IS_RELEASED, IS_SUPPRESSED)
+        verdicts = np.where(decided.is_released, IS_RELEASED, IS_SUPPRESSED)
         verdicts = np.concatenate((verdicts, np.full(refused, IS_DEAD))).astype(np.int8)[order]
         why = np.concatenate((np.zeros(count, np.int16), reasons))[order]
         groups = np.concatenate((decided.groups, np.full(refused, t.NO_GROUP)))[order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -18,49 +18,102 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Decisions in order, and the generalizations they refer to."""
+    """Decisions in order, and the generalizations they refer to, in the layout of the kernels' output."""
 
-    rows: Ints
-    verdicts: Ints
-    groups: Ints
-    """Index of the generalization in the arrays below; NO_GROUP where the row is suppressed."""
-    delays: Ints
-    at: Ints
-    """The arrival during which each row was decided."""
-    masks: Ints
-    numbers: Ints
-    reused: Ints
-    low: Floats
-    high: Floats
-    node: Ints
-    shown: Ints
-    carriers: Ints
+    out: Ints
+    group_f: Floats
+    group_i: Ints
     reference: Floats
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.out)
+
+    @property
+    def rows(self) -> Ints:
+        """Row numbers."""
+        return self.out[:, t.O_ROW]
+
+    @property
+    def is_released(self) -> npt.NDArray[np.bool_]:
+        """Which rows are published; the others are suppressed."""
+        released: npt.NDArray[np.bool_] = self.out[:, t.O_VERDICT] == t.IS_RELEASED
+        return released
+
+    @property
+    def groups(self) -> Ints:
+        """Index of each row's generalization; NO_GROUP where the row is suppressed."""
+        return self.out[:, t.O_GROUP]
+
+    @property
+    def delays(self) -> Ints:
+        """How long each row was pending."""
+        return self.out[:, t.O_DELAY]
+
+    @property
+    def at(self) -> Ints:
+        """The arrival during which each row was decided."""
+        return self.out[:, t.O_AT]
+
+    @property
+    def masks(self) -> Ints:
+        """Which attributes each row carries."""
+        return self.out[:, t.OUT_MASKS :]
+
+    @property
+    def numbers(self) -> Ints:
+        """The number of each generalization's cluster."""
+        return self.group_i[:, t.G_NUMBER]
+
+    @property
+    def reused(self) -> Ints:
+        """Whether each generalization is that of a cluster published before."""
+        return self.group_i[:, t.G_REUSED]
+
+    @property
+    def low(self) -> Floats:
+        """Low ends, one column for each attribute."""
+        return self.group_f[:, : self.group_f.shape[1] // 2]
+
+    @property
+    def high(self) -> Floats:
+        """High ends."""
+        return self.group_f[:, self.group_f.shape[1] // 2 :]
+
+    @property
+    def node(self) -> Ints:
+        """Nodes of the hierarchies."""
+        return self._block(t.C_NODE)
+
+    @property
+    def shown(self) -> Ints:
+        """Whether an attribute is shown."""
+        return self._block(t.C_SHOWN)
+
+    @property
+    def carriers(self) -> Ints:
+        """How many members carry an attribute."""
+        return self._block(t.C_CARRIERS)
+
+    def _block(self, number: int) -> Ints:
+        wide = self.group_f.shape[1] // 2
+        return self.group_i[:, t.G_FIELDS + number * wide : t.G_FIELDS + (number + 1) * wide]
 
     @classmethod
     def of(cls, stream: t.Stream) -> Self:
         """Move the decisions out of the kernels' output arrays."""
         rows, groups = int(stream.tally[t.OUT_ROWS]), int(stream.tally[t.OUT_GROUPS])
         stream.tally[t.OUT_ROWS] = stream.tally[t.OUT_GROUPS] = 0
-        out, wide = stream.out_i[:rows].copy(), stream.attr_f.shape[1]
-        shown = [stream.group_i[:groups, t.G_FIELDS + n * wide : t.G_FIELDS + (n + 1) * wide].copy() for n in range(3)]
-        return cls(
-            out[:, t.O_ROW], out[:, t.O_VERDICT], out[:, t.O_GROUP], out[:, t.O_DELAY], out[:, t.O_AT],
-            out[:, t.OUT_MASKS :],
-            stream.group_i[:groups, t.G_NUMBER].copy(), stream.group_i[:groups, t.G_REUSED].copy(),
-            stream.group_f[:groups, :wide].copy(), stream.group_f[:groups, wide:].copy(),
-            shown[t.C_NODE], shown[t.C_SHOWN],
-            shown[t.C_CARRIERS],
-            stream.group_r[:groups].copy(),
-        )  # fmt: skip
+        parts = stream.group_f, stream.group_i, stream.group_r
+        return cls(stream.out_i[:rows].copy(), *(part[:groups].copy() for part in parts))
 
     def in_order(self, order: Ints) -> Self:
         """The same decisions in another order."""
-        own = ("rows", "verdicts", "groups", "delays", "at", "masks")
-        return replace(self, **{name: getattr(self, name)[order] for name in own})
+        return replace(self, out=self.out.take(order, axis=0))
+
+    def during(self, at: int) -> Self:
+        """The same decisions, all made during one arrival."""
+        self.out[:, t.O_AT] = at
+        return self
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -68,19 +121,16 @@ class Decided:
         if len(parts) == 1:
             return parts[0]
         widest = max(part.reference.shape[2] for part in parts)
-        moved, groups = [], 0
+        references, groups = [], 0
         for part in parts:
-            more = widest - part.reference.shape[2]  # sensitive values first seen after this part was decided
-            moved.append(
-                replace(
-                    part,
-                    groups=np.where(part.groups >= 0, part.groups + groups, part.groups),
-                    reference=np.pad(part.reference, ((0, 0), (0, 0), (0, more))) if more else part.reference,
-                )
-            )
+            part.groups[part.groups >= 0] += groups
             groups += len(part.numbers)
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in moved]) for name in names))
+            more = widest - part.reference.shape[2]  # sensitive values first seen after this part was decided
+            references.append(np.pad(part.reference, ((0, 0), (0, 0), (0, more))) if more else part.reference)
+        out, group_f, group_i = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("out", "group_f", "group_i")
+        )
+        return cls(out, group_f, group_i, np.concatenate(references))
 
 
 class Decider(Protocol):

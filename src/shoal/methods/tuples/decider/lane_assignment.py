@@ -24,21 +24,23 @@ _NONE: Final = -1
 class LaneAssignment:
     """A chain of cuts, each dividing one lane's tuples in two by one attribute.
 
-    The cuts are chosen once, on the first tuples of the stream, so that the tuples of one lane are as similar as
-    possible. Where a tuple does not carry the attribute of a cut, its row number decides.
+    The cuts are chosen on pending tuples, so that the tuples of one lane are as similar as possible. Where a tuple does
+    not carry the attribute of a cut, its row number decides.
     """
 
-    def __init__(self, lanes: int, shape: Shape) -> None:
-        self._lanes, self._shape = lanes, shape
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
         self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
+        self.version = 0
+        """Changes when the cuts change."""
 
     @property
-    def is_chosen(self) -> bool:
-        """Whether all cuts are chosen."""
-        return len(self._cuts) == self._lanes - 1
+    def lanes(self) -> int:
+        """Number of lanes."""
+        return len(self._cuts) + 1
 
     def lanes_of(self, values: Floats, rows: Ints) -> Ints:
-        """The lane of each tuple; the first lane for all as long as no cut is chosen."""
+        """The lane of each tuple."""
         lanes = np.zeros(values.shape[1], dtype=np.int64)
         for divided, made, attribute, cut in self._cuts:
             is_above = rows % 2 == 1
@@ -48,13 +50,14 @@ class LaneAssignment:
             lanes[(lanes == divided) & is_above] = made
         return lanes
 
-    def choose(self, values: Floats, rows: Ints) -> None:
-        """Choose the cuts by the first tuples."""
-        while not self.is_chosen:
-            lanes = self.lanes_of(values, rows)
-            largest = int(np.argmax(np.bincount(lanes, minlength=self._lanes)))
-            attribute, cut = self._best_cut(values[:, lanes == largest])
-            self._cuts.append((largest, len(self._cuts) + 1, attribute, cut))
+    def choose(self, values: Floats, rows: Ints, lanes: int) -> None:
+        """Choose the cuts by these tuples, for this many lanes."""
+        self._cuts, self.version = [], self.version + 1
+        while self.lanes < lanes:
+            own = self.lanes_of(values, rows)
+            largest = int(np.argmax(np.bincount(own, minlength=self.lanes)))
+            attribute, cut = self._best_cut(values[:, own == largest])
+            self._cuts.append((largest, self.lanes, attribute, cut))
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and cut that leave the most similar parts; by row number where no cut divides well."""
@@ -106,6 +109,7 @@ class LaneAssignment:
     def load(self, cuts: Floats) -> None:
         """Take over what dump() returned."""
         self._cuts = [(int(divided), int(made), int(a), float(cut)) for divided, made, a, cut in cuts.tolist()]
+        self.version += 1
 
 
 def _fair_cuts(values: Floats) -> list[tuple[int, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -27,8 +27,8 @@ os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survi
 class Task(Generic[_Made]):
     """A work-stealing map over range(count): helpers compute some items, the caller of result() the rest."""
 
-    def __init__(self, work: Callable[[int], _Made], count: int) -> None:
-        self._work, self._count = work, count
+    def __init__(self, work: Callable[[int], _Made], count: int, helpers: int = 0) -> None:
+        self._work, self._count, self._helpers = work, count, helpers
         self._numbers = iter(range(count))
         self._made: dict[int, _Made] = {}
 
@@ -41,21 +41,33 @@ class Task(Generic[_Made]):
         return True
 
     def result(self) -> list[_Made]:
-        """All items; call it only while no thread helps."""
+        """All items; threads that are idle help with those that are left."""
+        helping = [_helpers(self._helpers).submit(self._help_all) for _ in range(min(self._helpers, self._left()))]
+        try:
+            self._help_all()
+        finally:
+            _wait(helping)
+        return [self._made[number] if number in self._made else self._work(number) for number in range(self._count)]
+
+    def _left(self) -> int:
+        """About how many items a helper could compute besides the caller."""
+        return self._count - len(self._made) - 1
+
+    def _help_all(self) -> None:
         while self.help():
             pass
-        return [self._made[number] if number in self._made else self._work(number) for number in range(self._count)]
 
 
 class Tasks:
-    """Tasks in the order in which their results are needed."""
+    """Tasks in the order in which their results are needed, for this many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._helpers = threads - 1
         self._waiting: deque[Task[Any]] = deque()
 
     def start(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
         """Let idle threads compute work(0), work(1), …; the returned function gives all of them."""
-        task = Task(work, count)
+        task = Task(work, count, self._helpers)
         self._waiting.append(task)
         return task.result
 
@@ -90,7 +102,12 @@ def run_all(jobs: Sequence[Callable[[], object]], tasks: Tasks) -> None:
     try:
         take_part(own)
     finally:
-        for one in under_way:
-            one.exception()  # wait: no thread may still be at work when the caller goes on
+        _wait(under_way)
     for one in under_way:
         one.result()
+
+
+def _wait(futures: Sequence[Future[Any]]) -> None:
+    """Wait: no thread may still be at work when the caller goes on."""
+    for one in futures:
+        one.exception()

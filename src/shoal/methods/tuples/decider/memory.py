@@ -104,12 +104,12 @@ def no_arrivals(sizes: Sizes) -> t.Arrivals:
 
 POOL: Final = ("pool_f", "pool_i", "class_f")
 """Arrays with one row for each cluster that may be reused."""
-_KEPT_TALLY: Final = [
+KEPT_TALLY: Final = [
     t.NOW, t.NUMBER, t.GROUPS, t.LIVE, t.INCOMPLETE, t.POOL_SIZE, t.FORMED, t.MERGED, t.REUSED, t.RELEASED,
-    t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE, t.VISIBLE,
+    t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE,
 ]  # fmt: skip
 """The part of the tally that a snapshot keeps; the rest are places in memory."""
-_UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.SLACK, t.AT]
+_UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.MAY_STOP, t.AT]
 """The part of the tally that matters only during a call."""
 _KEPT_ROWS: Final = np.array([row not in (t.PERSON, t.PART) for row in range(t.KEPT)], dtype=np.int64)
 """People and patterns are numbered anew when a state is loaded."""
@@ -148,11 +148,20 @@ class Memory:
         self._allocate()
 
     def _allocate(self) -> None:
-        self.stream = make_stream(self.sizes, self._shape, self.plan, self.ratios)
+        self.stream, self._allocated = make_stream(self.sizes, self._shape, self.plan, self.ratios), self.sizes
         self._passed = [(0, 0)] * len(self._codes)
         """For each sensitive column, which version of its codes the kernels know, and how many of them."""
         if self.extra is not None:
             self.extra.allocate(self.sizes, self.plan)
+
+    def _clear(self) -> None:
+        """Forget everything; cheaper than allocating new arrays."""
+        tally = self.stream.tally
+        stamp = tally[t.STAMP]  # stamps that are still in memory must never occur again
+        tally[:] = 0
+        tally[t.STAMP] = stamp
+        clear_keys(self.stream, t.PEOPLE)
+        clear_keys(self.stream, t.PATTERNS)
 
     @property
     def nbytes(self) -> int:
@@ -233,7 +242,7 @@ class Memory:
         recent = (end - size + np.arange(size)) % max(self.sizes.recent, 1)
         floats = 2 * self.sizes.attributes + int(self.plan[t.NEAR])
         return {
-            "tally": s.tally[_KEPT_TALLY],
+            "tally": s.tally[KEPT_TALLY],
             "sums": s.sums.copy(),
             "pending_f": s.pending_f[t.VALUES : t.VALUES + floats, :live].copy(),
             "pending_i": s.pending_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
@@ -251,10 +260,13 @@ class Memory:
         """Take over what dump() returned; memory grows as far as needed."""
         live = arrays["pending_f"].shape[1]
         self.sizes = self._fitting(arrays, live)
-        self._allocate()
+        if self.extra is None and self.sizes == self._allocated:
+            self._clear()
+        else:
+            self._allocate()
         self.know_values()
         s = self.stream
-        s.tally[_KEPT_TALLY] = arrays["tally"]
+        s.tally[KEPT_TALLY] = arrays["tally"]
         s.sums[:] = arrays["sums"]
         s.pending_f[t.VALUES : t.VALUES + len(arrays["pending_f"]), :live] = arrays["pending_f"]
         s.pending_i[: t.KEPT, :live] = arrays["pending_i"]

@@ -39,7 +39,7 @@ class SequentialDecider:
         self.plan, self.ratios = plan, ratios
         self._run = run
         self._nothing = Decided.of(self.memory.stream)
-        self._parts: list[Decided] = []
+        self.parts: list[Decided] = []
         """Decisions moved out of the kernels' output, not returned yet."""
 
     # ---- what it knows
@@ -67,13 +67,6 @@ class SequentialDecider:
         rows: Ints = held[t.ROW][held[t.ALIVE].astype(np.bool_)]
         return rows
 
-    def pending_values(self) -> Floats:
-        """Values of the pending tuples as the kernels measure them, in the order of pending_rows()."""
-        s = self.memory.stream
-        alive = s.pending_i[t.ALIVE].astype(np.bool_)
-        values: Floats = s.pending_f[t.VALUES : t.VALUES + s.attr_f.shape[1]][:, alive]
-        return values
-
     def oldest_arrival(self) -> int | None:
         """When the oldest pending tuple arrived."""
         held, head, tail = self.memory.stream.pending_i, int(self.tally[t.HEAD]), int(self.tally[t.TAIL])
@@ -95,33 +88,25 @@ class SequentialDecider:
             start = self._run(self.memory.stream, arrivals, start, stop)
             if not self.tally[t.FULL]:
                 return
-            self._empty_output()
+            self.empty_output()
             self.memory.make_room()
 
     def resize(self, sizes: Sizes) -> None:
         """Move the state into arrays of other sizes."""
-        self._empty_output()
+        self.empty_output()
         self.memory.resize(sizes)
 
-    def _empty_output(self) -> None:
-        self._parts.append(Decided.of(self.memory.stream))
-
-    @property
-    def decided_groups(self) -> int:
-        """Generalizations that decided() would return."""
-        return sum(len(part.numbers) for part in self._parts) + int(self.tally[t.OUT_GROUPS])
-
-    @property
-    def decided_rows(self) -> int:
-        """Decisions that decided() would return."""
-        return sum(len(part) for part in self._parts) + int(self.tally[t.OUT_ROWS])
+    def empty_output(self) -> None:
+        """Move decisions out of the kernels' output."""
+        if self.tally[t.OUT_ROWS]:
+            self.parts.append(Decided.of(self.memory.stream))
 
     def decided(self) -> Decided:
         """What was decided since the last call."""
-        if not self._parts and not self.tally[t.OUT_ROWS]:  # most single records decide nothing
+        self.empty_output()
+        if not self.parts:  # most single records decide nothing
             return self._nothing
-        self._empty_output()
-        parts, self._parts = self._parts, []
+        parts, self.parts = self.parts, []
         return Decided.joined(parts)
 
     def finish(self) -> Decided:
@@ -131,10 +116,14 @@ class SequentialDecider:
         return decided
 
     def pass_time(self, now: int) -> Decided:
+        self.work_until(now)
+        return self.decided()
+
+    def work_until(self, now: int) -> None:
+        """Decide what is due by now; decided() returns it."""
         self.tally[t.PASSING], self.tally[t.UNTIL] = 1, max(now, int(self.tally[t.NOW]))
-        decided = self.take(no_arrivals(self.memory.sizes))
+        self.work(no_arrivals(self.memory.sizes), 0, 0)
         self.tally[t.PASSING] = 0
-        return decided
 
     # ---- snapshots
 
