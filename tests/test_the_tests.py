@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import shoal.kernels
+from tests.mutants.planted import MUTANTS
 
 FOLDER = Path(shoal.kernels.__file__).parent
 KERNELS = sorted(FOLDER.rglob("*.py"))
@@ -152,6 +153,13 @@ def test_every_test_checks_something():
     tests = [node for node in functions if node.name.startswith("test_")]
     lacking = {node.name for node in tests if not checks_directly(node) and not calls_of(node) & checking}
     assert lacking == {"test_a_script_runs"}
+
+
+def test_planted_defects_have_their_place():
+    """`python -m tests.mutants` replaces one place of the source for each; code that moves must take it along."""
+    source = FOLDER.parent
+    counts = {f"{one.file}: {one.defect}": (source / one.file).read_text().count(one.old) for one in MUTANTS}
+    assert {name: count for name, count in counts.items() if count != 1} == {}
 
 
 def test_no_test_sleeps():

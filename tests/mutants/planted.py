@@ -91,9 +91,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "methods/tuples/decider/lanes.py",
-        "a cluster is reused when it is too old",
-        "<= self._reuse\n",
-        "<= self._reuse + 1\n",
+        "lanes go back to where the last of them stopped",
+        "stop = min(stops)",
+        "stop = max(stops)",
         TUPLES,
     ),
     Mutant(

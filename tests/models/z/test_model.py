@@ -22,6 +22,7 @@ from shoal.kernels.z.binomials import (
     spread_out,
     stirling_error,
     tails,
+    tails_of_each,
     tails_of_logs,
 )
 from shoal.models.z.model import ZModel
@@ -173,6 +174,8 @@ def test_rows_of_tails():
     tails_of_logs(2.0, 10.0, math.log(0.5), math.log(2), logs)
     tails(2.0, 10.0, np.array([0.5, 0.25, 0.125]), out)
     assert logs.tolist() == pytest.approx(out.tolist())
+    tails_of_each(2.0, np.array([10.0, 2.0, 2.0]), np.array([0.5, 0.5, 1.0]), out)
+    assert out.tolist() == pytest.approx([1 - 11 / 1024, 0.25, 1.0])
 
 
 @pytest.mark.compiled
