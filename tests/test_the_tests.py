@@ -27,7 +27,7 @@ TOOLS = (
     FOLDER / "notice.py",
     FOLDER / "source_stamp.py",
     FOLDER / "siphash_lanes.py",
-    FOLDER / "prefetching.py",
+    FOLDER / "instructions.py",
 )
 """What kernels are built with; not kernels themselves."""
 SOURCES = {path: ast.parse(path.read_text()) for path in KERNELS if path not in TOOLS}

@@ -12,6 +12,7 @@ from numba.core.registry import CPUDispatcher
 
 from shoal.kernels import siphash as kernel
 from shoal.kernels import text_hashes as columns
+from shoal.kernels.instructions import BLOCK
 from shoal.kernels.siphash_lanes import _hash_eight, _one_by_one
 from tests.reference.effort import tries
 from tests.reference.plain import plain_kernels
@@ -21,7 +22,6 @@ PIECES = plain_kernels("siphash").siphash
 COLUMN_PIECES = plain_kernels("text_hashes").text_hashes
 
 KEY = bytes(range(16))
-DIGITS = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
 words = st.integers(0, MASK)
 
 
@@ -42,8 +42,8 @@ def hashed(key, data):
     return as_bytes(*kernel.siphash128(key[0], key[1], as_array(data), 0, len(data)))
 
 
-def hash_them(key0, key1, data, begins, ends, most):
-    return _hash_eight(key0, key1, data, begins, ends, most)
+def hash_them(key0, key1, data, begins, ends, most, out, at):
+    _hash_eight(key0, key1, data, begins, ends, most, out, at)
 
 
 hash_side_by_side = CPUDispatcher(hash_them, targetoptions={"nopython": True})
@@ -97,12 +97,16 @@ def test_hash_texts_reads_a_column(texts, before, width):
     assert [row.tobytes() for row in out.astype("<i8")] == [siphash128(KEY, text) for text in texts]
 
 
-def test_write_hex_picks_rows():
+def write_pseudonyms(offsets, data, rows):
+    out, hashes = np.empty(columns.DIGITS * len(rows), dtype=np.uint8), np.empty((columns.LANES, 2), dtype=np.int64)
+    columns.write_pseudonyms(*key_words(KEY), offsets, data, rows, hashes, out)
+    return out.tobytes().decode()
+
+
+def test_write_pseudonyms_picks_rows():
     texts = [b"ann", b"", b"bob"]
-    offsets, rows = np.array([0, 3, 3, 6]), np.array([2, 2, 1])
-    out = np.empty(48, dtype=np.uint16)
-    columns.write_hex(*key_words(KEY), offsets, as_array(b"".join(texts)), rows, DIGITS, out)
-    assert out.tobytes().decode() == "".join(siphash128(KEY, text).hex() for text in (b"bob", b"bob", b""))
+    written = write_pseudonyms(np.array([0, 3, 3, 6]), as_array(b"".join(texts)), np.array([2, 2, 1]))
+    assert written == "".join(siphash128(KEY, text).hex() for text in (b"bob", b"bob", b""))
 
 
 @pytest.mark.parametrize("begin", [0, 1, 5, 8, 20])
@@ -132,22 +136,14 @@ def test_begin_state_absorb_and_four_rounds():
     ]
 
 
-def test_put_hex_writes_the_first_byte_first():
-    out = np.zeros(18, dtype=np.uint16)
-    COLUMN_PIECES.put_hex(np.uint64(0x0123456789ABCDEF), np.uint64(0xFF), DIGITS, out, 1)
-    assert out.tobytes() == b"\x00\x00efcdab8967452301ff00000000000000\x00\x00"
-
-
 def check_column(texts, before=b""):
     """Keys and names of a column are those of its texts one by one, in any order of rows."""
     offsets, data = np.cumsum([len(before), *map(len, texts)]), as_array(before + b"".join(texts))
     out = np.empty((len(texts), 2), dtype=np.int64)
     columns.hash_texts(*key_words(KEY), offsets, data, out)
     assert [row.tobytes() for row in out] == [siphash128(KEY, text) for text in texts]
-    written = np.empty(16 * len(texts), dtype=np.uint16)
-    rows = np.arange(len(texts))[::-1].copy()
-    columns.write_hex(*key_words(KEY), offsets, data, rows, DIGITS, written)
-    assert written.tobytes().decode() == "".join(siphash128(KEY, text).hex() for text in texts[::-1])
+    written = write_pseudonyms(offsets, data, np.arange(len(texts))[::-1].copy())
+    assert written == "".join(siphash128(KEY, text).hex() for text in texts[::-1])
 
 
 lengths = st.lists(st.sampled_from([0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 100, 255, 256, 300]), max_size=35)
@@ -174,8 +170,22 @@ def test_hash_eight_is_siphash128_of_each(hash_eight):
     texts = [bytes(range(length)) for length in (0, 1, 7, 8, 9, 16, 40, 255)]
     ends = np.cumsum([8, *map(len, texts)]).tolist()
     data = as_array(b"before.." + b"".join(texts))
-    low, high = hash_eight(*key_words(KEY), data, tuple(ends[:-1]), tuple(ends[1:]), 31)
-    assert [as_bytes(*words) for words in zip(low, high, strict=True)] == [siphash128(KEY, text) for text in texts]
+    out = np.zeros((10, 2), dtype=np.int64)
+    hash_eight(*key_words(KEY), data, tuple(ends[:-1]), tuple(ends[1:]), 31, out, 1)
+    assert [row.tobytes() for row in out] == [bytes(16), *(siphash128(KEY, text) for text in texts), bytes(16)]
+
+
+@given(st.lists(st.text(max_size=70).map(str.encode), max_size=12), st.integers(0, 40), st.data())
+@tries(40)
+def test_place_texts_and_copy_texts_are_the_rows_one_after_another(texts, before, data):
+    rows = data.draw(st.permutations(range(len(texts))))[: data.draw(st.integers(0, len(texts)))]
+    offsets, content = np.cumsum([before, *map(len, texts)]), as_array(bytes(before) + b"".join(texts))
+    chosen, out_offsets = np.array(rows, dtype=np.int64), np.empty(len(rows) + 1, dtype=np.int32)
+    size = columns.place_texts(offsets, chosen, out_offsets)
+    out = np.full(size + BLOCK + 1, 7, dtype=np.uint8)
+    columns.copy_texts(offsets, content, chosen, out_offsets, out[:-1])
+    assert [out[start:stop].tobytes() for start, stop in pairwise(out_offsets)] == [texts[row] for row in rows]
+    assert out[-1] == 7
 
 
 @pytest.mark.parametrize(

@@ -25,17 +25,17 @@ FLEXIBLE: Final = ("tests/kernels/flexible", "tests/methods/flexible", "tests/go
 MUTANTS: Final = (
     # ---- z-anonymity
     Mutant(
-        "kernels/z/crowd.py",
+        "methods/z/values.py",
         "one person too few is enough",
-        "        if people >= z:\n            levels[i] = 0",
-        "        if people >= z - 1:\n            levels[i] = 0",
+        "np.subtract(sizes >= rule.z, 1",
+        "np.subtract(sizes >= rule.z - 1, 1",
         Z,
     ),
     Mutant(
         "kernels/z/crowd.py",
         "an event at the edge of the window is forgotten",
-        "pool[np.uint64(head), 2] >= oldest",
-        "pool[np.uint64(head), 2] > oldest",
+        "pool[np.uint64(head), 2] >= oldest_time",
+        "pool[np.uint64(head), 2] > oldest_time",
         Z,
     ),
     Mutant("kernels/clock.py", "a person backs their own wrong clock", "not same_person and abs(", "abs(", Z),

@@ -8,11 +8,13 @@ from functools import cache
 from types import ModuleType, SimpleNamespace
 from unittest import mock
 
+import numba
+
 import shoal.kernels
 from shoal.kernels import compiling
 
 _SHARED = ("shoal.kernels", "shoal.kernels.compiling", "shoal.kernels.z", "shoal.kernels.tuples", "shoal.kernels.sets",
-           "shoal.kernels.flexible", "shoal.kernels.tuples.layout", "shoal.kernels.prefetching")  # fmt: skip
+           "shoal.kernels.flexible", "shoal.kernels.tuples.layout")  # fmt: skip
 
 
 @cache
@@ -20,7 +22,10 @@ def plain_kernels(*names: str) -> SimpleNamespace:
     """Modules of shoal.kernels with nothing compiled in them, beside the ones in use."""
     used = {name: module for name, module in sys.modules.items() if name.startswith("shoal.kernels")}
     attributes = dict(vars(shoal.kernels))
-    with mock.patch.multiple(compiling, kernel=_as_is, piece=_as_is, inlined=_as_is):
+    with (
+        mock.patch.multiple(compiling, kernel=_as_is, piece=_as_is, inlined=_as_is),
+        mock.patch.object(numba.config, "DISABLE_JIT", True),  # intrinsics have a Python function instead
+    ):
         try:
             for name in set(used) - set(_SHARED):
                 del sys.modules[name]

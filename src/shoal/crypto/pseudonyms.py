@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.siphash import siphash128
-from shoal.kernels.text_hashes import write_hex
+from shoal.kernels.siphash_lanes import LANES
+from shoal.kernels.text_hashes import DIGITS, write_pseudonyms
 
 _REMEMBERED: Final = 64
-_DIGITS: Final = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16)
 Words = npt.NDArray[np.uint64]
 
 
@@ -42,12 +42,14 @@ class Pseudonyms:
         rows: npt.NDArray[np.int64],
         times: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.uint8]:
-        """Return the pseudonyms of the texts in rows, 32 characters each; times belong to rows and are sorted."""
-        out = np.empty(16 * len(rows), dtype=np.uint16)
+        """Return the pseudonyms of the texts in rows, DIGITS characters each; times belong to rows and are sorted."""
+        out, hashes = np.empty(DIGITS * len(rows), dtype=np.uint8), np.empty((LANES, 2), dtype=np.int64)
         for start, stop, epoch in self._epochs(times):
             key = self._epoch_key(epoch)
-            write_hex(key[0], key[1], offsets, data, rows[start:stop], _DIGITS, out[16 * start : 16 * stop])
-        return out.view(np.uint8)
+            write_pseudonyms(
+                key[0], key[1], offsets, data, rows[start:stop], hashes, out[DIGITS * start : DIGITS * stop]
+            )
+        return out
 
     def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
         """Return runs of rows in one epoch: start, stop and epoch."""

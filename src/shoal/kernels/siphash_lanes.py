@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
@@ -61,46 +62,38 @@ def _spread(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
 
-def _as_vector(builder: Any, values: Any) -> Any:
-    """A tuple of eight numbers as one vector."""
+def _joined(builder: Any, numbers: list[Any]) -> Any:
+    """Eight numbers as one vector."""
     vector = ir.Constant(_LANES, ir.Undefined)
-    for lane in range(LANES):
-        number = builder.extract_value(values, lane)
+    for lane, number in enumerate(numbers):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
     return vector
 
 
-def _loaded(builder: Any, data: Any, places: Any) -> Any:
+def _loaded(builder: Any, data: Any, places: list[Any]) -> Any:
     """Eight bytes, little endian, from each place; all places are inside data."""
-    vector = ir.Constant(_LANES, ir.Undefined)
-    for lane in range(LANES):
-        number = ir.Constant(ir.IntType(32), lane)
-        pointer = builder.gep(data, [builder.extract_element(places, number)])
-        word = builder.load(builder.bitcast(pointer, _WORD.as_pointer()))
-        word.align = 1
-        vector = builder.insert_element(vector, word, number)
-    return vector
+    pointers = [builder.bitcast(builder.gep(data, [place]), _WORD.as_pointer()) for place in places]
+    return _joined(builder, [builder.load(pointer, align=1) for pointer in pointers])
 
 
-def _last_words(builder: Any, data: Any, begins: Any, ends: Any) -> Any:
+def _last_words(builder: Any, data: Any, ends: list[Any], lengths: Any) -> Any:
     """The bytes after the last whole word, and the length: one load that ends where the text ends."""
-    lengths = builder.sub(ends, begins)
     rest = builder.and_(lengths, _constant(7))
-    loaded = _loaded(builder, data, builder.sub(ends, _constant(8)))
+    loaded = _loaded(builder, data, [builder.sub(end, ir.Constant(_WORD, 8)) for end in ends])
     shift = builder.mul(builder.sub(_constant(7), rest), _constant(8))
     bytes_left = builder.lshr(builder.lshr(loaded, shift), _constant(8))
     return builder.or_(bytes_left, builder.shl(builder.and_(lengths, _constant(0xFF)), _constant(56)))
 
 
-def _whole_words(builder: Any, data: Any, begins: Any, ends: Any, most: Any, slots: list[Any]) -> None:
+def _whole_words(builder: Any, data: Any, begins: Any, ends: Any, counts: Any, most: Any, slots: list[Any]) -> None:
     """Absorb the whole words of all texts; the state of a text that has no more does not change."""
-    counts = builder.lshr(builder.sub(ends, begins), _constant(3))
     with cgutils.for_range(builder, most) as loop:
-        steps = _spread(builder, loop.index)
-        has_more = builder.icmp_unsigned("<", steps, counts)
-        # a text that has no more is read again at its end: any place inside data works
-        here = builder.add(begins, builder.mul(steps, _constant(8)))
-        places = builder.select(has_more, here, builder.sub(ends, _constant(8)))
+        has_more = builder.icmp_unsigned("<", _spread(builder, loop.index), counts)
+        places, step = [], builder.mul(loop.index, ir.Constant(_WORD, 8))
+        for begin, end in zip(begins, ends, strict=True):
+            # a text that has no more is read again at its end: any place inside data works
+            here, last = builder.add(begin, step), builder.sub(end, ir.Constant(_WORD, 8))
+            places.append(builder.select(builder.icmp_signed("<", here, last), here, last))
         before = [builder.load(slot) for slot in slots]
         after = _absorbed(builder, before, _loaded(builder, data, places))
         for slot, old, new in zip(slots, before, after, strict=True):
@@ -108,39 +101,46 @@ def _whole_words(builder: Any, data: Any, begins: Any, ends: Any, most: Any, slo
 
 
 @intrinsic
-def _hash_eight(typing_context: Any, key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any) -> Any:
-    """Hash data[begins[i]:ends[i]], begins and ends tuples of eight: (eight low words, eight high ones).
-
-    Every end must be at least 8, and most at least the whole words of every text.
-    """
-    numbers, words = types.UniTuple(types.int64, LANES), types.UniTuple(types.uint64, LANES)
+def _hash_eight(
+    typing_context: Any, key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any, out: Any, at: Any
+) -> Any:
+    """See _one_by_one."""
+    numbers = types.UniTuple(types.int64, LANES)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[2])(context, builder, arguments[2])
-        keys = [_spread(builder, key) for key in arguments[:2]]
-        begun, ended = (_as_vector(builder, values) for values in arguments[3:5])
+        key0, key1, data, begins, ends, most, out, at = arguments
+        text = context.make_array(signature.args[2])(context, builder, data).data
+        keys = [_spread(builder, key) for key in (key0, key1)]
+        begins, ends = ([builder.extract_value(all_of, lane) for lane in range(LANES)] for all_of in (begins, ends))
+        lengths = builder.sub(_joined(builder, ends), _joined(builder, begins))
         slots = []
         for place, start in enumerate(_START):
             slots.append(cgutils.alloca_once(builder, _LANES))
             builder.store(builder.xor(keys[place & 1], _constant(start)), slots[-1])
-        _whole_words(builder, array.data, begun, ended, arguments[5], slots)
+        _whole_words(builder, text, begins, ends, builder.lshr(lengths, _constant(3)), most, slots)
         state = [builder.load(slot) for slot in slots]
-        state = _absorbed(builder, state, _last_words(builder, array.data, begun, ended))
+        state = _absorbed(builder, state, _last_words(builder, text, ends, lengths))
         state, low = _four_rounds(builder, state, 2, 0xEE)
         state, high = _four_rounds(builder, state, 1, 0xDD)
-        halves = []
-        for vector in (low, high):
-            lanes = [builder.extract_element(vector, ir.Constant(ir.IntType(32), lane)) for lane in range(LANES)]
-            halves.append(context.make_tuple(builder, words, lanes))
-        return context.make_tuple(builder, signature.return_type, halves)
+        order = [lane // 2 + lane % 2 * LANES for lane in range(2 * LANES)]
+        pairs = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), 2 * LANES), order))
+        kind = signature.args[6]
+        rows = context.make_array(kind)(context, builder, out)
+        row = cgutils.get_item_pointer(context, builder, kind, rows, [at, ir.Constant(_WORD, 0)], wraparound=False)
+        builder.store(pairs, builder.bitcast(row, pairs.type.as_pointer()), align=8)
+        return context.get_dummy_value()
 
-    return types.UniTuple(words, 2)(types.uint64, types.uint64, data, numbers, numbers, types.int64), generate
+    return types.void(types.uint64, types.uint64, data, numbers, numbers, types.int64, out, types.intp), generate
 
 
-def _one_by_one(key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any) -> Any:
-    """The same where nothing is compiled."""
-    hashes = [siphash128(key0, key1, data, begins[i], ends[i]) for i in range(LANES)]
-    return tuple(low for low, _ in hashes), tuple(high for _, high in hashes)
+def _one_by_one(key0: Any, key1: Any, data: Any, begins: Any, ends: Any, most: Any, out: Any, at: Any) -> None:
+    """Hash data[begins[i]:ends[i]], begins and ends tuples of eight, into row at + i of `out`: low and high word.
+
+    Every end must be at least 8, `most` at least the whole words of every text, and `out` contiguous.
+    """
+    for lane in range(LANES):
+        low, high = siphash128(key0, key1, data, begins[lane], ends[lane])
+        out[at + lane, 0], out[at + lane, 1] = np.uint64(low).astype(np.int64), np.uint64(high).astype(np.int64)
 
 
 hash_eight: Any = _one_by_one if getattr(config, "DISABLE_JIT", False) else _hash_eight

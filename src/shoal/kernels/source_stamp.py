@@ -27,10 +27,10 @@ _NAME: Final = re.compile(r"([\w.]+)(?:\s+as\s+\w+)?")
 def source_stamp(file: Path, folder: Path = FOLDER) -> str:
     """Digest `file`, which may be anywhere, and all files of the kernel package in `folder` that it imports.
 
-    `compiling.py` and `prefetching.py` count for every kernel: they define how all of them are compiled.
+    `compiling.py` and `instructions.py` count for every kernel: they define how all of them are compiled.
     """
     needed: set[Path] = set()
-    waiting = {file, folder / "compiling.py", folder / "prefetching.py"}
+    waiting = {file, folder / "compiling.py", folder / "instructions.py"}
     while waiting:
         needed.add(path := waiting.pop())
         waiting |= _imported(path.read_text(encoding="utf-8"), folder) - needed

@@ -1,4 +1,4 @@
-"""Hashes of whole text columns: as keys of tables, and as pseudonyms.
+"""Whole text columns: their hashes as keys of tables and as pseudonyms, and some of their rows.
 
 Eight texts of similar length are hashed at a time (siphash_lanes); the hashes are the same.
 """
@@ -8,8 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import inlined, kernel, piece
+from shoal.kernels.instructions import BLOCK, copy_block, write_hex
 from shoal.kernels.siphash import siphash128
 from shoal.kernels.siphash_lanes import LANES, hash_eight
+
+DIGITS = 32
+"""Characters of a pseudonym."""
 
 
 @inlined
@@ -50,10 +54,7 @@ def hash_texts(key0, key1, offsets, data, out):
             ends = (begins[1], begins[2], begins[3], begins[4], begins[5], begins[6], begins[7], np.int64(o[8]))
             most, words = words_of_eight(begins, ends)
             if is_faster_by_eight(most, words):
-                low, high = hash_eight(key0, key1, data, begins, ends, most)
-                for lane in range(LANES):
-                    out[i + lane, 0] = np.int64(low[lane])
-                    out[i + lane, 1] = np.int64(high[lane])
+                hash_eight(key0, key1, data, begins, ends, most, out, i)
                 i += LANES
                 continue
         for at in range(i, min(i + LANES, count)):
@@ -63,21 +64,9 @@ def hash_texts(key0, key1, offsets, data, out):
         i += LANES
 
 
-@piece
-def put_hex(low, high, digits, out, at):
-    """Write two words as 32 hexadecimal characters, first byte first."""
-    for byte in range(8):
-        shift = np.uint64(8 * byte)
-        out[np.uint64(at + byte)] = digits[(low >> shift) & np.uint64(0xFF)]
-        out[np.uint64(at + 8 + byte)] = digits[(high >> shift) & np.uint64(0xFF)]
-
-
 @kernel
-def write_hex(key0, key1, offsets, data, rows, digits, out):
-    """Write the hash of each text in rows as 32 hexadecimal characters.
-
-    `digits` has the two characters of every byte as one number; an entry of `out` is two characters.
-    """
+def write_pseudonyms(key0, key1, offsets, data, rows, hashes, out):
+    """Write the hash of each text in rows as 32 hexadecimal characters, one after another; hashes is scratch."""
     count = len(rows)
     i = 0
     while i < count:
@@ -94,12 +83,41 @@ def write_hex(key0, key1, offsets, data, rows, digits, out):
             )  # fmt: skip
             most, words = words_of_eight(begins, ends)
             if is_faster_by_eight(most, words):
-                low, high = hash_eight(key0, key1, data, begins, ends, most)
+                hash_eight(key0, key1, data, begins, ends, most, hashes, 0)
                 for lane in range(LANES):
-                    put_hex(low[lane], high[lane], digits, out, 16 * (i + lane))
+                    write_hex(hashes, lane, out, DIGITS * (i + lane))
                 i += LANES
                 continue
         for at in range(i, min(i + LANES, count)):
             one, other = siphash128(key0, key1, data, np.int64(offsets[rows[at]]), np.int64(offsets[rows[at] + 1]))
-            put_hex(one, other, digits, out, 16 * at)
+            hashes[0, 0] = np.int64(one)
+            hashes[0, 1] = np.int64(other)
+            write_hex(hashes, 0, out, DIGITS * at)
         i += LANES
+
+
+@kernel
+def place_texts(offsets, rows, out_offsets):
+    """Where each text in rows begins and ends if they are stored one after another; return the number of bytes."""
+    total = np.int64(0)
+    out_offsets[0] = 0
+    for i in range(len(rows)):
+        total += np.int64(offsets[rows[i] + 1]) - np.int64(offsets[rows[i]])
+        out_offsets[i + 1] = total
+    return total
+
+
+@kernel
+def copy_texts(offsets, data, rows, out_offsets, out):
+    """Copy the texts in rows one after another; `out` has BLOCK more bytes than they need."""
+    last_block = len(data) - BLOCK
+    for i in range(len(rows)):
+        at, to = np.int64(offsets[rows[i]]), np.int64(out_offsets[i])
+        left = np.int64(offsets[rows[i] + 1]) - at
+        while left > 0 and at <= last_block:
+            copy_block(data, at, out, to)
+            at += BLOCK
+            to += BLOCK
+            left -= BLOCK
+        for place in range(left):
+            out[np.uint64(to + place)] = data[np.uint64(at + place)]

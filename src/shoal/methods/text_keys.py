@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.kernels.text_hashes import hash_texts
+from shoal.kernels.instructions import BLOCK
+from shoal.kernels.text_hashes import copy_texts, hash_texts, place_texts
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -92,6 +93,17 @@ class Texts:
         out = np.empty((len(self), 2), dtype=np.int64)
         hash_texts(key[0], key[1], self.offsets, self.data, out)
         return out
+
+
+def pick_texts(column: pa.Array, rows: Ints) -> pa.Array:
+    """Some rows of a column, each at most once; a kernel copies texts without nulls faster than Arrow does."""
+    if not pa.types.is_string(column.type) or column.null_count:
+        return column.take(pa.array(rows))
+    texts, offsets = Texts.of(column), np.empty(len(rows) + 1, dtype=np.int32)
+    size = place_texts(texts.offsets, rows, offsets)
+    data = np.empty(size + BLOCK, dtype=np.uint8)
+    copy_texts(texts.offsets, texts.data, rows, offsets, data)
+    return pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(data[:size]))
 
 
 def keys_of(column: pa.Array, key: Words) -> tuple[Ints, Bools]:

@@ -72,17 +72,19 @@ def check_table(table):
     head, used = int(marks[kernel.HEAD]), int(marks[kernel.USED])
     places = [(head + step) % len(pool) for step in range(used)]
     live = [at for at in places if pool[at, kernel.ATTRIBUTE] >= 0]
-    assert len(live) == marks[kernel.LIVE] <= marks[kernel.FILLED]
-    assert marks[kernel.FILLED] == np.count_nonzero(pairs) <= marks[kernel.PAIR_LIMIT]  # stale entries count
+    assert len(live) == marks[kernel.LIVE] <= used <= len(pool) < len(pairs) * 7 // 8
     assert marks[kernel.ATTRS] == np.count_nonzero(names) <= marks[kernel.ATTR_LIMIT] == len(attrs)
-    assert np.count_nonzero(pairs) < len(pairs)  # a search for what is not there ends
+    assert pairs.ctypes.data % 64 == 0  # a line of the index is a line of the cache
     assert np.count_nonzero(names) < len(names)
     times = pool[live, kernel.TIME].tolist()
     assert times == sorted(times)
     for at in live:
         low, high, _, attribute = pool[at].tolist()
         tag = kernel.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
-        assert kernel.position_of(pairs[PIECES.find_pair(pairs, pool, marks, tag, low, high, attribute)]) == at
+        word, is_known = find_word(table, tag, low, high, attribute)
+        number = int(marks[kernel.OLDEST]) + (at - head) % len(pool)
+        assert is_known
+        assert int(pairs[word]) & 0xFFFF_FFFF == number <= kernel.LAST_NUMBER
     in_window = {int(pool[at, kernel.ATTRIBUTE]) for at in live}
     for row in in_window:
         low, high, people, _ = attrs[row].tolist()
@@ -94,6 +96,11 @@ def check_table(table):
 
 def see(table, low, high, time, row):
     return PIECES.see(table.pool, table.pairs, table.attrs, table.marks, low, high, time, row)
+
+
+def find_word(table, tag, low, high, attribute):
+    head, oldest, used = (int(table.marks[at]) for at in (kernel.HEAD, kernel.OLDEST, kernel.USED))
+    return PIECES.find_word(table.pairs, table.pool, head, oldest, used, tag, low, high, attribute)
 
 
 def check_free_rows(attrs, marks, in_window):
@@ -112,25 +119,25 @@ def columns(events):
 
 
 def decide(table, events, z, *, cut=7, check=True):
-    """Levels of all events, in pieces of `cut` rows as the anonymizer does it."""
-    levels = []
+    """Which events at least z people share, counted in pieces of `cut` rows as the method does it."""
+    passed = []
     for start in range(0, len(events), cut):
         piece = events[start : start + cut]
         times, persons = columns(piece)
         values = np.array([event[2] for event in piece], dtype=np.int64).reshape(-1, 2)
-        out = np.empty(len(piece), dtype=np.int32)
+        out = np.empty(len(piece), dtype=np.int64)
         usable = np.ones(len(piece), dtype=np.bool_)
         at = 0
         while at < len(piece):
             table.make_room(1)
-            reached = kernel.decide_values(*table.arrays, persons, values, times, usable, z, WINDOW, at, out)
+            reached = kernel.count_values(*table.arrays, persons, values, times, usable, WINDOW, at, out)
             assert reached > at
             at = reached
         table.trim()
         if check:
             check_table(table)
-        levels += out.tolist()
-    return levels
+        passed += (out >= z).tolist()
+    return passed
 
 
 EDGE = [(0, A, A), (WINDOW, B, A)]
@@ -148,6 +155,9 @@ OTHERS_LATER = [(0, A, A), (1, B, A), (2, A, A), (3, C, A), (WINDOW + 2, B, B), 
 SECOND_WORDS = [(0, (5, 1), (7, 1)), (0, (5, 2), (7, 2)), (0, (5, 1), (7, 2)), (0, (5, 3), (7, 1)), (0, (5, 3), (7, 3))]
 STUCK = [(0, A, A), *((n, B, A) for n in range(1, WINDOW)), (WINDOW, C, A)]  # a ring full of what was seen again
 CLUSTER = timed([(1, person_with_tag(LAST_SLOT, n, A), A) for n in range(6)] * 4)
+CROWDED_LINES = timed(
+    [(step, person_with_tag(tag, n, A), A) for step in (0, 1) for n in range(20) for tag in (LAST_SLOT, 2**31)] * 2
+)  # more pairs of one tag than a line of the index has entries, again and again
 CLUSTER_OF_TWO = timed(
     [(2, person_with_tag(tag, n, A), A) for n in range(6) for tag in (LAST_SLOT, LAST_SLOT - 1, FIRST_SLOT)]
 )
@@ -168,14 +178,23 @@ NAMES = timed([(2, A, attribute_with_tag(tag, n)) for n in range(8) for tag in (
 @example(STUCK, 3, 4, 1)
 @example(STUCK, 3, 5, 20)
 @example(CLUSTER, 3, 4, 5)
+@example(CROWDED_LINES, 3, 8, 9)
+@example(CROWDED_LINES, 20, 64, 9)
 @example(CLUSTER_OF_TWO, 2, 8, 9)
 @example(NAMES, 1, 8, 9)
 @tries(120)
 def test_decisions_are_those_of_algorithm_1(events, z, smallest, cut):
     with tiny(smallest) as table:
-        levels = decide(table, events, z, cut=cut)
-    assert [level == 0 for level in levels] == algorithm1(events, z=z, window=WINDOW)
-    assert set(levels) <= {0, kernel.PRIVATE}
+        assert decide(table, events, z, cut=cut) == algorithm1(events, z=z, window=WINDOW)
+
+
+@given(any_stream, st.integers(1, 4), st.integers(kernel.LAST_NUMBER - 30, kernel.LAST_NUMBER + 1))
+@example(CROWDED_LINES, 3, kernel.LAST_NUMBER - 9)
+@tries(40)
+def test_numbers_of_sightings_start_again_after_the_last(events, z, first):
+    with tiny(8) as table:
+        table.marks[kernel.OLDEST] = first
+        assert decide(table, events, z) == algorithm1(events, z=z, window=WINDOW)
 
 
 @given(any_stream, st.integers(1, 3), st.integers(1, 64))
@@ -193,26 +212,26 @@ def test_the_dump_depends_on_what_was_seen_alone(events, z, smallest):
         assert all(np.array_equal(one, two) for one, two in zip(dumped, other, strict=True))
 
 
-def test_a_usable_row_only_is_counted():
+def test_only_usable_rows_are_counted():
     table = CrowdTable()
     times, persons = columns([(0, A, A), (1, B, A), (2, C, A)])
-    values, out = np.array([A, A, A]), np.empty(3, dtype=np.int32)
+    values, out = np.array([A, A, A]), np.empty(3, dtype=np.int64)
     table.make_room(1)
     usable = np.array([True, False, True])
-    kernel.decide_values(*table.arrays, persons, values, times, usable, 2, WINDOW, 0, out)
-    assert out.tolist() == [kernel.PRIVATE, kernel.PRIVATE, 0]
+    kernel.count_values(*table.arrays, persons, values, times, usable, WINDOW, 0, out)
+    assert out.tolist() == [1, 0, 2]
 
 
 def test_the_kernel_stops_where_there_is_no_room():
     with tiny(2) as table:
         times, persons = columns([(0, A, A), (0, B, A), (0, C, A)])
-        out = np.empty(3, dtype=np.int32)
-        rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), 3, WINDOW)
-        assert kernel.decide_values(*table.arrays, *rest, 0, out) == 2
-        assert kernel.decide_values(*table.arrays, *rest, 2, out) == 2
+        out = np.empty(3, dtype=np.int64)
+        rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), WINDOW)
+        assert kernel.count_values(*table.arrays, *rest, 0, out) == 2
+        assert kernel.count_values(*table.arrays, *rest, 2, out) == 2
         table.make_room(1)
-        assert kernel.decide_values(*table.arrays, *rest, 2, out) == 3
-    assert out.tolist() == [kernel.PRIVATE, kernel.PRIVATE, 0]
+        assert kernel.count_values(*table.arrays, *rest, 2, out) == 3
+    assert out.tolist() == [1, 2, 3]
 
 
 def test_has_room_counts_what_was_seen_again():
@@ -249,7 +268,7 @@ def test_superseded_sightings_do_not_make_a_table_grow():
         assert len(table.pool) == 8
 
 
-def test_stale_entries_go_when_the_index_is_made_anew_in_place():
+def test_stale_entries_are_overwritten_and_the_index_is_never_built_again():
     with tiny(8) as table:
         decide(table, [(n * 4, (n, n), A) for n in range(60)], 2)  # three live at a time, all others expired
         pool, pairs = table.pool, table.pairs
@@ -259,16 +278,39 @@ def test_stale_entries_go_when_the_index_is_made_anew_in_place():
         assert table.pairs is pairs
 
 
-def test_is_pair_at_looks_at_the_pair_and_at_the_ring():
+def test_find_word_knows_only_the_pair_itself_while_it_is_in_the_ring():
     with tiny(4) as table:
-        decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row is still in memory
-        pool, marks = table.pool, table.marks
-        row = int(pool[1, kernel.ATTRIBUTE])
-        assert PIECES.is_pair_at(pool, marks, 1, *B, row)
-        assert not PIECES.is_pair_at(pool, marks, 1, *A, row)
-        assert not PIECES.is_pair_at(pool, marks, 1, *B, row + 1)
-        assert pool[0, :2].tolist() == list(A)
-        assert not PIECES.is_pair_at(pool, marks, 0, *A, int(pool[0, kernel.ATTRIBUTE]))
+        decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row and its entry are still in memory
+        row = int(table.pool[1, kernel.ATTRIBUTE])
+        tags = {person: kernel.pair_tag(np.int64(person[0]), np.int64(A[0])) for person in (A, B)}
+        assert find_word(table, tags[B], *B, row)[1]
+        assert not find_word(table, tags[B], *A, row)[1]
+        assert not find_word(table, tags[B], *B, row + 1)[1]
+        assert table.pool[0, :2].tolist() == list(A)
+        assert not find_word(table, tags[A], *A, row)[1]
+
+
+def test_write_entry_marks_every_line_before_it():
+    pairs, tag = np.zeros(32, dtype=np.int64), np.int64(2**31)
+    assert kernel.line_of(pairs, tag) == 16
+    PIECES.write_entry(pairs, tag, 3, 77)  # round the end: lines 16 and 24, then 0
+    written = {place: int(pairs[place]) for place in np.flatnonzero(pairs)}
+    assert written == {16: 77, 24: 77, 3: signed(2**31 << 32 | 77)}
+    assert [kernel.next_line(pairs, line) for line in (0, 24)] == [8, 0]
+
+
+def test_expire_ring_and_see_in_ring_return_what_changed():
+    with tiny(4) as table:
+        row = PIECES.attribute_row(table.attrs, table.names, table.marks, *A)
+        ring = table.pool, table.pairs, table.attrs, 3, 1
+        assert PIECES.see_in_ring(*ring, 0, 7, 7, 1, row) == 2
+        assert PIECES.see_in_ring(*ring, 1, 7, 7, 1, row) == 0
+        assert PIECES.see_in_ring(*ring, 1, 7, 7, 2, row) == 1
+        assert table.pool[[3, 0], kernel.ATTRIBUTE].tolist() == [-1, row]
+        rest = table.attrs, table.names, table.marks, 3, 2, 1
+        assert PIECES.expire_ring(table.pool, *rest, 2) == (0, 1, 1)
+        assert PIECES.expire_ring(table.pool, *rest, 3) == (1, 0, 0)
+        assert kernel.ring_row(table.pool, 3, 2) == 1
 
 
 def test_expire_keeps_what_is_exactly_at_the_edge():
@@ -434,23 +476,21 @@ def test_pack_index_pairs_and_index_names_start_afresh():
         pool, attrs = table.dump()
         assert pool.tolist() == [[2, 2, 12, 0], [1, 1, 12, 1]]
         assert attrs[:, :3].tolist() == [[2, 2, 1], [1, 1, 1]]
-        pairs, names = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
+        pairs, names = np.zeros(16, dtype=np.int64), np.zeros(5, dtype=np.int64)
         marks = np.zeros(kernel.MARKS, dtype=np.int64)
-        marks[[kernel.USED, kernel.LIVE]] = 2
+        marks[[kernel.USED, kernel.LIVE]], marks[kernel.OLDEST] = 2, 1
         kernel.index_pairs(pool, attrs, marks, pairs)
         kernel.index_names(attrs, 2, names)
-        assert np.count_nonzero(pairs) == np.count_nonzero(names) == marks[kernel.FILLED] == 2
+        assert np.count_nonzero(pairs) == np.count_nonzero(names) == 2
         renumbered = np.full(int(table.marks[kernel.TOP]), -1, dtype=np.int32)
         assert kernel.pack(table.pool, table.attrs, table.marks, pool, attrs, renumbered) == (2, 2)
 
 
 @pytest.mark.parametrize("count", [1, 11, 12, 13, 14, 40])
-def test_foresee_value_and_foresee_entry_change_nothing(count):
-    """Memory is asked for ahead of need, up to the last row of a batch and of a ring that is almost empty."""
+def test_prefetch_pair_changes_nothing(count):
+    """Memory is prefetched up to the last row of a batch."""
     with tiny(16) as table:
         decide(table, [(number, (number, 0), (number % 5, 0)) for number in range(count)], 1, cut=count)
         before = [array.copy() for array in table.arrays]
-        kernel.foresee_value(table.pairs, 3, 4)
-        for nth in (0, count - 1, count, count + 12):
-            kernel.foresee_entry(table.pool, table.attrs, table.marks, table.pairs, nth)
+        kernel.prefetch_pair(table.pairs, 3, 4)
         assert all(np.array_equal(one, two) for one, two in zip(before, table.arrays, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -580,17 +581,49 @@ def test_batches_and_single_records_wait_together():
 # ---- size
 
 
-def test_batches_larger_than_a_slice(monkeypatch):
-    events = pa.Table.from_pylist([event(ts // 3, f"u{ts % 7}", f"s{ts % 4}.x") for ts in range(200)])
-    for settings in ({}, {"lateness": 5}, {"hierarchy": Hierarchy.by_suffix(), "on_private": "generalize", "z": 7}):
-        whole = make(**settings).push_batch(events)
-        with monkeypatch.context() as patched:
-            patched.setattr(attributes, "SLICE", 16)
-            patched.setattr(helper_thread, "SMALLEST_PIECE", 32)
-            patched.setattr(helper_thread, "LARGEST_PIECE", 64)
-            sliced = make(**settings).push_batch(events)
-        assert sliced.rows.to_pylist() == whole.rows.to_pylist()
-        assert sliced.trace.to_pylist() == whole.trace.to_pylist()
+class BusyPool:
+    """Helpers that never get to their work: the caller does everything."""
+
+    def submit(self, function, *args, **kwargs):
+        return Future()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"lateness": 5},
+        {"hierarchy": Hierarchy.by_suffix(), "on_private": "generalize", "z": 7},
+        {"on_private": "blank", "carry": ["n"]},
+        {"combine": "k", "k": 2, "window": 10},
+    ],
+    ids=["plain", "late", "generalize", "blank", "combine"],
+)
+def test_output_and_state_do_not_depend_on_pieces_and_threads(settings, threads, monkeypatch):
+    events = [{**event(ts // 3, f"u{ts % 7}", f"s{ts % 4}.x"), "n": ts} for ts in range(200)]
+    events[7:9] = [event(None, "u1", "s1.x") | {"n": 0}, event(1, None, "s1.x") | {"n": 0}]
+    whole, sliced = make(**settings), make(**settings)
+    expected = whole.push_batch(pa.Table.from_pylist(events))
+    monkeypatch.setattr(attributes, "SLICE", 16)
+    monkeypatch.setattr(helper_thread, "SMALLEST_PIECE", 16)
+    monkeypatch.setattr(helper_thread, "LARGEST_PIECE", 32)
+    monkeypatch.setattr(helper_thread, "helpers", lambda: threads - 1)
+    with ThreadPoolExecutor(max(1, threads - 1)) as pool:
+        monkeypatch.setattr(helper_thread, "_pool", lambda: BusyPool() if threads == 1 else pool)
+        found = sliced.push_batch(pa.Table.from_pylist(events))
+        assert found.rows.to_pylist() == expected.rows.to_pylist()
+        assert found.trace.to_pylist() == expected.trace.to_pylist()
+    assert found.rows.num_rows or "combine" in settings
+    assert sliced.snapshot() == whole.snapshot()
+
+
+def test_helpers_work_ahead_of_the_caller_and_an_error_reaches_it(monkeypatch):
+    monkeypatch.setattr(helper_thread, "helpers", lambda: 2)
+    assert list(helper_thread.ahead(lambda number: 10 * number, range(9))) == list(range(0, 90, 10))
+    with pytest.raises(ZeroDivisionError):
+        list(helper_thread.ahead(lambda number: 1 // number, [1, 2, 0, 3]))
+    assert helper_thread.piece_rows(10**6) == helper_thread.LARGEST_PIECE
 
 
 def test_single_records_give_memory_back(monkeypatch):

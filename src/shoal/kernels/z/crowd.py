@@ -1,22 +1,24 @@
-"""Who exposed what within the window: exact counts of people per attribute, O(1) an event.
+"""Who exposed what within the window: exact counts of people per attribute, O(1) per event.
 
-State (all int64; see CrowdTable for who allocates it):
+State (all int64; CrowdTable allocates it):
 
 ``pool``    ring of sightings in time order, one row [person low, person high, time, attribute]; attribute is -1
-            where the same pair was seen again later. Expiry reads it from the head, so nothing idle stays.
-``pairs``   open-addressed index of ``pool``; 0 is empty, else tag << 32 | position + 1. Entries of sightings that
-            have expired stay until the index is made anew, and are told by where they point: outside the ring's
-            live part, or at another pair.
+            if the same pair was seen again later. Expiry reads it from the head, so nothing idle stays.
+``pairs``   index of ``pool``: lines of eight words. The first word of a line is the number of the last sighting
+            whose entry found no room in this line and went to the next one; the others are entries,
+            tag << 32 | number of the sighting. Sightings are numbered as they enter the ring, from 1 to LAST_NUMBER;
+            then the caller makes room and numbering starts again. An entry whose number has left the ring is stale:
+            it is overwritten, never erased.
 ``attrs``   one row [key low, key high, people, next free] for each attribute inside the window.
-``names``   open-addressed index of ``attrs``, in the same form as ``pairs``, but without stale entries.
-``marks``   the scalars below.
+``names``   open-addressed index of ``attrs``; 0 is empty, else tag << 32 | position + 1. It has no stale entries.
+``marks``   the scalars below. OLDEST is the number of the sighting at HEAD.
 
-The tag alone says an entry's home slot, so entries move without looking at what they point to. PAIR_LIMIT and
-ATTR_LIMIT keep both indexes from filling up, which bounds every probe: a kernel that finds no room stops and says
-how far it came, the caller makes room and goes on.
+The tag alone determines where the search for an entry begins. ATTR_LIMIT keeps ``names`` from filling up, which bounds
+every probe; ``pairs`` has more entries than the ring has rows. A kernel that finds no room stops and returns how far it
+came; the caller makes room and calls it again.
 
-Indices are turned into unsigned numbers on purpose: a signed index may count from the end, and asking which way it
-counts on every access took a third of the time.
+Indices are converted to unsigned numbers on purpose: a signed index may count from the end, and checking that on every
+access took a third of the time.
 """
 
 from __future__ import annotations
@@ -24,16 +26,18 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import inlined, kernel, piece
-from shoal.kernels.prefetching import prefetch
+from shoal.kernels.instructions import WORDS, compare_line, lowest_bit, prefetch
 
-HEAD, USED, LIVE, FILLED, ATTRS, TOP, FREE, PAIR_LIMIT, ATTR_LIMIT = range(9)
-MARKS = 9
+HEAD, USED, LIVE, OLDEST, ATTRS, TOP, FREE, ATTR_LIMIT = range(8)
+MARKS = 8
 PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
 KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
 
 _LOW32 = np.int64(0xFFFFFFFF)
+_ENTRIES = np.int64(0xFE)  # the words of a line that are entries
+LAST_NUMBER = 2**32 - 1
 PRIVATE = -1
-AHEAD = 12  # events between asking for memory and using it: longer than memory takes, shorter than the cache
+AHEAD = 12  # events between prefetching memory and using it: longer than memory takes, shorter than the cache
 
 
 @inlined
@@ -50,7 +54,7 @@ def pair_tag(person_low, value_low):
 
 @inlined
 def entry(tag, position):
-    """What an index holds for a position."""
+    """The entry of ``names`` for a position."""
     return np.int64((tag << 32) | (position + 1))
 
 
@@ -75,38 +79,68 @@ def steps_between(size, start, stop):
 
 
 @inlined
-def tag_of(held):
-    """The tag of what an index holds."""
-    return (held >> 32) & _LOW32
+def tag_of(found):
+    """The tag of an entry."""
+    return (found >> 32) & _LOW32
 
 
 @inlined
-def position_of(held):
-    """The position an index entry points at."""
-    return (held & _LOW32) - 1
+def position_of(found):
+    """The position that an entry of ``names`` points at."""
+    return (found & _LOW32) - 1
+
+
+@inlined
+def line_of(pairs, tag):
+    """The first word of the line where the search for a pair begins."""
+    return home_of(len(pairs) >> 3, tag) << 3
+
+
+@inlined
+def next_line(pairs, line):
+    """The next line, round the end."""
+    following = line + WORDS
+    return following if following < len(pairs) else 0
+
+
+@inlined
+def ring_row(pool, head, steps):
+    """The row of the ring some steps after its head."""
+    at = head + steps
+    return at if at < len(pool) else at - len(pool)
 
 
 @piece
-def is_pair_at(pool, marks, at, low, high, attribute):
-    """Whether a position holds a live sighting of this pair."""
-    return (
-        pool[np.uint64(at), 0] == low
-        and pool[np.uint64(at), 1] == high
-        and pool[np.uint64(at), 3] == attribute
-        and steps_between(len(pool), marks[HEAD], at) < marks[USED]
-    )
-
-
-@piece
-def find_pair(pairs, pool, marks, tag, low, high, attribute):
-    """Slot of the pair's live entry, or of the empty slot where it belongs."""
-    slot = home_of(len(pairs), tag)
-    while pairs[np.uint64(slot)] != 0:
-        held = pairs[np.uint64(slot)]
-        if tag_of(held) == tag and is_pair_at(pool, marks, position_of(held), low, high, attribute):
+def find_word(pairs, pool, head, oldest, used, tag, low, high, attribute):
+    """The word of a pair's live entry and True; else the first stale word where an entry can be written, and False."""
+    line = line_of(pairs, tag)
+    stale_word = np.int64(-1)
+    for _ in range(len(pairs) >> 3):
+        found = compare_line(pairs, line, tag, oldest, used)
+        matches = found & _ENTRIES
+        while matches != 0:
+            word = line + lowest_bit(matches)
+            at = ring_row(pool, head, (pairs[np.uint64(word)] & _LOW32) - oldest)
+            if pool[np.uint64(at), 0] == low and pool[np.uint64(at), 1] == high and pool[np.uint64(at), 3] == attribute:
+                return word, True
+            matches &= matches - 1
+        stale = ~(found >> WORDS) & _ENTRIES
+        if stale_word < 0 and stale != 0:
+            stale_word = line + lowest_bit(stale)
+        if stale_word >= 0 and pairs[np.uint64(line)] < oldest:
             break
-        slot = after(len(pairs), slot)
-    return slot
+        line = next_line(pairs, line)
+    return stale_word, False
+
+
+@piece
+def write_entry(pairs, tag, word, number):
+    """Write the entry of a sighting; every line that a search passes before it gets the sighting's number."""
+    line = line_of(pairs, tag)
+    while line != word & ~np.int64(7):
+        pairs[np.uint64(line)] = number
+        line = next_line(pairs, line)
+    pairs[np.uint64(word)] = np.int64((tag << 32) | number)
 
 
 @piece
@@ -146,27 +180,31 @@ def erase(index, slot):
     index[np.uint64(gap)] = 0
 
 
-@kernel
-def expire(pool, attrs, names, marks, oldest):
-    """Forget every sighting before `oldest`; a sighting at exactly `oldest` still counts."""
-    capacity = len(pool)
-    head = marks[HEAD]
-    used = marks[USED]
+@piece
+def expire_ring(pool, attrs, names, marks, head, used, live, oldest_time):
+    """Remove sightings before a time from the ring; return its new head, the rows used and the live ones."""
     while used > 0:
         attribute = pool[np.uint64(head), 3]
         if attribute >= 0:
-            if pool[np.uint64(head), 2] >= oldest:
+            if pool[np.uint64(head), 2] >= oldest_time:
                 break
-            marks[LIVE] -= 1
+            live -= 1
             attrs[np.uint64(attribute), 2] -= 1
             if attrs[np.uint64(attribute), 2] == 0:
                 forget_attribute(attrs, names, marks, attribute)
-        head += 1
-        if head == capacity:
-            head = 0
+        head = ring_row(pool, head, 1)
         used -= 1
+    return head, used, live
+
+
+@kernel
+def expire(pool, attrs, names, marks, oldest_time):
+    """Forget every sighting before a time; one at exactly that time still counts."""
+    head, used, live = expire_ring(pool, attrs, names, marks, marks[HEAD], marks[USED], marks[LIVE], oldest_time)
+    marks[OLDEST] += marks[USED] - used
     marks[HEAD] = head
     marks[USED] = used
+    marks[LIVE] = live
 
 
 @piece
@@ -200,29 +238,35 @@ def attribute_row(attrs, names, marks, low, high):
 
 
 @piece
-def see(pool, pairs, attrs, marks, low, high, time, attribute):
-    """Note that a person exposed an attribute at a time; return how many people now have it."""
+def see_in_ring(pool, pairs, attrs, head, oldest, used, low, high, time, attribute):
+    """Record that a person exposed an attribute at a time: 0 if that is known, 1 if a row is used, 2 if for a new pair.
+
+    The scalars of the ring are arguments and not marks: the compiler keeps them in registers.
+    """
     tag = pair_tag(low, attrs[np.uint64(attribute), 0])
-    slot = find_pair(pairs, pool, marks, tag, low, high, attribute)
-    held = pairs[np.uint64(slot)]
-    if held != 0:
-        at = position_of(held)
+    word, is_known = find_word(pairs, pool, head, oldest, used, tag, low, high, attribute)
+    if is_known:
+        at = ring_row(pool, head, (pairs[np.uint64(word)] & _LOW32) - oldest)
         if pool[np.uint64(at), 2] == time:
-            return attrs[np.uint64(attribute), 2]
+            return 0
         pool[np.uint64(at), 3] = -1
     else:
         attrs[np.uint64(attribute), 2] += 1
-        marks[LIVE] += 1
-        marks[FILLED] += 1
-    tail = marks[HEAD] + marks[USED]
-    if tail >= len(pool):
-        tail -= len(pool)
-    pool[np.uint64(tail), 0] = low
-    pool[np.uint64(tail), 1] = high
-    pool[np.uint64(tail), 2] = time
-    pool[np.uint64(tail), 3] = attribute
-    pairs[np.uint64(slot)] = entry(tag, tail)
-    marks[USED] += 1
+    write_entry(pairs, tag, word, oldest + used)
+    tail = np.uint64(ring_row(pool, head, used))
+    pool[tail, 0] = low
+    pool[tail, 1] = high
+    pool[tail, 2] = time
+    pool[tail, 3] = attribute
+    return 1 if is_known else 2
+
+
+@piece
+def see(pool, pairs, attrs, marks, low, high, time, attribute):
+    """Record that a person exposed an attribute at a time; return how many people now have it."""
+    seen = see_in_ring(pool, pairs, attrs, marks[HEAD], marks[OLDEST], marks[USED], low, high, time, attribute)
+    marks[USED] += seen > 0
+    marks[LIVE] += seen > 1
     return attrs[np.uint64(attribute), 2]
 
 
@@ -231,60 +275,50 @@ def has_room(pool, marks, sightings):
     """Whether this many more sightings, each of a new attribute at worst, find room."""
     return (
         len(pool) - marks[USED] >= sightings
-        and marks[FILLED] + sightings <= marks[PAIR_LIMIT]
         and marks[ATTRS] + sightings <= marks[ATTR_LIMIT]
+        and marks[OLDEST] + marks[USED] + sightings <= LAST_NUMBER + 1
     )
 
 
 @kernel
-def foresee_value(pairs, person_low, value_low):
-    """Ask for the slot an event will need soon."""
-    prefetch(pairs, home_of(len(pairs), pair_tag(person_low, value_low)))
-
-
-@kernel
-def decide_values(pool, pairs, attrs, names, marks, persons, values, times, usable, z, window, first, levels):
-    """Decide events in time order from `first` on: level 0 where at least z people exposed the value, else PRIVATE.
-
-    Algorithm 1 of the paper, with one expiry order for all attributes instead of one list each. Returns the first
-    event not decided.
-    """
-    for i in range(first, len(times)):
-        levels[i] = PRIVATE
-        if not usable[i]:
-            continue
-        time = times[i]
-        if i + AHEAD < len(times):
-            foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
-        expire(pool, attrs, names, marks, time - window)
-        if not has_room(pool, marks, np.int64(1)):
-            return i
-        attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
-        people = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
-        if people >= z:
-            levels[i] = 0
-    return len(times)
+def prefetch_pair(pairs, person_low, value_low):
+    """Prefetch the line that a pair will need soon."""
+    prefetch(pairs, line_of(pairs, pair_tag(person_low, value_low)))
 
 
 @kernel
 def count_values(pool, pairs, attrs, names, marks, persons, values, times, usable, window, first, sizes):
-    """Count the people behind events in time order from `first` on, as decide_values does; 0 for one that is unusable.
+    """Count the people who exposed the value of each event within the window, 0 for an event that is not usable.
 
-    Returns the first event not counted.
+    Events are in time order; counting begins at `first`. Algorithm 1 of the paper, with one expiry order for all
+    attributes instead of one list each. Returns the first event not counted.
     """
+    head, used, live = marks[HEAD], marks[USED], marks[LIVE]
+    end = marks[OLDEST] + used
+    reached = len(times)
     for i in range(first, len(times)):
         sizes[i] = 0
         if not usable[i]:
             continue
-        time = times[i]
         if i + AHEAD < len(times):
-            foresee_value(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
-        expire(pool, attrs, names, marks, time - window)
-        if not has_room(pool, marks, np.int64(1)):
-            return i
+            prefetch_pair(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
+            prefetch(names, home_of(len(names), fold(values[i + AHEAD, 0])))
+        head, used, live = expire_ring(pool, attrs, names, marks, head, used, live, times[i] - window)
+        if used == len(pool) or marks[ATTRS] == marks[ATTR_LIMIT] or end > LAST_NUMBER:
+            reached = i
+            break
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
-        sizes[i] = see(pool, pairs, attrs, marks, persons[i, 0], persons[i, 1], time, attribute)
-    return len(times)
+        low, high = persons[i, 0], persons[i, 1]
+        seen = see_in_ring(pool, pairs, attrs, head, end - used, used, low, high, times[i], attribute)
+        used += seen > 0
+        end += seen > 0
+        live += seen > 1
+        sizes[i] = attrs[np.uint64(attribute), 2]
+    marks[HEAD] = head
+    marks[USED] = used
+    marks[LIVE] = live
+    marks[OLDEST] = end - used
+    return reached
 
 
 @kernel
@@ -353,26 +387,15 @@ def put(index, tag, position):
 
 
 @kernel
-def foresee_entry(pool, attrs, marks, pairs, nth):
-    """Ask for the slot that the nth sighting of the ring will get."""
-    at = marks[HEAD] + nth
-    if at >= len(pool):
-        at -= len(pool)
-    if nth < marks[USED] and pool[np.uint64(at), 3] >= 0:
-        foresee_value(pairs, pool[np.uint64(at), 0], attrs[pool[np.uint64(at), 3], 0])
-
-
-@kernel
 def index_pairs(pool, attrs, marks, pairs):
-    """Fill an empty index with what is live in the ring."""
-    at = marks[HEAD]
-    for nth in range(marks[USED]):
-        foresee_entry(pool, attrs, marks, pairs, nth + AHEAD)
-        attribute = pool[np.uint64(at), 3]
-        if attribute >= 0:
-            put(pairs, pair_tag(pool[np.uint64(at), 0], attrs[np.uint64(attribute), 0]), at)
-        at = after(len(pool), at)
-    marks[FILLED] = marks[LIVE]
+    """Fill an empty index with the live sightings of a packed ring: all its rows, from the first on."""
+    for at in range(marks[USED]):
+        ahead = min(at + AHEAD, marks[USED] - 1)
+        prefetch_pair(pairs, pool[np.uint64(ahead), 0], attrs[np.uint64(pool[np.uint64(ahead), 3]), 0])
+        low, high, attribute = pool[np.uint64(at), 0], pool[np.uint64(at), 1], pool[np.uint64(at), 3]
+        tag = pair_tag(low, attrs[np.uint64(attribute), 0])
+        word, _ = find_word(pairs, pool, np.int64(0), marks[OLDEST], at, tag, low, high, attribute)
+        write_entry(pairs, tag, word, marks[OLDEST] + at)
 
 
 @kernel

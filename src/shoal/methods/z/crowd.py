@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from shoal.kernels.instructions import WORDS
 from shoal.kernels.z import crowd as kernel
 
 Ints = npt.NDArray[np.int64]
@@ -16,10 +17,6 @@ _SPARE: Final = 1.4
 """Capacity of a rebuilt table, as a multiple of its entries."""
 _EMPTIEST: Final = 0.6
 """A table with fewer entries than this share of its capacity is rebuilt."""
-_FULLEST: Final = 0.75
-"""Largest share of used slots of an index, stale ones included."""
-_FRESHEST: Final = 0.75
-"""An index is rebuilt in place only if that frees at least a quarter of its slots."""
 
 
 class CrowdTable:
@@ -44,22 +41,8 @@ class CrowdTable:
 
     def make_room(self, sightings: int) -> None:
         """Reserve room for this many more sightings, each of a new value at worst."""
-        if kernel.has_room(self.pool, self.marks, sightings):
-            return
-        if self._is_only_stale(sightings):
-            self.pairs.fill(0)
-            kernel.index_pairs(self.pool, self.attrs, self.marks, self.pairs)
-        else:
+        if not kernel.has_room(self.pool, self.marks, sightings):
             self._repack(sightings)
-
-    def _is_only_stale(self, sightings: int) -> bool:
-        """Whether the only shortage is of index slots, and most of them point at expired rows."""
-        marks = self.marks
-        return bool(
-            len(self.pool) - marks[kernel.USED] >= sightings
-            and marks[kernel.ATTRS] + sightings <= marks[kernel.ATTR_LIMIT]
-            and marks[kernel.LIVE] + sightings <= _FRESHEST * marks[kernel.PAIR_LIMIT]
-        )
 
     def trim(self) -> None:
         """Free memory where the window holds much less than it did."""
@@ -115,9 +98,17 @@ class CrowdTable:
     def _install(self, pool: Ints, attrs: Ints, live: int, known: int) -> None:
         """Make packed rows the state, with fresh indexes."""
         self.pool, self.attrs = pool, attrs
-        self.pairs = np.zeros(2 * len(pool), dtype=np.int64)
+        self.pairs = _lines(-(-2 * len(pool) // WORDS) + 1)
         self.names = np.zeros(2 * len(attrs), dtype=np.int64)
-        self.marks[:] = (0, live, live, live, known, known, -1, int(_FULLEST * len(self.pairs)), len(attrs))
+        self.marks[:] = (0, live, live, 1, known, known, -1, len(attrs))
         kernel.index_pairs(pool, attrs, self.marks, self.pairs)
         kernel.index_names(attrs, known, self.names)
         self.arrays = (self.pool, self.pairs, self.attrs, self.names, self.marks)  # in the order kernels take them
+
+
+def _lines(count: int) -> Ints:
+    """Zeroed words of memory, eight in each cache line."""
+    size = 8 * WORDS
+    memory = np.zeros(count * WORDS + WORDS, dtype=np.int64)
+    start = -memory.ctypes.data % size // memory.itemsize
+    return memory[start : start + count * WORDS]

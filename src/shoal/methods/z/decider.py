@@ -74,12 +74,14 @@ class Decider:
     def admit(self, arrivals: Arrivals) -> list[int]:
         """Let arrivals move time and refuse those that are late or too far ahead; return where time starts over."""
         usable = arrivals.reasons == NO_REASON
-        codes = np.zeros(len(usable), dtype=np.int8)
-        arrivals.newest = np.zeros(len(usable), dtype=np.int64)
-        clock_kernel.admit(
+        codes = np.empty(len(usable), dtype=np.int8)
+        arrivals.newest = np.empty(len(usable), dtype=np.int64)
+        others = clock_kernel.admit(
             self.clock, arrivals.persons, arrivals.times, usable, self._lateness_ns, self._max_gap_ns,
             codes, arrivals.newest,
         )  # fmt: skip
+        if not others:
+            return []
         arrivals.reasons[codes == clock_kernel.LATE] = LATE
         arrivals.reasons[codes == clock_kernel.AHEAD] = AHEAD
         restarts: list[int] = np.flatnonzero(codes == clock_kernel.RESTART).tolist()
@@ -155,7 +157,9 @@ class Decider:
             ]
         else:
             levels, z = self._follower.judge(self.attributes, arrivals, usable)
-        passed = usable if self._keeps_blank else np.logical_or.reduce([level >= 0 for level in levels])
+        passed = usable if self._keeps_blank else levels[0] >= 0
+        for level in [] if self._keeps_blank else levels[1:]:
+            passed |= level >= 0
         return Judged(arrivals, levels, passed, z)
 
     def judge_one(self, texts: list[str | None], time: int) -> list[int]:

@@ -21,7 +21,7 @@ from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.combiner import Combiner, Passed
 from shoal.methods.z.decider import REASONS, Decider, Judged
 from shoal.methods.z.follower import Follower, ZChange
-from shoal.methods.z.helper_thread import one_ahead, piece_rows, soon
+from shoal.methods.z.helper_thread import ahead, piece_rows, soon
 from shoal.methods.z.publisher import Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
 from shoal.methods.z.reorder_buffer import Waiting
@@ -132,7 +132,7 @@ class ZEngine:
         if len(pieces) == 1:
             return self._push(self._reader.read(pieces[0]), _at_once)
         # a release's rows may still be under way: StreamMethod joins all releases of a call
-        return [release for read in one_ahead(self._reader.read, pieces) for release in self._push(read, soon)]
+        return [release for read in ahead(self._reader.read, pieces) for release in self._push(read, soon)]
 
     def _push(self, arrivals: Arrivals, when: _When) -> list[Release]:
         count = len(arrivals.seqs)

@@ -17,7 +17,7 @@ from shoal.kernels.siphash import siphash128
 from shoal.kernels.z import crowd as crowd_kernel
 from shoal.kernels.z import paths
 from shoal.methods.arrow_input import plain
-from shoal.methods.text_keys import Bools, Ints, Texts, Words, keys_of
+from shoal.methods.text_keys import Bools, Ints, Texts, Words, keys_of, pick_texts
 from shoal.methods.z.crowd import CrowdTable
 
 Levels = npt.NDArray[np.int32]
@@ -76,15 +76,10 @@ class PlainValues:
         return Values(keys, present, present, column)
 
     def decide(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Levels) -> None:
-        """Decide some rows of a column."""
-        usable = rule.usable[rows] & reading.known[rows]
-        persons, keys, times = rule.persons[rows], reading.keys[rows], rule.times[rows]
-        at = 0
-        while at < len(times):
-            crowd.make_room(1)
-            at = crowd_kernel.decide_values(
-                *crowd.arrays, persons, keys, times, usable, rule.z, rule.window_ns, at, out
-            )
+        """Decide some rows of a column: level 0 where at least z people exposed the value, else private."""
+        sizes = np.empty(len(out), dtype=np.int64)
+        self.count(crowd, reading, rows, rule, sizes)
+        np.subtract(sizes >= rule.z, 1, out=out, dtype=np.int32)
 
     def count(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Ints) -> None:
         """Count the people behind some rows of a column; 0 where a row has no value."""
@@ -98,7 +93,9 @@ class PlainValues:
     def publish(self, reading: Values, rows: Ints, levels: Levels) -> pa.Array:
         """The published values of some rows; null where private."""
         private = levels < 0
-        return plain(reading.column.take(pa.array(rows, mask=private if private.any() else None)))
+        if private.any():
+            return plain(reading.column.take(pa.array(rows, mask=private)))
+        return plain(pick_texts(reading.column, rows))
 
 
 class _PathValues:
