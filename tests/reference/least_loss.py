@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people
+from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people, with_values
 
-LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9
+LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, RARE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 0.5
 MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 4
 
 
@@ -80,14 +80,19 @@ class LeastLossTwin(TupleTwin):
         for found in self.met[one.number]:
             apart += found
         waited = (now - one.arrived) / self.deadline
-        return self.price_factor * self.weights * (apart / self.near + self.age * self.typical * waited)
+        price = self.price_factor * self.weights * (apart / self.near + self.age * self.typical * waited)
+        return price * math.sqrt(self.weight_carried(one) / self.weights)
 
-    def share(self, one: Held) -> float:
-        """One over the weight of what a tuple carries."""
+    def weight_carried(self, one: Held) -> float:
         carried = 0.0
         for at in range(len(self.attributes)):
             if one.values[at] is not None:
                 carried += self.attributes[at].weight
+        return carried
+
+    def share(self, one: Held) -> float:
+        """One over the weight of what a tuple carries."""
+        carried = self.weight_carried(one)
         return 1.0 / carried if carried > 0 else 0.0
 
     # -- the cluster
@@ -103,13 +108,36 @@ class LeastLossTwin(TupleTwin):
             return None
         pool = [first, *self.allowed(first, held)]
         wanted = count if self.is_ending and count < 2 * self.k else self.k
+        self.left_out = self.not_planned(first, pool, wanted)
         members, scores = self.grow([first], pool, wanted, self.floor)
         if len(members) < self.k:
             return None
         members = self.exchange(members, self.narrow(pool, members, scores))
         others = (one for one in held if one is not first)
         ranked = sorted(others, key=lambda one: (distance(self.attributes, first, one), one.number))
-        return self.diversify(members, ranked)
+        members = self.diversify(members, ranked)
+        return members if members is None else [*members, *self.further_tuples(members, held)]
+
+    def not_planned(self, first: Held, pool: Sequence[Held], wanted: int) -> set[int]:
+        """Attributes the cluster does not try to show: rare ones that the first lacks, while others remain."""
+        left_out: set[int] = set()
+        carriers = {at: sum(at in one.carried for one in pool) for at in range(len(self.attributes))}
+        for at in sorted(carriers, key=lambda at: (carriers[at], at)):
+            if at not in first.carried and carriers[at] < RARE * len(pool):
+                free = [one for one in pool if not one.carried & {*left_out, at}]
+                left_out |= {at} if len(free) >= wanted else set()
+        return left_out
+
+    def further_tuples(self, members: Sequence[Held], held: Sequence[Held]) -> list[Held]:
+        """Other tuples of the same people that the cluster covers, one after the other."""
+        if self.max_share is not None:
+            return []
+        cluster, found = self.form(members), []
+        for one in held:
+            if one not in members and one.person in people(members) and self.may_reuse(one, cluster):
+                found.append(one)
+                cluster.classes = with_values(cluster.classes, one.sensitive)
+        return found
 
     def flush(self) -> list[Decision]:
         self.is_ending = True
@@ -144,7 +172,7 @@ class LeastLossTwin(TupleTwin):
     def grow(
         self, start: Sequence[Held], pool: Sequence[Held], wanted: int, floor: float
     ) -> tuple[list[Held], dict[int, float]]:
-        members, given_up = [], set()
+        members, given_up = [], set(self.left_out)
         for one in start:
             members.append(one)
             self.give_up(members, given_up, wanted)

@@ -123,3 +123,20 @@ def test_grow_adds_the_least_scores():
 def test_carriers_needed(nulls, needed):
     s = held([(0.5,)], MIN_CARRIERS=2, NULLS=nulls)
     assert growth.carriers_needed(s, 3) == needed
+
+
+def test_rare_attributes_that_the_due_tuple_lacks_are_not_planned():
+    rows = [(0.5, NAN), (0.5, NAN), (0.5, 1), (0.5, NAN), (NAN, NAN)]
+    s, count = packed(rows, quasi=BOTH)
+    shown = t.FIELDS + t.C_SHOWN * 2
+    growth.plan_attributes(s, count, 2)
+    assert s.pool_i[-1, shown : shown + 2].tolist() == [growth.PLANNED, growth.NOT_PLANNED]
+    growth.start_cluster(s)
+    assert s.pool_i[-1, shown : shown + 2].tolist() == [growth.PLANNED, growth.NOT_PLANNED]
+    growth.plan_attributes(s, count, 5)  # four candidates without it are too few
+    assert s.pool_i[-1, shown : shown + 2].tolist() == [growth.PLANNED, growth.PLANNED]
+    s, count = packed([*rows[:3], (0.5, 1), (0.5, 2)], quasi=BOTH)
+    growth.plan_attributes(s, count, 2)  # most carry it
+    assert s.pool_i[-1, shown : shown + 2].tolist() == [growth.PLANNED, growth.PLANNED]
+    assert growth.count_missing(np.array([0.5, NAN, NAN]), 3) == 2
+    assert growth.rarest(np.array([9.0, 3.0, 2.0, 2.0]), 1, 3) == 1

@@ -99,7 +99,7 @@ def expected(decisions) -> list[tuple]:
 def test_it_decides_as_its_twin(seed):
     draw = random.Random(seed)
     count, k = draw.choice([40, 90, 130]), draw.choice([2, 3, 5, 20, 22])
-    rows = records(draw, count, missing=draw.choice([0.0, 0.15, 0.5]), people=draw.choice([count, 8 * count]))
+    rows = records(draw, count, missing=draw.choice([0.0, 0.15, 0.5, 0.75]), people=draw.choice([count, 8 * count]))
     diversity = draw.choice([{}, {}, {"l": 2}, {"t": 0.5, "reference": 20}, {"entropy_l": 1.5}])
     given = {
         "timed": draw.random() < 0.4, "labels": draw.choice([1, 6]), "candidates": draw.choice([0, 0, 7]), "k": k,

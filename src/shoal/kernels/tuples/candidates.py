@@ -204,5 +204,6 @@ def price_candidates(s, count):
         for c in range(np.uint64(count)):
             shares[c] += weight if values[c] == values[c] else 0.0
     for c in range(np.uint64(count)):
+        costs[c] *= np.sqrt(shares[c] / weights)  # distances over few attributes say little
         shares[c] = 1.0 / shares[c] if shares[c] > 0.0 else 0.0
     return weights

@@ -26,10 +26,10 @@ from shoal.kernels.tuples.castle_generalize import (
     union_of,
     widen,
 )
-from shoal.kernels.tuples.castle_split import choose_part, is_new_person, publish_part, split
+from shoal.kernels.tuples.castle_split import choose_part, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
 from shoal.kernels.tuples.emit import reuse_cluster, suppress, write_decision
-from shoal.kernels.tuples.generalize import draft
+from shoal.kernels.tuples.generalize import draft, is_new_person
 from shoal.kernels.tuples.layout import (
     ALIVE,
     CHAIN,

@@ -20,14 +20,18 @@ from shoal.kernels.tuples.castle_generalize import (
 )
 from shoal.kernels.tuples.diversity import ENOUGH, count_values, diversify, first_failure
 from shoal.kernels.tuples.emit import write_group
-from shoal.kernels.tuples.generalize import draft, generalize_members, is_shown, own_loss, whole_loss, width
+from shoal.kernels.tuples.generalize import (
+    count_carriers,
+    draft,
+    generalize_members,
+    is_new_person,
+    own_loss,
+    whole_loss,
+)
 from shoal.kernels.tuples.layout import (
     ALLOWED,
-    C_CARRIERS,
-    C_SHOWN,
     COST_OF,
     ELIGIBLE,
-    FIELDS,
     FORMED,
     GROUPS,
     IN_GROUPS,
@@ -35,14 +39,9 @@ from shoal.kernels.tuples.layout import (
     LIVE,
     MEMBER,
     MERGED,
-    NULLS,
     PEOPLE,
-    PERSON,
-    SHOW_COMMON,
     SPARE,
     STAMP,
-    STAMPED,
-    VALUES,
     K,
 )
 from shoal.kernels.tuples.layout import CHAIN_HEAD as CHOSEN
@@ -53,16 +52,6 @@ from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.reuse import is_capped, is_fair, is_uniform, keep_draft
 
 _REST = -1
-
-
-@piece
-def is_new_person(s, i):
-    """Whether tuple i is the first of its person since the stamp changed; marks the person."""
-    person = s.pending_i[PERSON, i]
-    if s.pending_i[STAMPED, person] == s.tally[STAMP]:
-        return False
-    s.pending_i[STAMPED, person] = s.tally[STAMP]
-    return True
 
 
 @piece
@@ -198,22 +187,6 @@ def split(s, f, count):
     if is_capped(s) and not are_fair(s, count, parts):
         return keep_whole(s, f, count)
     return parts
-
-
-@piece
-def count_carriers(s, members):
-    """Count different people, not tuples, as carriers of the draft's attributes."""
-    c, attributes = draft(s), width(s)
-    for a in range(attributes):
-        s.tally[STAMP] += 1
-        carriers = 0
-        for m in range(members):
-            i = s.pending_i[MEMBER, m]
-            if s.pending_f[VALUES + a, i] == s.pending_f[VALUES + a, i]:
-                carriers += is_new_person(s, i)
-        s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
-        if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
-            s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)
 
 
 @piece

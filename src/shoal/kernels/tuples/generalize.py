@@ -28,10 +28,13 @@ from shoal.kernels.tuples.layout import (
     NULLS,
     NUMERIC,
     PAIRS_AT,
+    PERSON,
     SHOW_COMMON,
     SHOW_OWN,
     SIZE,
     SMALL_TREE,
+    STAMP,
+    STAMPED,
     STEP,
     STEP_UNITS,
     UNIT,
@@ -178,6 +181,32 @@ def generalize_members(s, members):
             s.pool_f[c, C_LOSS * attributes + a] = 0.0
             s.pool_i[c, FIELDS + C_NODE * attributes + a] = 0
     s.pool_i[c, SIZE] = members
+
+
+@piece
+def is_new_person(s, i):
+    """Whether tuple i is the first of its person since the stamp changed; marks the person."""
+    person = s.pending_i[PERSON, i]
+    if s.pending_i[STAMPED, person] == s.tally[STAMP]:
+        return False
+    s.pending_i[STAMPED, person] = s.tally[STAMP]
+    return True
+
+
+@piece
+def count_carriers(s, members):
+    """Count different people, not tuples, as carriers of the draft's attributes."""
+    c, attributes = draft(s), width(s)
+    for a in range(attributes):
+        s.tally[STAMP] += 1
+        carriers = 0
+        for m in range(members):
+            i = s.pending_i[MEMBER, m]
+            if s.pending_f[VALUES + a, i] == s.pending_f[VALUES + a, i]:
+                carriers += is_new_person(s, i)
+        s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
+        if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
+            s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)
 
 
 @piece

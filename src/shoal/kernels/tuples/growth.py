@@ -13,6 +13,7 @@ from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.candidates import packed, reach_labels, reaches, widenings
 from shoal.kernels.tuples.generalize import draft, meet, width
 from shoal.kernels.tuples.layout import (
+    ALLOWED,
     C_CARRIERS,
     C_HIGH,
     C_LOSS,
@@ -46,6 +47,9 @@ from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.top_k import least_between
 
 LACK = 3.0
+RARE = 0.5
+"""Share of the candidates that must carry an attribute which the due tuple lacks, for the cluster to try to show it."""
+PLANNED, GIVEN_UP, NOT_PLANNED = range(3)
 INSIDE = 0.3
 _STRETCH = 64
 
@@ -59,15 +63,69 @@ def carriers_needed(s, wanted):
 
 
 @piece
+def plan_attributes(s, count, wanted):
+    """Decide which attributes the cluster tries to show: all but some that the due tuple lacks.
+
+    Showing an attribute takes carriers, and not showing it costs its carriers everything. So an attribute that the due
+    tuple lacks and less than half of the candidates carry is left out, the rarest first, as long as enough candidates
+    remain that carry none of those left out.
+    """
+    d, attributes, is_free = draft(s), width(s), s.pending_i[ALLOWED]
+    carriers, plan = C_LOSS * attributes, FIELDS + C_SHOWN * attributes
+    for a in range(attributes):
+        s.pool_i[d, plan + a] = PLANNED
+        s.pool_f[d, carriers + a] = np.inf
+    if s.tally[INCOMPLETE] == 0:
+        return
+    for a in range(attributes):
+        if s.pending_f[packed(s) + a, 0] != s.pending_f[packed(s) + a, 0]:
+            s.pool_f[d, carriers + a] = count - count_missing(s.pending_f[packed(s) + a], count)
+    for c in range(np.uint64(count)):
+        is_free[c] = 1
+    while True:
+        a = rarest(s.pool_f[d], carriers, attributes)
+        if s.pool_f[d, carriers + a] >= RARE * count:
+            return
+        s.pool_f[d, carriers + a] = np.inf
+        values, left = s.pending_f[packed(s) + a], 0
+        for c in range(np.uint64(count)):
+            left += is_free[c] and values[c] != values[c]
+        if left >= wanted:
+            s.pool_i[d, plan + a] = NOT_PLANNED
+            for c in range(np.uint64(count)):
+                is_free[c] = is_free[c] and values[c] != values[c]
+
+
+@piece
+def count_missing(values, count):
+    """Number of candidates without an attribute."""
+    missing = 0
+    for c in range(np.uint64(count)):
+        missing += values[c] != values[c]
+    return missing
+
+
+@piece
+def rarest(row, first, attributes):
+    """The attribute with the fewest carriers, the first of equals."""
+    best = 0
+    for a in range(1, attributes):
+        if row[first + a] < row[first + best]:
+            best = a
+    return best
+
+
+@piece
 def start_cluster(s):
-    """Start an empty cluster in the draft: no ranges, no carriers, no attribute given up."""
+    """Start an empty cluster in the draft: no ranges, no carriers, no attribute given up that is planned."""
     d, attributes = draft(s), width(s)
     for a in range(attributes):
         s.pool_f[d, C_LOW * attributes + a] = np.inf
         s.pool_f[d, C_HIGH * attributes + a] = -np.inf
         s.pool_f[d, C_LOSS * attributes + a] = 0.0
         s.pool_i[d, FIELDS + C_CARRIERS * attributes + a] = 0
-        s.pool_i[d, FIELDS + C_SHOWN * attributes + a] = 0
+        if s.pool_i[d, FIELDS + C_SHOWN * attributes + a] != NOT_PLANNED:
+            s.pool_i[d, FIELDS + C_SHOWN * attributes + a] = PLANNED
         s.pool_i[d, FIELDS + C_NODE * attributes + a] = 0
 
 
@@ -98,9 +156,9 @@ def join_cluster(s, c, needed, left):
             s.pool_i[d, carriers] += 1
             if value < low or value > high:
                 stretch(s, a, min(low, value), max(high, value))
-                has_changed = s.pool_i[d, given_up] == 0
-        if s.pool_i[d, given_up] == 0 and needed - s.pool_i[d, carriers] > left:
-            s.pool_i[d, given_up] = 1
+                has_changed = s.pool_i[d, given_up] == PLANNED
+        if s.pool_i[d, given_up] == PLANNED and needed - s.pool_i[d, carriers] > left:
+            s.pool_i[d, given_up] = GIVEN_UP
             has_changed = True
         s.pool_i[d, FIELDS + C_NODE * attributes + a] = has_changed
 
