@@ -40,7 +40,7 @@ class Bench:
         return measured(run, tries=1 if self._tiny else tries)
 
     def numpy(self, stream: Stream, run: Callable[..., Any], *, tries: int = 3, **settings: Any) -> Cost:
-        """Cost of a NumPy twin; its arrays are made beforehand and cost it nothing."""
+        """Cost of a NumPy twin; building its arrays is not measured."""
         table = as_arrays(stream)
         return measured(lambda: run(table, **self._setting, **settings), tries=1 if self._tiny else tries)[0]
 
@@ -56,7 +56,7 @@ def as_arrays(stream: Stream) -> Table:
 def whole_rows(bench: Bench, stream: Stream) -> list[list[str]]:
     """Methods on whole tuples, compared with FADS in NumPy."""
     peer = bench.numpy(stream, numpy_fads)
-    rows = [["FADS as a vectorized NumPy loop (its arrays made beforehand)", *peer.rates(len(stream)), "1", ""]]
+    rows = [["FADS as a vectorized NumPy loop (without building its arrays)", *peer.rates(len(stream)), "1", ""]]
     for name, make, tries, settings in (
         ("`fads`", Fads, 5, {}),
         ("`castle`", Castle, 3, {}),

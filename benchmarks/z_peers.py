@@ -17,7 +17,7 @@ from shoal.methods.text_keys import Texts
 
 
 def zanon_cost(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_000) -> tuple[Cost, int]:
-    """What the package zanon needs, its z fixed by hand, once its window is full; and for how many events."""
+    """The cost of the package zanon with a fixed z, once its window is full; and the number of events."""
     from zanonymity import utils, zanon
 
     times, people, sites = stream.lists(warm + timed)

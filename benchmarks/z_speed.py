@@ -90,7 +90,7 @@ def compare(stream: Stream, z: int, *, peers: Any) -> tuple[list[list[str]], dic
     events = stream.batch.num_rows
     best, released, live = ours_and_bare(stream, z)
     rates = {name: (cost, events) for name, cost in best.items()}
-    rates["package zanon 0.3.4 (its z fixed by hand)"] = zanon_cost(stream, z, **peers)
+    rates["package zanon 0.3.4 (with a fixed z)"] = zanon_cost(stream, z, **peers)
     naive, naive_released = naive_cost(stream, z)
     if released != naive_released:
         raise SystemExit(f"shoal released {released} rows, Algorithm 1 {naive_released}: the comparison means nothing")

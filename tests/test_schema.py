@@ -31,7 +31,7 @@ def test_durations(written, nanoseconds):
     ["", "90", "s", "90 seconds", "-5s", "1h-30min", "1h 30", "five", None, True, -1, float("nan"), float("inf"), [1],
      "200w years", 10**10, "8000w", 4_611_686_019],
 )  # fmt: skip
-def test_what_is_no_duration(written):
+def test_invalid_durations(written):
     with pytest.raises(PolicyError, match="window"):
         duration_ns(written, name="window")
 
@@ -63,7 +63,7 @@ def test_durations_are_shown_in_the_largest_unit_that_is_exact(written, shown):
 @example(2**50 + 1)
 @example(999_999_999)
 @tries(100)
-def test_what_is_shown_reads_back_as_it_was(nanoseconds):
+def test_a_formatted_duration_reads_back(nanoseconds):
     assert duration_ns(format_duration(nanoseconds), name="window") == nanoseconds
 
 
@@ -109,7 +109,7 @@ def problems_of(make):
         ),
     ],
 )
-def test_what_is_no_number(given, saying):
+def test_invalid_numbers(given, saying):
     found = problems_of(lambda: Numeric(**{"name": "x", "low": 0, "high": 5, **given}))
     assert len(found) == len(saying)
     assert all(part in problem for part, problem in zip(saying, found, strict=True))
@@ -126,7 +126,7 @@ def test_bounds_may_be_moments():
     }  # fmt: skip
 
 
-def test_what_is_no_category():
+def test_invalid_categories():
     assert problems_of(lambda: Categorical("", TREE)) == ["name: must be the name of a column"]
     assert problems_of(lambda: Categorical("c", TREE, weight=0)) == ["column 'c': weight must be a number above 0"]
     assert problems_of(lambda: Categorical("c", {"a": None})) == ["column 'c': hierarchy must be a shoal.Hierarchy"]
@@ -165,7 +165,7 @@ AGE = Numeric("age", low=0, high=100)
         ({"time": "id"}, "column 'id': has two roles"),
     ],
 )
-def test_what_is_no_schema(given, saying):
+def test_invalid_schemas(given, saying):
     (problem,) = problems_of(lambda: Schema(**{"person": "id", "quasi": [AGE], **given}))
     assert problem.startswith(saying)
 
@@ -177,7 +177,7 @@ def test_all_problems_of_a_schema_at_once():
     assert [problem.split("'")[1] for problem in found] == ["age", "id"]
 
 
-def test_a_schema_says_what_it_reads():
+def test_the_columns_that_a_schema_reads():
     schema = Schema(person="id", time="ts", quasi=AGE, sensitive="ill", carry=iter(["note", "ts"]))
     assert schema.columns == ("id", "ts", "age", "ill", "note")  # time may be carried, and a quasi-identifier
     assert (schema.quasi, schema.sensitive, schema.carry) == ((AGE,), ("ill",), ("note", "ts"))

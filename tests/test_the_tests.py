@@ -169,7 +169,7 @@ def test_no_test_sleeps():
 
 
 def test_names_of_tests_do_not_depend_on_the_clock():
-    """A gzip header holds the time: as a parameter it would give one test two names in two workers."""
+    """A gzip header contains the time: as a parameter it would give one test two names in two workers."""
     for path in TESTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             for decorator in getattr(node, "decorator_list", ()):

@@ -159,7 +159,7 @@ def test_texts_that_are_times(text):
 
 
 @pytest.mark.parametrize("text", NOT_ISO)
-def test_texts_that_are_none(text):
+def test_texts_that_are_not_times(text):
     assert both([text]) == [None]
 
 

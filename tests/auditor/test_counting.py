@@ -53,7 +53,7 @@ KEYS = st.lists(st.integers(0, 4), max_size=12)
 
 @settings(deadline=None)
 @given(KEYS, KEYS)
-def test_surplus_is_what_is_left_when_every_known_key_is_used_once(known, shown):
+def test_surplus_counts_keys_beyond_the_known_ones(known, shown):
     left = list(known)
     absent, repeated = surplus(np.array(known, np.int64), np.array(shown, np.int64))
     for number, key in enumerate(shown):
@@ -97,7 +97,7 @@ def test_paths_climb_to_the_root(domains):
     assert label.tolist() == [0, 1, 2, 1, 2]
 
 
-def test_paths_stop_where_told(domains):
+def test_paths_stop_at_the_given_depth(domains):
     assert domains.expand(np.array([0, 1]), np.array([1, 9]))[2].tolist() == [0, 1, 1, 2]
 
 

@@ -1,4 +1,4 @@
-"""Rows that say the same and are written differently are told apart; the auditor convicts them."""
+"""Equal rows that are written differently can be distinguished; the auditor convicts them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_missing_value_is_written_in_one_way(tmp_path):
     assert "layout" in codes("\n".join([header, *nulls]) + "\n", "csv", tmp_path)
 
 
-def test_the_truth_may_spell_as_it_likes(tmp_path):
+def test_the_truth_may_use_any_spelling(tmp_path):
     truth = TRUTH.set_column(5, "note", pa.array(["5", "5.0", "05"]))
     header, *lines = CSV.splitlines()
     lines = [line.removesuffix("5") + f'"{note}"' for line, note in zip(lines, ("5", "5.0", "05"), strict=True)]
@@ -155,7 +155,7 @@ def test_minus_zero_and_zero():
     assert {found.code for found in audit(release, TRUTH, policy=POLICY).violations} == {"spelling"}
 
 
-def test_moments_are_told_apart_to_the_nanosecond():
+def test_moments_differ_by_nanoseconds():
     lo = pa.array([1_704_070_800_000_000_000 + n for n in (1, 2, 3)], pa.int64()).cast(pa.timestamp("ns", "UTC"))
     hi = pa.array([1_704_078_000_000_000_000] * 3, pa.int64()).cast(pa.timestamp("ns", "UTC"))
     found = {found.code: found.count for found in audit(with_ends(lo, hi), TRUTH, policy=POLICY).violations}

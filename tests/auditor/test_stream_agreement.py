@@ -80,7 +80,7 @@ def test_rows_are_numbered_over_all_files(tmp_path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_record_that_cannot_be_read_is_nobodys(tmp_path, kind: str) -> None:
+def test_an_unreadable_record_has_no_person(tmp_path, kind: str) -> None:
     text = {"csv": "t,a\n1,x\n1,2,3\n2,y\n", "jsonl": '{"t": 1, "a": "x"}\n{\n{"t": 2, "a": "y"}\n'}[kind]
     (tmp_path / f"in.{kind}").write_text(text)
     table, refused = published(tmp_path, policy_of(kind=kind))
@@ -114,7 +114,7 @@ def test_times_in_json_lines(tmp_path) -> None:
     assert refused == np.flatnonzero(truth.broken).tolist() == [5, 6]
 
 
-def test_a_truth_without_the_time_column_is_left_alone(tmp_path) -> None:
+def test_a_truth_without_the_time_column_is_unchanged(tmp_path) -> None:
     (tmp_path / "in.csv").write_text("a\nx\n")
     assert audited(tmp_path, policy_of(unit="ms", kind="csv")).columns == ["a", "row"]
 

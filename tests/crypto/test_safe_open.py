@@ -31,7 +31,7 @@ def mode_of(path: Path) -> int:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file that belongs to nobody's output."""
+    """A file that is not an output."""
     path = tmp_path / "victim"
     path.write_bytes(CONTENT)
     path.chmod(0o644)

@@ -1,4 +1,4 @@
-"""Sealed bytes: nobody without the key reads, alters, cuts or mistakes them."""
+"""Sealed bytes cannot be read, altered, cut or exchanged without the key."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.reference import csv_records as twin
 
 
 class Memory:
-    """Bytes that breaks off at the end if told so."""
+    """Bytes in memory; the stream can break off at the end."""
 
     name = "visits.csv"
 
@@ -87,7 +87,7 @@ def until_error(decoder: Decoder, column: int = 0) -> tuple[list[Any], InputErro
     return values, None
 
 
-def test_columns_in_the_order_asked_for() -> None:
+def test_columns_in_the_requested_order() -> None:
     rows, problems, lines = decode(b"a,b,c\n1,2,3\n4,5,6\n", ["c", "a"])
     assert rows == [("3", "1"), ("6", "4")]
     assert problems == []
@@ -288,7 +288,7 @@ def test_unclosed_quote_does_not_swallow_the_file() -> None:
 
 @pytest.mark.compiled
 def test_quotes_never_closed_take_linear_time() -> None:
-    """Every line leaves a quote open, and seen from the line before leaves it open too."""
+    """Every line has an open quote, also if it begins inside one."""
     data = b"a,b\n" + b'5"x,"7\n' * 200_000
     rows, problems, _ = decode(data, ["a", "b"], block_bytes=1 << 20)
     assert len(rows) == len(problems) == 200_000
@@ -310,7 +310,7 @@ def test_a_line_of_fifty_megabytes(tail: bytes) -> None:
     assert memory.largest_read <= 32 << 20
 
 
-def test_truncated_stream_gives_complete_records_then_says_so() -> None:
+def test_a_truncated_stream_gives_complete_records_then_an_error() -> None:
     failure = TruncatedInput("visits.csv: breaks off")
     for tail in (b"3,4", b'3,"4\n', b'3,"', b"x" * 99):
         memory = Memory(b"a,b\n1,2\n" + tail, failure=failure)
@@ -334,7 +334,7 @@ def test_more_rows_than_a_batch() -> None:
     assert (values == np.arange(70_000)).all()
 
 
-def test_no_value_in_what_is_said() -> None:
+def test_messages_contain_no_values() -> None:
     data = b'user,n\nsecret1,x\nsecret2\n"secret3,1\nsecret\xff4,1\n'
     _, problems, _ = decode(data, ["user", "n"], types={"n": pa.int64()})
     assert len(problems) == 4

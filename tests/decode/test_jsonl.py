@@ -69,7 +69,7 @@ def test_the_sample_has_a_thousand_records_whatever_the_block_size() -> None:
         ] * 3
 
 
-def test_types_held_over_files() -> None:
+def test_types_are_kept_over_files() -> None:
     first = JsonlDecoder(Memory(jsonl({"a": 1, "b": "x"})), columns=["a", "b"])
     types = first.types
     first.close()
@@ -188,7 +188,7 @@ def test_resume_from_every_position(seekable: bool) -> None:
         assert [n for found in rest for n in found.lines] == numbers[part.position["record"] :]
 
 
-def test_truncated_stream_gives_complete_lines_then_says_so() -> None:
+def test_a_truncated_stream_gives_complete_lines_then_an_error() -> None:
     failure = TruncatedInput("visits: breaks off")
     for tail in (b'{"a":2}', b'{"a', b"x" * 99):
         memory = Memory(b'{"a":1}\n' + tail, failure=failure)
@@ -222,7 +222,7 @@ def test_more_rows_than_a_batch() -> None:
     assert [value for part in parts for value in aligned(part).column(0).to_pylist()] == list(range(70_000))
 
 
-def test_no_value_in_what_is_said() -> None:
+def test_messages_contain_no_values() -> None:
     data = b'{"u":1}\n{"u":"secret"}\n{"u":["secret"]}\n{secret\n"secret"\n{"u":"secret\xff"}\n'
     _, problems, _ = decode(data, ["u"], types={"u": pa.int64()})
     assert len(problems) == 5

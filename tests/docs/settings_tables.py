@@ -1,6 +1,6 @@
 """Fill the tables of policy keys from the settings classes: python -m tests.docs.settings_tables
 
-A table stands between <!-- settings: METHOD, METHOD --> and <!-- end settings -->. A key that only some of the methods
+A table is between <!-- settings: METHOD, METHOD --> and <!-- end settings -->. A key that only some of the methods
 have names them.
 """
 

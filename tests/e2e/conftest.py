@@ -1,4 +1,4 @@
-"""A scene in a folder of its own, with a key and without."""
+"""A scene in its own folder, with a key and without."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.scene import ROWS, Scene, encode
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Good input and a good policy; no key is given."""
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
-    # On a machine that still has to compile its kernels a run says so, and takes long enough for a line of progress.
+    # On a machine that still has to compile its kernels a run reports it, and takes long enough for a line of progress.
     monkeypatch.setattr("shoal.cli.render._SECONDS_BETWEEN_LINES", float("inf"))
     for place in ("run", "doctor.doctor", "warmup"):
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: False)

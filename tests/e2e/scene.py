@@ -32,7 +32,7 @@ RELEASED = [(11, "a.example"), (13, "b.example"), (14, "a.example")]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: bytes
@@ -46,7 +46,7 @@ class Ended:
 
     @property
     def sentences(self) -> list[str]:
-        """What was said on standard error."""
+        """The lines on standard error."""
         return self.err.splitlines()
 
 
@@ -138,7 +138,7 @@ def encode(kind: str, rows: list[dict[str, Any]] | pa.Table) -> bytes:
 
 
 def read(data: bytes | Path, name: str) -> pa.Table:
-    """Released rows: of bytes in the format a name tells, or of a folder of parts."""
+    """Released rows: of bytes in the format that a name ends in, or of a folder of parts."""
     if isinstance(data, Path):
         parts = sorted(path for path in data.iterdir() if path.is_file())
         return pa.concat_tables(read(path.read_bytes(), path.name) for path in parts)

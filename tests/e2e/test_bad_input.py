@@ -85,7 +85,7 @@ def test_an_empty_file(scene: Scene, kind: str) -> None:
     ],
 )  # fmt: skip
 def test_a_header_and_no_rows(scene: Scene, kind: str, content: bytes) -> None:
-    """Nothing is wrong with it; the release says what its columns are."""
+    """It is valid; the release shows its columns."""
     give(scene, kind, content)
     ended = scene.run("--json")
     assert (ended.code, ended.err) == (0, "")

@@ -16,7 +16,7 @@ LONG = 50 * 1024 * 1024
 
 
 def usable_rows_flow(scene: Scene, ended: Ended) -> None:
-    """The rows around the bad one are released, and nothing tells what it held."""
+    """The rows around the bad one are released, and nothing shows its content."""
     assert ended.code == 0, ended.err
     assert ended.err == ""
     assert pairs(scene.released()) == [(2, "x"), (3, "x")]

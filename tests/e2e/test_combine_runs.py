@@ -1,4 +1,4 @@
-"""Runs that hold rows for an epoch, from files to files: audited, spoilt and convicted, stopped and gone on with."""
+"""Runs that keep rows pending for an epoch, from files to files: audited, forged and convicted, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_the_doctor_has_nothing_against_it(stage: Scene) -> None:
     assert shoal("doctor", stage.policy).code == 0
 
 
-def test_a_policy_that_says_half_of_it(stage: Scene) -> None:
+def test_combine_without_k_is_refused(stage: Scene) -> None:
     del stage.sections["anonymize"]["k"]
     ended = stage.run()
     assert ended.code == 2
     assert "[anonymize] k: is missing" in ended.err
 
 
-def test_a_run_stopped_amid_an_epoch_goes_on(stage: Scene) -> None:
+def test_a_run_stopped_within_an_epoch_resumes(stage: Scene) -> None:
     files = [f"in{number}.csv" for number in range(8)]
     for number, name in enumerate(files):
         stage.write(name, encode("csv", stream()[30 * number : 30 * number + 30]))

@@ -1,4 +1,4 @@
-"""The installed command, in processes of its own: pipes, memory, and a terminal that is none."""
+"""The installed command, in its own process: pipes, memory, and no terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_from_a_pipe_to_a_pipe(scene: Scene) -> None:
     assert b"rows in" in ended.stderr
 
 
-def test_a_reader_that_goes_away(scene: Scene) -> None:
+def test_a_reader_that_closes_early(scene: Scene) -> None:
     scene.write("in.csv", "ts,user,site\n" + "".join(f"1,u{n % 50},s\n" for n in range(200_000)))
     scene.sections["sink"]["path"] = "-"
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The first run on a machine says why nothing happens for a while."""
+"""The first run on a machine reports that it compiles kernels."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return scene
 
 
-def test_a_run_says_so_before_anything_else(fresh_machine: Scene) -> None:
+def test_a_run_reports_compiling_first(fresh_machine: Scene) -> None:
     ended = fresh_machine.run("--json")
     assert ended.code == 0
     assert ended.err.splitlines()[0] == f"shoal: {COMPILING}"
     assert "compil" not in fresh_machine.run("--quiet").err
 
 
-def test_a_run_on_sets_says_so(fresh_machine: Scene) -> None:
+def test_a_run_on_sets_reports_compiling(fresh_machine: Scene) -> None:
     fresh_machine.sections |= SETS
     ended = fresh_machine.run("--json")
     assert ended.code == 0, ended.err
@@ -61,7 +61,7 @@ def test_a_run_on_sets_says_so(fresh_machine: Scene) -> None:
     assert "compil" not in fresh_machine.run("--quiet").err
 
 
-def test_a_doctor_of_sets_says_so(fresh_machine: Scene) -> None:
+def test_the_doctor_of_sets_reports_compiling(fresh_machine: Scene) -> None:
     fresh_machine.sections |= SETS
     fresh_machine.write_policy()
     ended = shoal("doctor", fresh_machine.policy, "--json")
@@ -72,7 +72,7 @@ def test_a_doctor_of_sets_says_so(fresh_machine: Scene) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("change", [{}, {"m": 1}, {"method": "k^m-apriori"}, {"counted": 0}])
-def test_later_runs_on_sets_do_not_say_so(scene: Scene, change: dict[str, Any]) -> None:
+def test_later_runs_on_sets_do_not_compile(scene: Scene, change: dict[str, Any]) -> None:
     scene.sections |= SETS | {"anonymize": SETS["anonymize"] | change}
     assert scene.run("--quiet").code == 0
     assert "compil" not in scene.run("--json").err
@@ -85,16 +85,16 @@ def test_a_run_that_was_finished_has_nothing_to_compile(fresh_machine: Scene) ->
     assert "compil" not in ended.err
 
 
-def test_later_runs_do_not_say_so(scene: Scene) -> None:
+def test_later_runs_do_not_compile(scene: Scene) -> None:
     assert "compil" not in scene.run("--json").err
 
 
-def test_a_demo_says_so(fresh_machine: Scene) -> None:
+def test_a_demo_reports_compiling(fresh_machine: Scene) -> None:
     args = ("demo", "--people", "50", "--events", "300", "--z", "40", "--out", fresh_machine.folder / "demo")
     assert shoal(*args).err.splitlines()[0] == f"shoal: {COMPILING}"  # a warning about few people follows
 
 
-def test_a_doctor_says_so_and_leaves_its_answer_alone(fresh_machine: Scene) -> None:
+def test_the_doctor_reports_compiling_apart_from_its_answer(fresh_machine: Scene) -> None:
     fresh_machine.write_policy()
     ended = shoal("doctor", fresh_machine.policy, "--json")
     assert ended.code == 0, ended.err
@@ -102,7 +102,7 @@ def test_a_doctor_says_so_and_leaves_its_answer_alone(fresh_machine: Scene) -> N
     assert ended.out.startswith(b"{")
 
 
-def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_reports_compiling(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.reproduce.tuples.fast_study.run_fast_study", lambda *_: {})
     monkeypatch.setattr("shoal.reproduce.tuples.fast_page.write_fast_page", lambda folder, *_: folder / "page.html")
     ended = shoal("reproduce", "fast", "--quick", "--out", fresh_machine.folder / "study")
@@ -110,7 +110,7 @@ def test_a_study_says_so(fresh_machine: Scene, monkeypatch: pytest.MonkeyPatch) 
     assert ended.err == f"shoal: {COMPILING}\n"
 
 
-def test_on_a_terminal_it_is_what_the_line_says() -> None:
+def test_on_a_terminal_the_line_reports_compiling() -> None:
     class Status:
         said = "starting"
 
@@ -159,7 +159,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 
 def compile_something(clock: FakeClock, seconds: float) -> None:
-    """As Numba tells of it: a function, and another one that it needs, compiled within."""
+    """The events of Numba: a function is compiled, and within it another one that it needs."""
     for start in (event.start_event, event.start_event):
         start("numba:compile")
     clock.ahead += seconds

@@ -1,4 +1,4 @@
-"""Every example runs and shows what it says."""
+"""Every example runs, with the results that it describes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_push_records(capsys):
 @pytest.mark.filterwarnings("error")
 def test_generalize_hosts():
     released = run("generalize_hosts.py")
-    # the fourth person under blog.example is the first row that may leave, and only as that domain
+    # the fourth person under blog.example is the first row that may be released, and only as that domain
     assert released.column("site").to_pylist() == ["blog.example", "blog.example", "example"]
     assert released.column("ts").to_pylist() == [30, 40, 50]
 

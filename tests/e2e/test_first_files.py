@@ -1,4 +1,4 @@
-"""Files as they are found: blanks after commas, no header, another delimiter. Each works, or says what to write."""
+"""Files as they are found: blanks after commas, no header, another delimiter. Each works, or a message helps."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_rows_keep_their_numbers_over_files_and_stops(scene: Scene) -> None:
 
 
 class StopsAt(Observer):
-    """Stops a run before it notes that it has read so many rows."""
+    """Stops a run before it records that it has read this many rows."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -272,7 +272,7 @@ def test_numbers_of_another_unit(scene: Scene, unit: str, factor: int) -> None:
 
 @pytest.mark.parametrize(("unit", "factor"), UNITS)
 def test_numbers_taken_for_seconds(scene: Scene, unit: str, factor: int) -> None:
-    """They lie far in the future: the run refuses them, the doctor says what they count."""
+    """They are far in the future: the run refuses them, the doctor names their unit."""
     timed(scene, factor)
     ended = scene.run("--quiet", "--json")
     assert ended.summary["dead"] == 40
@@ -283,7 +283,7 @@ def test_numbers_taken_for_seconds(scene: Scene, unit: str, factor: int) -> None
 
 
 def test_seconds_taken_for_milliseconds(scene: Scene) -> None:
-    """All time shrinks to a thousandth and windows reach a thousand times too far: that is said in time."""
+    """Times shrink to a thousandth and windows are a thousand times too long: a warning reports it."""
     timed(scene, 1)
     scene.sections["stream"]["time_unit"] = "ms"
     ended = scene.run()
@@ -293,7 +293,7 @@ def test_seconds_taken_for_milliseconds(scene: Scene) -> None:
     assert 'set time_unit = "s" in [stream]' in looked.out.decode()
 
 
-def test_a_time_that_is_none_in_its_unit(scene: Scene) -> None:
+def test_an_invalid_time_in_its_unit(scene: Scene) -> None:
     timed(scene, 1000)
     scene.write("in.csv", (scene.folder / "in.csv").read_text() + "99999999999999999,u1,s1\nsoon,u1,s1\n")
     scene.sections["stream"]["time_unit"] = "ms"
@@ -327,7 +327,7 @@ def test_units_that_cannot_be(scene: Scene, stream: dict[str, str], words: str) 
 
 
 def test_values_that_differ_in_case_or_spaces(census: Scene) -> None:
-    """The labels of the hierarchy are shown, what stands in the data is not."""
+    """Messages show labels of the hierarchy, never values of the data."""
     text = (census.folder / "in.csv").read_text()
     census.write("in.csv", text.replace("Private", "PRIVATE").replace("State-gov", "State -gov"))
     ended = census.run("--json", "--quiet")
@@ -360,7 +360,7 @@ def test_unknown_values_that_are_not_near(census: Scene) -> None:
     assert "add them to the hierarchy" in shoal("doctor", census.policy).out.decode()
 
 
-def test_values_of_an_attribute_that_are_nearly_leaves(scene: Scene) -> None:
+def test_values_of_an_attribute_that_resemble_leaves(scene: Scene) -> None:
     tree = {"kind": "nested", "tree": {"any": ["A.Example", "b.example", "rare.example"]}}
     scene.sections["anonymize"] |= {"on_private": "generalize", "hierarchy": tree}
     ended = scene.run("--json", "--quiet")
@@ -369,7 +369,7 @@ def test_values_of_an_attribute_that_are_nearly_leaves(scene: Scene) -> None:
     assert f"column 'site': 3 unknown values {words}" in shoal("doctor", scene.policy).out.decode()
 
 
-def test_items_that_are_nearly_leaves(tmp_path: Path) -> None:
+def test_items_that_resemble_leaves(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write("in.csv", "items\n" + "A|b\na|b\n" * 5)
     scene.sections = {
@@ -430,7 +430,7 @@ def test_a_sample_that_is_too_short_to_tell(scene: Scene) -> None:
 
 
 def test_input_that_is_not_sorted(scene: Scene) -> None:
-    """Two of three rows are late: said so, with what to write; once written, nothing is refused."""
+    """Two of three rows are late: reported with what to write; once written, nothing is refused."""
     visits(scene, [n * 10 - 60 * (n % 3 > 0) for n in range(400)])
     found, out = verdict(scene)
     assert found == 1

@@ -1,4 +1,4 @@
-"""What a new user stumbles over: each is said, and nothing made is thrown away."""
+"""What a new user stumbles over: each is reported, and no result is lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.errors import PolicyError, RunError
 from tests.e2e.scene import ROWS, Scene, encode, shoal
 
 
-def test_a_finished_run_whose_output_is_gone_is_refused(scene: Scene) -> None:
+def test_a_finished_run_whose_output_is_missing_is_refused(scene: Scene) -> None:
     assert scene.run("--checkpoint", "state").code == 0
     assert scene.run("--checkpoint", "state").code == 0
     (scene.folder / "out.csv").unlink()
@@ -33,7 +33,7 @@ def test_the_doctor_looks_at_the_columns_of_every_file(scene: Scene) -> None:
     assert b"in2.csv: there is no column 'site'" in ended.out
 
 
-def test_the_doctor_says_what_would_be_replaced(scene: Scene) -> None:
+def test_the_doctor_reports_what_would_be_replaced(scene: Scene) -> None:
     scene.sections["sink"] = {"kind": "csv", "path": "out/"}
     assert scene.run().code == 0
     assert b"out/: contains part files, which will be replaced" in shoal("doctor", scene.policy).out
@@ -55,7 +55,7 @@ def test_a_key_that_is_text() -> None:
         library.ZAnonymity(z=2, window=1, person="u", time="t", attribute="a", key="sixteen letters!")  # type: ignore[arg-type]
 
 
-def test_a_demo_without_its_picture_still_tells_its_result(scene: Scene) -> None:
+def test_a_demo_without_its_picture_still_prints_its_result(scene: Scene) -> None:
     with patch("shoal.figures.z_day.draw_day", side_effect=RunError("no pictures here")):
         ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
     assert ended.code == 0
@@ -76,7 +76,7 @@ def test_the_picture_of_a_demo_counts_as_the_console_does(scene: Scene) -> None:
     assert "dead letters without a usable time" in drawn[0].axes[-1].get_xlabel()
 
 
-def test_the_help_says_what_every_command_is_for() -> None:
+def test_the_help_describes_every_command() -> None:
     out = shoal("--help").out.decode()
     for sentence in ("Anonymize a stream", "Check a policy", "Check a release", "Generate a day of web visits"):
         assert sentence in out
@@ -89,7 +89,7 @@ def test_a_demo_with_a_key_opens_its_sealed_trace(scene: Scene) -> None:
     assert b"the promise holds" in ended.out
 
 
-def test_a_demo_in_which_nothing_may_leave(scene: Scene) -> None:
+def test_a_demo_in_which_nothing_is_released(scene: Scene) -> None:
     ended = shoal("demo", "--people", "50", "--events", "500", "--z", "40", "--out", scene.folder / "demo")
     assert ended.code == 0
     assert b"no row was released" in ended.out

@@ -36,7 +36,7 @@ def following(scene: Scene) -> Scene:
     return scene
 
 
-def test_the_summary_tells_how_it_went_and_the_auditor_agrees(following: Scene) -> None:
+def test_the_summary_and_the_auditor_agree(following: Scene) -> None:
     ended = following.run("--json")
     assert ended.code == 0, ended.err
     found = ended.summary["metrics"]
@@ -69,7 +69,7 @@ def test_every_z_is_logged(following: Scene, caplog: pytest.LogCaptureFixture) -
     assert lines[0] == "z = 2147483647 from 1970-01-01T00:00:00Z on"
 
 
-def test_the_doctor_says_that_a_sample_may_be_too_short(following: Scene) -> None:
+def test_the_doctor_reports_that_a_sample_may_be_too_short(following: Scene) -> None:
     following.write("in.csv", encode("csv", visits()[:300]))
     following.run()
     ended = shoal("doctor", "policy.toml")

@@ -73,7 +73,7 @@ def test_compressed_standard_output(scene: Scene, compression: str) -> None:
 
 
 def test_several_files_are_one_stream(scene: Scene) -> None:
-    """In the order of their names, not of their making; the crowd goes on from file to file."""
+    """In the order of their names, not of their creation; people are counted across files."""
     scene.write("in-2.csv", encode("csv", ROWS[4:]))
     scene.write("in-1.csv", encode("csv", ROWS[:2]))
     scene.write("in-10.csv", encode("csv", ROWS[2:4]))

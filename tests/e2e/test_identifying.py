@@ -1,4 +1,4 @@
-"""Carried columns that single people out: the doctor says so, a run refuses them, the policy may accept them."""
+"""Carried columns that single people out: the doctor reports them, a run refuses them, the policy may accept them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(scene: Scene, people: int, name: str = "in.csv") -> bytes:
     return data
 
 
-def test_the_doctor_says_that_it_cannot_run(stage: Scene) -> None:
+def test_the_doctor_reports_that_it_cannot_run(stage: Scene) -> None:
     stage.write_policy()
     ended = shoal("doctor", stage.policy, "--json")
     assert ended.code == 1

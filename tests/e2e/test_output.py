@@ -1,4 +1,4 @@
-"""What a run writes beside the rows, who may read it, and what happens where nothing can be written."""
+"""What a run writes besides the rows, who may read it, and what happens if nothing can be written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
 class TestPrivacy:
     @pytest.mark.parametrize("is_key_given", [True, False])
     @pytest.mark.parametrize("args", [["--json"], [], ["--quiet"]], ids=["json", "text", "quiet"])
-    def test_nobody_is_named(
+    def test_no_person_is_named(
         self, full: Scene, args: list[str], is_key_given: bool, request: pytest.FixtureRequest
     ) -> None:
         if is_key_given:
@@ -179,7 +179,7 @@ class TestSummary:
         assert ended.code == 0
         assert [line[:15] for line in ended.sentences] == ["shoal: warning:"]
 
-    def test_going_on_is_said(self, full: Scene) -> None:
+    def test_resuming_is_reported(self, full: Scene) -> None:
         full.run("--checkpoint", "state")
         ended = full.run("--checkpoint", "state")
         assert (ended.code, ended.err) == (0, "")

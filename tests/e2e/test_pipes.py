@@ -1,4 +1,4 @@
-"""A live pipe: rows leave while the input is still open."""
+"""A live pipe: rows are published while the input is still open."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ JSON = [
     ("kind", "pieces", "types"),
     [("csv", CSV, "{}"), ("jsonl", JSON, '{ts = "int64", user = "string", site = "string"}')],
 )
-def test_rows_leave_while_the_pipe_is_open(tmp_path, kind, pieces, types):
+def test_rows_are_published_while_the_pipe_is_open(tmp_path, kind, pieces, types):
     (tmp_path / "p.toml").write_text(POLICY.format(kind=kind, types=types))
     command = [sys.executable, "-m", "shoal.cli", "run", "p.toml", "--quiet"]
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -77,7 +77,7 @@ with patch.object(app, "app", lambda *_, **__: print("x" * {length}) or {code}):
 @pytest.mark.parametrize(
     ("length", "code", "expected"), [(10, 0, 0), (10, 1, 1), (10, 2, 2), (10**6, 0, 141), (10**6, 1, 141)]
 )
-def test_a_reader_who_goes_away_changes_no_verdict(length, code, expected):
+def test_a_reader_that_closes_early_does_not_change_the_exit_code(length, code, expected):
     """Short reports are written at the end, when the verdict is known; long ones before."""
     command = [sys.executable, "-c", TELLING.format(length=length, code=code)]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

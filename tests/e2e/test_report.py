@@ -1,4 +1,4 @@
-"""`shoal report` after a run: tables recounted from the released file, a picture, and what it says to bad input."""
+"""`shoal report` after a run: tables recounted from the released file, a picture, and its messages for bad input."""
 
 from __future__ import annotations
 

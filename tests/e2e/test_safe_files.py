@@ -56,14 +56,14 @@ def test_a_run_follows_no_link(scene: Scene, victim: Path, name: str) -> None:
     assert place.is_symlink()
 
 
-def test_a_refused_link_leaves_no_empty_file(scene: Scene, victim: Path) -> None:
+def test_a_refused_link_creates_no_file(scene: Scene, victim: Path) -> None:
     scene.sections["trace"] = {"path": "trace.parquet"}
     (scene.folder / "trace.parquet").symlink_to(victim)
     assert scene.run().code == 1
     assert not list(scene.folder.glob("*.partial"))
 
 
-def test_the_doctor_says_so_before(scene: Scene, victim: Path) -> None:
+def test_the_doctor_reports_a_link_before_the_run(scene: Scene, victim: Path) -> None:
     (scene.folder / "out.csv").symlink_to(victim)
     scene.write_policy()
     ended = shoal("doctor", scene.policy)

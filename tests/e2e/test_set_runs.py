@@ -1,4 +1,4 @@
-"""Sets from files to files: formats, bad rows, what is published beside, and that nothing is published by halves."""
+"""Sets from files to files: formats, bad rows, the certificate, and that a release is complete or absent."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stage(scene: Scene) -> Scene:
 
 
 def shown(stage: Scene, name: str = "out.jsonl") -> list[frozenset[str]]:
-    """Published sets, whichever way a format writes them."""
+    """Published sets, from any format."""
     table = stage.released(name)
     (column,) = table.column_names
     values = table.column(column).to_pylist()
@@ -74,7 +74,7 @@ def images(stage: Scene, sink: str = "out.jsonl") -> Counter[frozenset[str]]:
     return Counter(frozenset(label_of[item] for item in items) for items in SETS.values())
 
 
-def test_sets_leave_with_certificate_and_blocks(stage: Scene) -> None:
+def test_sets_are_published_with_certificate_and_blocks(stage: Scene) -> None:
     ended = stage.run("--json", "--quiet")
     assert ended.code == 0, ended.err
     sets = shown(stage)
@@ -95,7 +95,7 @@ def test_sets_leave_with_certificate_and_blocks(stage: Scene) -> None:
 
 @pytest.mark.parametrize("sink", ["csv", "jsonl", "parquet", "arrow"])
 @pytest.mark.parametrize("source", ["csv", "jsonl", "parquet", "arrow"])
-def test_formats_say_the_same(stage: Scene, source: str, sink: str) -> None:
+def test_formats_give_the_same(stage: Scene, source: str, sink: str) -> None:
     assert stage.run("--quiet").code == 0
     expected = shown(stage)
     stage.write(f"in.{source}", encode(source, ROWS))
@@ -146,7 +146,7 @@ def test_items_apart_by_a_separator(stage: Scene) -> None:
 
 
 def test_one_record_a_line_without_a_header(stage: Scene) -> None:
-    """As docs/reference/policy.md tells to read it."""
+    """As docs/reference/policy.md says to read it."""
     assert stage.run("--quiet").code == 0
     expected = shown(stage)
     stage.write("in.dat", "".join(" ".join(items) + " \n" for items in SETS.values()))
@@ -365,7 +365,7 @@ def test_single_items_that_are_no_names(stage: Scene) -> None:
     assert (ended.summary["dead"], ended.summary["items"]) == (2, 6)
 
 
-def test_nobody_is_called_nan(stage: Scene) -> None:
+def test_nan_is_not_a_person(stage: Scene) -> None:
     people = {person: float(place) for place, person in enumerate(SETS)}
     table = {"user": [*(people[row["user"]] for row in ROWS), float("nan")], "site": [*(r["site"] for r in ROWS), "a"]}
     stage.write("in.parquet", encode("parquet", pa.table(table)))
@@ -502,7 +502,7 @@ def test_checkpoints_are_refused(stage: Scene) -> None:
 # ---- the trace
 
 
-def test_trace_tells_where_records_are(stage: Scene) -> None:
+def test_the_trace_records_positions(stage: Scene) -> None:
     stage.sections["trace"] = {"path": "trace.parquet"}
     stage.write("in.csv", HEAD + "gone,zzz\n" + GOOD)
     assert stage.run("--quiet").code == 0
@@ -582,7 +582,7 @@ def test_stopped_while_deciding(stage: Scene) -> None:
         ("source", {"path": "useless.csv"}),
     ],
 )
-def test_a_run_that_fails_leaves_an_earlier_release_as_it_is(
+def test_a_run_that_fails_does_not_change_an_earlier_release(
     stage: Scene, section: str, change: dict[str, Any]
 ) -> None:
     stage.sections["trace"] = {"path": "out.trace.parquet"}
@@ -597,7 +597,7 @@ def test_a_run_that_fails_leaves_an_earlier_release_as_it_is(
     assert outputs(stage.folder) == before
 
 
-def test_no_space_for_what_stands_beside(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_space_for_the_certificate(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.run("--quiet").code == 0
     before = outputs(stage.folder)
 
@@ -620,7 +620,7 @@ def test_interrupted(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("before", [False, True], ids=["alone", "after an earlier run"])
 def test_killed_at_any_renaming(stage: Scene, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
-    """A release that is there is whole, and the certificate and blocks beside it are its own."""
+    """An existing release is complete, and the certificate and blocks next to it belong to it."""
     stage.sections["trace"] = {"path": "trace.parquet"}
     whole = _certified(stage, k=3)
     earlier = _certified(stage, k=2)
@@ -751,7 +751,7 @@ def test_many_dead_letters_are_a_warning(stage: Scene) -> None:
     assert stage.run("--quiet", "--json").summary["warnings"] == []
 
 
-def test_doctor_says_where_m_asks_for_nothing(stage: Scene) -> None:
+def test_the_doctor_reports_an_m_beyond_all_sets(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"m": 9}
     stage.write_policy()
     ended = shoal("doctor", stage.policy, "--json")

@@ -74,7 +74,7 @@ def test_the_policy_it_writes_can_be_run_and_audited(scene, steady):
 
 @pytest.mark.compiled
 def test_a_policy_with_another_unit_and_rows_as_persons(scene, steady):
-    """What the policy says about reading holds for tuning, and stands in the policy that is written."""
+    """The policy's settings for reading are used for tuning and written to the new policy."""
     path = scene.write("in.csv", encode("csv", steady))
     expected = tuned(path, *NAMES, "--p", "0.9", "--out", "seconds")["z"]
     milliseconds = steady.set_column(0, "ts", pa.array([time * 1000 for time in steady["ts"].to_pylist()]))
@@ -88,7 +88,7 @@ def test_a_policy_with_another_unit_and_rows_as_persons(scene, steady):
     assert tuned(scene.policy, "--p", "0.9", "--out", "rows")["people"] == len(steady)
 
 
-def test_every_format_says_the_same(scene, steady):
+def test_every_format_gives_the_same(scene, steady):
     found = []
     for kind in ("csv", "jsonl.gz", "arrow"):
         path = scene.write(f"in.{kind}", encode(kind, steady))
@@ -162,7 +162,7 @@ def test_a_z_that_does_not_hold_is_reported(scene, steady, monkeypatch):
     assert "shoal: window 1h: z = 2" in ended.err  # progress
 
 
-def test_too_short_is_said(scene):
+def test_too_short_a_stream_is_reported(scene):
     path = scene.write("in.csv", encode("csv", visits(windows=4)))
     ended = shoal("tune", path, *NAMES, "--p", "0.9", "--window", "1h", "--window", "40d")
     assert ended.code == 1
@@ -301,7 +301,7 @@ class TestPolicies:
         assert mine.read_text() == "# my own, with what I know"
         assert not (scene.folder / "curve.csv").exists()
 
-    def test_what_it_says_is_kept(self, scene, steady):
+    def test_it_keeps_the_settings_of_the_policy(self, scene, steady):
         scene.write("in.csv", encode("csv", steady.append_column("land", pa.array(["x"] * len(steady)))))
         scene.sections["stream"]["carry"] = ["land"]
         scene.sections["anonymize"] |= {"on_private": "blank", "combine": "k", "k": 3, "lateness": "5s"}
@@ -320,7 +320,7 @@ class TestPolicies:
         load_policy(scene.folder / "tuned" / "policy.toml")
 
 
-def test_rows_that_are_left_out_are_told(scene, steady):
+def test_ignored_rows_are_reported(scene, steady):
     rows = steady.to_pylist()
     for row in rows[::10]:
         row["user"] = None

@@ -95,7 +95,7 @@ def test_every_method_runs_from_csv_to_json(stage: Scene, method: str) -> None:
 
 @pytest.mark.parametrize("source", ["csv", "jsonl", "parquet", "arrow"])
 @pytest.mark.parametrize("sink", ["csv", "jsonl", "parquet", "arrow"])
-def test_formats_say_the_same(stage: Scene, source: str, sink: str) -> None:
+def test_formats_give_the_same(stage: Scene, source: str, sink: str) -> None:
     assert stage.run("--quiet").code == 0
     expected = [(row["age"], row["school"], row["work"], row["note"]) for row in lines(stage)]
     stage.write(f"in.{source}", encode(source, people(120)))
@@ -110,7 +110,7 @@ def test_formats_say_the_same(stage: Scene, source: str, sink: str) -> None:
 
 
 def _range(value: Any) -> Any:
-    """A range as JSON has it, whichever way a format writes it."""
+    """A range in JSON, from any format."""
     if isinstance(value, dict):
         return [value["lo"], value["hi"]]
     return json.loads(value) if isinstance(value, str) and value else value or None
@@ -177,7 +177,7 @@ WORDS = {"age": "?", "school": "NA", "work": " ? "}
 
 
 def with_words(stage: Scene, nulls: list[str]) -> None:
-    """Every fourth row says of a column that nothing is known, in a word."""
+    """In every fourth row a column has a word for a missing value."""
     rows = [{**row, "age": row["age"] and str(row["age"])} for row in people(120)]
     for number in range(0, 120, 4):
         name = list(WORDS)[number // 4 % 3]
@@ -235,7 +235,7 @@ def test_numbers_that_turn_out_to_have_a_fraction(stage: Scene) -> None:
         assert (ended.code, ended.summary["dead"]) == (0, 0)
 
 
-def test_suppressed_rows_may_leave_at_the_root(stage: Scene) -> None:
+def test_suppressed_rows_may_be_published_at_the_root(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"k": 50, "deadline": 100, "suppressed": "root"}
     ended = stage.run("--json", "--quiet")
     assert ended.summary["suppressed"] > 0
@@ -331,7 +331,7 @@ def trace_of(stage: Scene) -> list[dict[str, Any]]:
     ("sink", "with_key", "on_time"),
     [("csv", True, False), ("jsonl", False, True), ("parquet", True, True), ("parquet", False, False)],
 )
-def test_a_run_stopped_halfway_goes_on(
+def test_a_run_stopped_halfway_resumes(
     stage: Scene, monkeypatch: pytest.MonkeyPatch, sink: str, with_key: bool, on_time: bool
 ) -> None:
     if on_time:
@@ -415,7 +415,7 @@ def test_the_doctor_on_deadlines_in_time(stage: Scene) -> None:
     assert "seconds" in out
 
 
-def test_the_doctor_where_nothing_can_leave(stage: Scene) -> None:
+def test_the_doctor_if_nothing_can_be_released(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"k": 500, "deadline": 1000}
     stage.write_policy()
     out = shoal("doctor", stage.policy).out.decode()
@@ -444,7 +444,7 @@ def test_from_a_pipe_to_a_pipe(stage: Scene) -> None:
 
 
 @pytest.mark.compiled
-def test_rows_leave_a_live_pipe_when_they_are_due(stage: Scene) -> None:
+def test_rows_are_published_to_a_live_pipe_when_they_are_due(stage: Scene) -> None:
     stage.sections["source"]["path"] = "-"
     stage.sections["sink"]["path"] = "-"
     stage.sections["dead_letters"] = {"path": "dead.jsonl"}
@@ -497,7 +497,7 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_names_unfinished_files(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.cli.render.LineObserver.progress", interrupt)
     ended = stage.run()
     assert ended.code == 130
@@ -512,7 +512,7 @@ def test_an_interrupted_run_names_what_it_left(stage: Scene, monkeypatch: pytest
     assert stage.run().sentences == ["shoal: interrupted; nothing was written"]
 
 
-def test_an_interrupted_run_with_a_checkpoint_goes_on(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_with_a_checkpoint_resumes(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("shoal.cli.render.LineObserver.progress", interrupt)
         ended = stage.run("--checkpoint", "state")
@@ -521,7 +521,7 @@ def test_an_interrupted_run_with_a_checkpoint_goes_on(stage: Scene, monkeypatch:
     assert stage.run("--checkpoint", "state").code == 0
 
 
-def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
+def test_a_run_that_releases_nothing_reports_it(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"l": 4}
     ended = stage.run()
     assert ended.code == 0
@@ -542,8 +542,8 @@ def test_a_run_that_releases_nothing_says_so(stage: Scene) -> None:
     assert ended.summary["warnings"] == [expected]
 
 
-def test_a_cost_is_told_only_where_the_policy_says_what_a_delay_costs(stage: Scene) -> None:
-    """It grows with every arrival that a row waits: by default to figures such as 1.6e15, which say nothing."""
+def test_a_cost_is_reported_only_if_the_policy_states_what_a_delay_costs(stage: Scene) -> None:
+    """It grows with every arrival that a row waits: by default to figures such as 1.6e15, which are meaningless."""
     assert "cost" not in stage.run("--json").summary["metrics"]
     stage.sections["anonymize"] |= {"alpha": 0.0}
     found = stage.run("--json").summary["metrics"]

@@ -110,7 +110,7 @@ def encode(encoder: Encoder, *batches: pa.RecordBatch, fresh: bool = True) -> by
 
 
 def expected(read_back: list[dict[str, Any]], rows: list[dict[str, Any]] = ROWS) -> bool:
-    """CSV readers cannot tell an empty text from none."""
+    """CSV readers cannot distinguish an empty text from a missing one."""
     return read_back in (rows, [row | {"user": row["user"] or None} for row in rows])
 
 

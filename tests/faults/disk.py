@@ -1,6 +1,6 @@
 """A disk that can fail at any step: every call that changes it is counted, and one may be the last.
 
-Patched in a child process of its own. Three ways to die at a step: `before` it, `after` it, or `torn`, with half of
+Patched in a child process. Three ways to die at a step: `before` it, `after` it, or `torn`, with half of
 what was to be written. `power` is a power cut as hard as fsync allows: whatever was not synced is undone, contents as
 well as names. `full` lets this step and all later ones that need room fail.
 """

@@ -1,6 +1,6 @@
 """Runs the command line over and over in forked children, so that the kernels are loaded once.
 
-Started as a process of its own, it reads one job a line (JSON) and answers with one line each. A job names a folder,
+Started as a process, it reads one job per line (JSON) and answers with one line each. A job names a folder,
 the arguments, an environment, and the step at which the disk under that folder fails.
 """
 
@@ -94,7 +94,7 @@ def run(job: dict[str, Any], disk: Disk | None) -> int:
 
 
 def in_child(job: dict[str, Any]) -> dict[str, Any]:
-    """Fork, run, and tell how it ended: the exit code, negative when killed, and the steps where it was not."""
+    """Fork, run, and report how it ended: the exit code, negative when killed, and the steps where it was not."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

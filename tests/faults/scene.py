@@ -1,4 +1,4 @@
-"""A small stream with everything in it that can be lost, and what a run on it leaves behind."""
+"""A small stream with everything in it that can be lost, and the files that a run on it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATE = "kept/state"
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
 
-# Sites are shared by few people, so some rows leave and some do not. The first row's clock is days ahead: with
+# Sites are shared by few people, so some rows are released and some are not. The first row's clock is days ahead: with
 # lateness it waits and is refused much later. Others are late, have no person or time, or cannot be read.
 ROWS = [
     "900000,eve,a", "10,ann,a", "11,bob,a", "12,cid,b", ",dan,a", "13,dan,a", "9,eve,b", "14,,a", "15,ann,b",
@@ -136,17 +136,17 @@ class Scene:
         assert self.run(at=at, how="after")["code"] == KILLED
 
     def summary(self) -> dict[str, Any]:
-        """What the last run that ended said of itself."""
+        """The summary of the last run that ended."""
         summary: dict[str, Any] = json.loads((self.folder / "stdout.txt").read_text())
         return summary
 
     def everything(self) -> dict[str, tuple[bytes, int]]:
-        """All files but what the last run said: content and time of change."""
+        """All files except the output of the last command: content and time of change."""
         paths = [path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith("std")]
         return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
 
     def contents(self) -> dict[str, bytes]:
-        """All files but what the last run said."""
+        """All files except the output of the last command."""
         return {name: content for name, (content, _) in self.everything().items()}
 
     def keep(self) -> dict[Path, bytes]:

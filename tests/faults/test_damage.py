@@ -50,7 +50,7 @@ def spread(size: int, count: int) -> list[int]:
 
 
 def refused(scene: Scene, *expected: str) -> None:
-    """The run ends with 1, a sentence that holds these texts, and everything as it was."""
+    """The run ends with 1, a sentence that contains these texts, and no file changed."""
     before = scene.contents()
     answer = scene.run()
     assert answer["code"] == 1
@@ -78,7 +78,7 @@ class TestOneDamaged:
             assert scene.result() == expected, f"{how} at byte {place}"
 
     def test_after_the_end(self, forker: Forker, tmp_path: Path) -> None:
-        """The parts of an assembled file are gone by then."""
+        """The parts of an assembled file are removed by then."""
         scene = Scene.set(forker, tmp_path, PARQUET, is_key_given=False)
         expected = scene.never_killed()[0]
         newest = scene.checkpoints()[-1]
@@ -89,7 +89,7 @@ class TestOneDamaged:
 
 class TestOlderVersion:
     def test_refused(self, scene: Scene) -> None:
-        """Its checkpoints hold no digests: they are not taken for damaged ones."""
+        """Its checkpoints have no digests: they are not mistaken for damaged ones."""
         for path in scene.checkpoints():
             path.write_bytes(b"SHOALCKPT1" + path.read_bytes()[10:])
         refused(scene, scene.checkpoints()[-1].name, "older version of shoal", "new checkpoint folder")
@@ -342,7 +342,7 @@ class TestOutput:
         refused(scene, place.name, "checkpoint folder")
 
     def test_a_joined_file_whose_last_checkpoint_is_lost(self, forker: Forker, tmp_path: Path) -> None:
-        """The parts are gone by then, so the file itself must be known to the checkpoint before."""
+        """The parts are removed by then, so the checkpoint before must refer to the file itself."""
         scene = Scene.set(forker, tmp_path, PARQUET)
         scene.run_to_the_end()
         newest = scene.checkpoints()[-1]

@@ -43,7 +43,7 @@ def _may_mount() -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux" or not _may_mount(), reason="needs the right to mount")
 def test_a_small_disk(tmp_path: Path) -> None:
-    """A real file system of 64 KiB, in a mount namespace of its own; then the same with room."""
+    """A real file system of 64 KiB, in its own mount namespace; then the same with enough space."""
     rows = "".join(f"{time},u{time % 7},s{time % 3}\n" for time in range(20_000))
     (tmp_path / "in.csv").write_text("ts,user,site\n" + rows)
     (tmp_path / "policy.toml").write_text(

@@ -29,7 +29,7 @@ def points(steps: list[str], *, stride: int = 1, first: int = 0) -> list[int]:
 
 
 def kill_at(scene: Scene, steps: list[str], at: int, how: str) -> None:
-    """Start from nothing, die at a step, start again to the end; what was on record is never begun anew."""
+    """Start from nothing, die at a step, start again to the end; after the first checkpoint it resumes."""
     scene.forget()
     assert scene.run(at=at, how=how)["code"] == KILLED, "the run ended before the step"
     on_record = steps.index("replace checkpoint-00000000") + 2  # the folder's fsync comes after the rename
@@ -104,7 +104,7 @@ def test_killed_at_any_time(forker: Forker, tmp_path: Path, sink: Sink) -> None:
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow", "csv.gz"])
 def test_positions_of_every_format(forker: Forker, tmp_path: Path, kind: str) -> None:
-    """A killed run goes on in the middle of a file, whatever its format."""
+    """A killed run resumes in the middle of a file of any format."""
     scene = Scene.set(forker, tmp_path, CSV, lateness=3)
     scene.feed(kind)
     expected, steps = scene.never_killed()

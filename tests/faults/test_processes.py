@@ -43,7 +43,7 @@ def test_killed_from_outside(tmp_path: Path) -> None:
 
 
 def run_once(folder: Path, command: list[str], env: dict[str, str]) -> dict[str, object]:
-    """A run that ends well; what it says goes where the scene looks for it."""
+    """A successful run; its output goes where the scene looks for it."""
     with (folder / "stdout.txt").open("wb") as out:
         subprocess.run(command, cwd=folder, env=env, stdout=out, check=True, timeout=LONG_WAIT)
     scene = Scene(None, folder, CSV)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A small stream of tuples with everything in it that can be lost: rows that wait, leave late, alone or never."""
+"""A small stream of tuples with all that can be lost: rows that are pending, published late, alone or never."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def report(found: Mapping[str, Any]) -> list[Any]:
 
 
 def stream_digests(case: Case) -> Digests:
-    """What a method makes of a stream, and what the auditor says of it, honest and spoilt."""
+    """The output of a method, and the audit of it, as it is and forged."""
     anonymizer = case.make()
     releases = [anonymizer.push_batch(batch) for batch in driving.batches_of(case.stream, BATCH)]
     releases.append(anonymizer.flush())
@@ -212,7 +212,7 @@ def _result(result: Any) -> Digests:
 
 
 def ran(scene: Scene, *, source: str, sink: str, trace: str = "trace.parquet") -> Digests:
-    """`shoal run`, then `shoal audit`: everything that lies there afterwards."""
+    """`shoal run`, then `shoal audit`: all files afterwards."""
     folder = scene.folder
     ended = command("run", scene.policy, "--json", "--quiet")
     given = ("--truth", folder / source, "--trace", folder / trace, "--policy", scene.policy)
@@ -350,7 +350,7 @@ RUNS: dict[str, Callable[[Path], Digests]] = {
 
 
 def run_digests(name: str) -> Digests:
-    """A run in a folder of its own, with a key that is always the same."""
+    """A run in its own folder, with a fixed key."""
     with TemporaryDirectory() as made:
         folder = Path(made, "run")
         folder.mkdir()
@@ -375,7 +375,7 @@ ENTRIES: dict[str, Callable[[], Digests]] = {
 
 
 def main() -> None:
-    """Write the golden file anew, or say which digests differ from it."""
+    """Write the golden file, or report which digests differ from it."""
     found = {name: make() for name, make in ENTRIES.items()}
     if "--write" in sys.argv[1:]:
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")

@@ -18,5 +18,5 @@ def test_every_entry_is_kept():
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.compiled if name in SLOW else ()) for name in ENTRIES]
 )
-def test_the_output_is_as_it_was(name):
+def test_the_output_is_unchanged(name):
     assert ENTRIES[name]() == KEPT[name]

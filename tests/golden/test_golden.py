@@ -43,7 +43,7 @@ TREE = Hierarchy.from_nested({"*": {"news": ["a.example", "rare.example"], "shop
 
 
 def labels(z, events):
-    """The label each (seconds, user, site) leaves under; None where it does not."""
+    """The label under which each (seconds, user, site) is released; None if it is not."""
     times, users, sites = zip(*events, strict=True)
     made = ZAnonymity(
         z=z, window="1h", person="user", time="ts", attribute="site", hierarchy=TREE, on_private="generalize",
@@ -54,7 +54,7 @@ def labels(z, events):
     return [next(shown) if row["verdict"] == "released" else None for row in release.trace.to_pylist()]
 
 
-def test_two_children_cannot_be_told_apart_by_subtraction():
+def test_two_children_cannot_be_distinguished_by_subtraction():
     """20 people released at their leaf and one rare visitor must not make a crowd for the label above."""
     first = [(number, f"u{number}", "a.example") for number in range(20)]
     again = [(3000 + number, f"u{number}", "a.example") for number in range(20)]
@@ -64,7 +64,7 @@ def test_two_children_cannot_be_told_apart_by_subtraction():
 
 
 def test_suppressed_exposures_count_for_the_label_above():
-    """Nobody could tell a.example from rare.example by them: they were not released."""
+    """They cannot distinguish a.example from rare.example: they were not released."""
     first = [(number, f"u{number}", "a.example") for number in range(19)]
     assert labels(20, [*first, (19, "rare", "rare.example")]) == [*[None] * 19, "news"]
     assert labels(20, [*first[:18], (19, "rare", "rare.example")]) == [None] * 19
@@ -82,7 +82,7 @@ def test_two_people_and_two_children():
     assert labels(2, later) == [None, "a.example", "a.example", None]
 
 
-def test_where_not_even_the_root_passes_nothing_leaves():
+def test_nothing_is_released_if_not_even_the_root_passes():
     assert labels(2, [(0, "u0", "a.example"), (1, "u1", "c.example")]) == [None, "*"]
     assert labels(3, [(0, "u0", "a.example"), (1, "u1", "c.example")]) == [None, None]
     assert labels(2, [(0, "u0", "a.example"), (1, "u0", "c.example")]) == [None, None]

@@ -30,7 +30,7 @@ BLOCKS = {"East": ("Boston", "New York"), "LA": ("LA",), "Seattle": ("Seattle",)
 CITIES = {"Boston": (-71.06, 42.36), "LA": (-118.24, 34.05), "New York": (-74.01, 40.71), "Seattle": (-122.33, 47.61)}
 
 
-def test_what_the_paper_says_of_table_i():
+def test_the_statements_of_the_paper_about_table_i():
     """Not 2²-anonymous: {LA, Boston} and {Seattle, Boston} occur in the last record alone; all cities occur twice."""
     assert naive.rare(TABLE_I, 1, 2) == set()
     assert naive.rare(TABLE_I, 2, 2) == {frozenset({"LA", "Boston"}), frozenset({"Seattle", "Boston"})}

@@ -138,7 +138,7 @@ PERSON = Categorical(
 PEOPLE = [Numeric("age", low=15, high=95), PERSON]
 
 
-def test_the_nearest_leave_together_and_one_stays():
+def test_the_nearest_are_published_together_and_one_stays():
     rows = [(22, "Bachelor"), (24, "Master"), (37, "Non-Academic")]
     made, shown, _ = publish(Fads, PEOPLE, rows, k=2, deadline=2, reuse=20)
     assert shown == [((22, 24), "Student")] * 2
@@ -168,7 +168,7 @@ def test_equation_8_cost():
     assert made.metrics["delay"] == 1.5
 
 
-def test_the_state_of_an_example_goes_on_elsewhere():
+def test_an_example_continues_from_its_snapshot():
     made, _, _ = publish(Fads, PEOPLE, [(44, "Academic"), (46, "Non-Academic"), (45, "Academic")], k=2, deadline=1,
                          reuse=20)  # fmt: skip
     again = shoal.restore(made.snapshot(), key=KEY)
@@ -177,7 +177,7 @@ def test_the_state_of_an_example_goes_on_elsewhere():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_tables_1_and_2_as_fast_decides_them(threads):
-    """id1 and id2 leave together, id3 at the root, id n by reuse, the last two in the next round."""
+    """id1 and id2 are published together, id3 at the root, id n by reuse, the last two in the next round."""
     settings = {"k": 2, "deadline": 1, "reuse": 20, "suppressed": "root", "threads": threads}
     rows = [(22, "Bachelor"), (24, "Master"), (37, "Non-Academic")]
     made, shown, _ = publish(Fast, PEOPLE, rows, **settings)

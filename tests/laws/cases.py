@@ -34,7 +34,7 @@ HIERARCHIES = {
 
 
 def stream(rows: int = 160, *, seed: int = 1, jitter_s: float = 4, wrong_start: bool = False) -> pa.Table:
-    """Events of a few people, some late, some from a clock gone wrong, some with holes."""
+    """Events of a few people, some late, some from a wrong clock, some with missing values."""
     random = np.random.default_rng(seed)
     seconds = 1_770_000_000 + np.cumsum(random.choice([0, 0, 1, 3, 20], size=rows))
     seconds = seconds - np.where(random.random(rows) < 0.15, random.uniform(0, jitter_s, rows), 0)
@@ -87,7 +87,7 @@ def steady(lap: int, *, rows: int = 300) -> pa.Table:
 
 
 class Odd:
-    """A value no column can hold, with a repr that tells."""
+    """A value that no column can store, with a repr that reveals it."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -139,7 +139,7 @@ def test_tuples_pending():
     )
 
 
-def test_suppressed_rows_that_leave_are_counted():
+def test_suppressed_rows_that_are_published_are_counted():
     laws.everything_is_accounted_for(broken_tuples(kinds.Fads, suppressed="root", k=9), TUPLES)
     make = broken_tuples(kinds.HidesSuppressedRows, suppressed="root", k=9, groups=True)
     convicted(laws.everything_is_accounted_for, make, TUPLES, saying="counts and rows disagree")

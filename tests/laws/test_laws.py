@@ -113,7 +113,7 @@ def test_pending_is_bounded(case):
 
 
 @few([case for case in CASES if case.steady])
-def test_inputs_are_left_alone_where_nothing_is_refused(case):
+def test_inputs_are_unchanged_if_nothing_is_refused(case):
     laws.inputs_are_left_alone(case.make, case.steady(0))
 
 

@@ -61,7 +61,7 @@ def test_rows_come_back_as_they_were_kept(steps):
     assert kept.take(np.array(held, dtype=np.int64)).equals(batch_of(held))
 
 
-def test_what_is_not_held_is_forgotten_when_it_is_much():
+def test_rows_that_are_not_pending_are_dropped_once_there_are_many():
     kept = CarriedColumns(SCHEMA)
     for start in range(0, 10_000, 1000):
         rows = range(start, start + 1000)

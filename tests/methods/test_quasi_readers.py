@@ -128,7 +128,7 @@ def leaving(reader, kind, low, high, hidden=False):
     return one
 
 
-def test_whole_numbers_leave_as_whole_numbers():
+def test_whole_numbers_are_published_as_whole_numbers():
     reader = NumericReader(Numeric("x", low=-9.5, high=9.5))
     for kind in (pa.int8(), pa.int64(), pa.uint16()):
         assert reader.output_type(kind) == pa.struct([("lo", pa.int64()), ("hi", pa.int64())])
@@ -140,14 +140,14 @@ def test_whole_numbers_leave_as_whole_numbers():
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.decimal128(5, 1), pa.null()])
-def test_other_numbers_leave_as_floats(kind):
+def test_other_numbers_are_published_as_floats(kind):
     reader = NumericReader(Numeric("x", low=0, high=9))
     assert reader.output_type(kind) == pa.struct([("lo", pa.float64()), ("hi", pa.float64())])
     assert leaving(reader, kind, 0.1, 0.30000000000000004) == {"lo": 0.1, "hi": 0.30000000000000004}
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", tz="+02:00"), pa.date32(), pa.date64()])
-def test_moments_leave_as_moments(kind):
+def test_moments_are_published_as_moments(kind):
     reader = NumericReader(Numeric("x", **MOMENTS))
     reader.check_type(kind)
     bound = pa.timestamp("us", tz="UTC")
@@ -222,7 +222,7 @@ def test_what_has_no_labels(kind):
         CategoricalReader(Categorical("c", TREE)).check_type(kind)
 
 
-def test_labels_leave_as_text():
+def test_labels_are_published_as_text():
     reader = reader_of(Categorical("c", TREE))
     nodes = np.array([TREE.node_of(label) for label in ("*", "north", "b", "south")])
     nothing, hidden = np.zeros(4), np.array([False, False, False, True])

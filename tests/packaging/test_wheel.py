@@ -22,7 +22,7 @@ def run(*command, cwd, env=None):
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
-    """Python of an environment that holds the wheel and what it requires, and nothing else."""
+    """Python of an environment with the wheel and its requirements only."""
     folder = tmp_path_factory.mktemp("wheel")
     built = run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT, cwd=folder)
     assert built.returncode == 0, built.stderr
@@ -40,7 +40,7 @@ def python(tmp_path_factory):
 
 @pytest.fixture
 def shoal(python, tmp_path):
-    """Call `shoal` of that environment in a folder of its own, away from the source tree."""
+    """Call `shoal` of that environment in another folder than the source tree."""
 
     def call(*words, code=0, cwd=tmp_path):
         ended = run(python.parent / "shoal", *words, cwd=cwd, env={"PATH": str(python.parent)})

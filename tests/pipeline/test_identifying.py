@@ -94,7 +94,7 @@ def test_the_key_is_part_of_the_fingerprint_only_when_set():
     assert policy(carry_identifying=True).fingerprint() != plain.fingerprint()
 
 
-def test_the_doctor_says_where_one_person_owns_a_class():
+def test_the_doctor_reports_a_class_of_one_person():
     of_class = np.repeat([0, 1, 2], [12, 9, 12])
     person = np.concatenate([[0] * 9, [1, 2, 3], [0] * 8, [1], np.arange(12)])
     (remark,) = share_remarks(of_class, person, can_cap=True)

@@ -59,7 +59,7 @@ def test_records_of_any_source(tmp_path: Path) -> None:
     assert (summary.rows_in, summary.released, summary.files) == (4, 4, 1)
 
 
-def test_a_silence_lets_time_pass(tmp_path: Path) -> None:
+def test_idle_time_reaches_the_method(tmp_path: Path) -> None:
     """After half a minute of silence the three are due without dan, who joins cid otherwise."""
     with_dan = run(policy(tmp_path), FIRST, LATER)
     alone = run(policy(tmp_path), FIRST, Idle(30 * SECOND), LATER)
@@ -72,7 +72,7 @@ class Killed(Exception):
     """What no run catches."""
 
 
-def test_a_replay_repeats_a_silence_that_its_source_does_not(tmp_path: Path) -> None:
+def test_a_replay_repeats_idle_time(tmp_path: Path) -> None:
     expected = run(policy(tmp_path), FIRST, Idle(30 * SECOND), LATER)
     rows = released(tmp_path)
     of = policy(tmp_path, checkpoint={"path": "state", "every": 1})
@@ -85,7 +85,7 @@ def test_a_replay_repeats_a_silence_that_its_source_does_not(tmp_path: Path) -> 
     assert released(tmp_path) == rows
 
 
-def test_a_silence_is_on_record_before_the_method_hears_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_time_is_recorded_before_the_method_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = policy(tmp_path, checkpoint={"path": "state", "every": 1})
 
     def die(self: object, now: object) -> None:

@@ -1,4 +1,4 @@
-"""A run that releases hardly anything says why and what to do."""
+"""A run that releases hardly anything reports why and what to do."""
 
 from __future__ import annotations
 

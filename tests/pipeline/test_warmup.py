@@ -19,7 +19,7 @@ def test_warming_up_publishes_something(method, monkeypatch):
     assert len(made) == 2 * METHODS[method].is_stream
 
 
-def test_the_command_warms_up_what_is_asked_for(monkeypatch):
+def test_the_command_compiles_the_named_methods(monkeypatch):
     asked = []
     monkeypatch.setattr(warmup, "warm_all", lambda names: asked.append(names) or iter(names))
     ended = shoal("warmup", "fads", "z-anonymity", "fads")

@@ -1,4 +1,4 @@
-"""Policies with flexible k-anonymity: what they say, and what is told when they are wrong."""
+"""Policies with flexible k-anonymity: their settings, and the messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_ontology_from_a_list(tmp_path):
     assert concepts.labels_above("S3") == ("Samsung", "Android")
 
 
-def test_the_fingerprint_tells_ontologies_apart_by_what_they_hold(tmp_path):
+def test_the_fingerprint_depends_on_the_content_of_an_ontology(tmp_path):
     described = {"kind": "table", "path": "phones.csv", "value": "model", "is_a": ["brand"]}
     table = changed()
     table["anonymize"]["quasi"]["device"]["ontology"] = described
@@ -108,7 +108,7 @@ def test_a_wrong_ontology_is_named_with_its_key(tmp_path):
     assert any("ontology" in problem for problem in problems_of(table, tmp_path))
 
 
-def test_an_unknown_label_of_density_is_told(tmp_path):
+def test_an_unknown_label_of_density_is_reported(tmp_path):
     policy = parse_policy(changed(density={"place": {"moon": 3}}), folder=tmp_path)
     with pytest.raises(PolicyError, match="no label 'moon'"):
         make_anonymizer(policy, Secret(b"sixteen bytes at least"))

@@ -131,7 +131,7 @@ def test_a_full_policy(load, tmp_path):
     assert policy.warnings == ()
 
 
-def test_a_target_stands_in_for_z(load):
+def test_a_target_replaces_z(load):
     policy = load(SMALL.replace("z = 20", "target = {k = 2, p = 0.95, floor = 9, start = 30}"))
     assert policy.parameters()["target"] == KTarget(k=2, p=0.95, floor=9, start=30)
     assert policy.anonymize.columns["site"].z == 9
@@ -358,7 +358,7 @@ def test_layout_does_not_change_the_fingerprint(load, tmp_path):
         ("checkpoint/path", "state"),
     ],
 )
-def test_what_is_said_changes_the_fingerprint(path, value):
+def test_settings_change_the_fingerprint(path, value):
     assert parse_policy(changed(base_table(), path, value)).fingerprint() != parse_policy(base_table()).fingerprint()
 
 

@@ -1,4 +1,4 @@
-"""Bad policies: every problem is found at once and said in one sentence of our own."""
+"""Bad policies: every problem is found at once and reported in one sentence of shoal."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_all_problems_at_once(tmp_path):
     assert len(text.splitlines()) == 14
 
 
-def test_an_empty_policy_says_what_is_missing(tmp_path):
+def test_an_empty_policy_lists_what_is_missing(tmp_path):
     assert len(problems_of({}, folder=tmp_path)) == 4
 
 

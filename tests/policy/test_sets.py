@@ -31,7 +31,7 @@ def table(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_said_reaches_the_method() -> None:
+def test_settings_reach_the_method() -> None:
     said = {
         "k": [20, 10], "sigma": [1, 0.95], "adversary": "both", "bound": "hoeffding2", "trials": 3, "seed": 11,
         "counted": 1, "sampler": "chain", "joint": True, "error": "ncp",
@@ -155,7 +155,7 @@ def test_problems_come_all_at_once() -> None:
     assert len({problem.split(":")[0] for problem in problems}) == 9
 
 
-def test_a_graph_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_graph(tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     for content, words in (
         ("a,b\n", "has no pairs of items"),
@@ -171,13 +171,13 @@ def test_a_graph_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["\nx,y\na,b\n", '"x\nx",y\na,b\n'])
-def test_the_header_of_a_graph_is_no_pair(tmp_path: Path, content: str) -> None:
+def test_the_header_of_a_graph_is_not_a_pair(tmp_path: Path, content: str) -> None:
     (tmp_path / "edges.csv").write_text(content)
     graph = parse_policy(table(generalize={"graph": "edges.csv"}), folder=tmp_path).parameters()["generalize"]
     assert graph == Graph([("a", "b")])
 
 
-def test_a_region_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_region(tmp_path: Path) -> None:
     (tmp_path / "towers.csv").write_text(TOWERS)
     (tmp_path / "city.json").write_text("{")
     for region, words in (("city.json", "city.json: is not JSON"), ([[0, 0], [1, 1]], "region must be a polygon")):

@@ -377,7 +377,7 @@ def test_what_is_rarely_meant_warns(method, given, sentence):
         ("stream/time", "ts"),
     ],
 )
-def test_what_is_said_changes_the_fingerprint(path, value):
+def test_settings_change_the_fingerprint(path, value):
     assert parse_policy(changed(base_table(), path, value)).fingerprint() != parse_policy(base_table()).fingerprint()
 
 

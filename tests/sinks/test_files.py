@@ -1,4 +1,4 @@
-"""Files that are complete or not there; going on after a crash; errors that say what to do."""
+"""Files that are complete or absent; resuming after a crash; errors that say what to do."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_resume_cuts_what_was_not_committed(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"committed!"
 
 
-def test_start_anew_leaves_nothing_of_before(tmp_path: Path) -> None:
+def test_starting_over_replaces_an_earlier_file(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"old result")
     (tmp_path / "out.partial").write_bytes(b"old leftover")
     sink = AtomicFile(tmp_path / "out")
@@ -96,7 +96,7 @@ def test_died_after_the_rename(tmp_path: Path) -> None:
 
 
 def test_the_digest_is_checked(tmp_path: Path) -> None:
-    """Bytes up to the mark must be those that were committed; the digest goes on from there."""
+    """Bytes up to the mark must be those that were committed; the digest continues from there."""
     sink = AtomicFile(tmp_path / "out", checked=True)
     sink.resume(None).write(b"committed")
     sink.commit()
@@ -419,7 +419,7 @@ def test_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not buffer.closed
 
 
-def test_reader_of_standard_output_goes_away() -> None:
+def test_the_reader_of_standard_output_closes_early() -> None:
     program = """
 import sys
 from shoal.errors import OutputError

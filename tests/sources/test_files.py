@@ -53,7 +53,7 @@ def written(folder: Path, data: bytes, name: str = "data.bin") -> InputFile:
 
 @pytest.mark.parametrize("kind", COMPRESSORS)
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, NOISE], ids=["empty", "short", "text", "noise"])
-def test_compression_is_told_by_the_bytes(tmp_path: Path, kind: str, data: bytes) -> None:
+def test_compression_is_detected_by_the_bytes(tmp_path: Path, kind: str, data: bytes) -> None:
     file = written(tmp_path, COMPRESSORS[kind](data), "misleading.gz.csv")
     assert read_all(file) == (data, None)
     with file.open() as stream:
@@ -179,7 +179,7 @@ def test_folder_instead_of_file(tmp_path: Path) -> None:
         InputFile(tmp_path).open()
 
 
-def test_gone_in_between(tmp_path: Path) -> None:
+def test_a_file_removed_before_it_is_read(tmp_path: Path) -> None:
     file = written(tmp_path, b"x")
     assert file.path is not None
     file.path.unlink()

@@ -46,7 +46,7 @@ def test_a_header_is_found_by_its_last_cell(levels):
     assert levels("a;news;*\n").path("a") == ("a", "news", "*")
 
 
-def test_a_header_may_be_told(levels):
+def test_a_header_may_be_declared(levels):
     assert levels("a;news;*\nb;news;*\n", header=True).path("a") == ()
     with pytest.raises(PolicyError, match="one root"):
         levels("site;kind;all\na;news;*\n", header=False)
@@ -71,7 +71,7 @@ def test_cells_may_be_quoted(levels):
         ("", "one root"),
     ],
 )
-def test_what_is_no_tree_is_refused(levels, text, words):
+def test_an_invalid_tree_is_refused(levels, text, words):
     with pytest.raises(PolicyError, match=words):
         levels(text, header=False)
 

@@ -30,7 +30,7 @@ def test_turtle(tmp_path):
     assert found.path("Nokia") == ()
 
 
-def test_rdf_xml_says_the_same(tmp_path):
+def test_rdf_xml_gives_the_same(tmp_path):
     text = Graph().parse(data=TURTLE, format="turtle").serialize(format="pretty-xml")
     found = read(tmp_path, text, "devices.owl", attribute="device")
     assert {value: set(found.path(value)) - {value, "any device"} for value in DEVICES} == DEVICES

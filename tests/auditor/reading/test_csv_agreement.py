@@ -93,7 +93,7 @@ def test_a_release_is_read_to_the_letter(tmp_path: Path) -> None:
     assert read(path, name="release", expected=Format.of({"kind": "csv"})).text("a").to_pylist() == [" x"]
 
 
-def test_the_auditor_refuses_what_is_no_truth_value() -> None:
+def test_the_auditor_refuses_invalid_truth_values() -> None:
     with pytest.raises(PolicyError, match=r"\[source\] trim: must be true or false"):
         Format.of_source({"kind": "csv", "trim": "no"})
 

@@ -1,4 +1,4 @@
-"""Damaged evidence never acquits and never ends in a traceback, whichever column is damaged and however."""
+"""Damaged evidence never acquits and never ends in a traceback, for every column and every kind of damage."""
 
 from __future__ import annotations
 

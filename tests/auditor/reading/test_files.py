@@ -59,7 +59,7 @@ def test_everything_in_memory(what):
     assert content(read(what, name="truth", expected=NOWHERE)) == EXPECTED
 
 
-def test_the_index_of_a_filtered_frame_is_no_column():
+def test_the_index_of_a_filtered_frame_is_not_a_column():
     frame = pd.DataFrame({"ts": [1, 2]}).query("ts > 1")
     assert read(frame, name="release", expected=NOWHERE).columns == ["ts"]
 
@@ -89,7 +89,7 @@ def test_a_column_that_a_part_lacks_is_null():
     assert len(rows) == 6
 
 
-def test_what_the_policy_says_about_a_file(tmp_path):
+def test_the_format_that_a_policy_describes(tmp_path):
     path = tmp_path / "rows"
     path.write_text("1|u\n2|\n3|w\n")
     told = Format.of({"kind": "csv", "delimiter": "|", "header": ["ts", "user"]})

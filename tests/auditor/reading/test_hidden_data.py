@@ -1,4 +1,4 @@
-"""What a file holds beside the values of its rows is looked at: metadata, dictionaries, what lies under nulls."""
+"""The auditor checks what a file contains besides its rows: metadata, dictionaries, values under nulls."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def numbered_people(person):
     return truth, shown, trace, promised
 
 
-def test_numbers_in_what_writers_add_are_nobody(tmp_path):
-    """Numbers of rows and versions, and the policy's own names of columns, name nobody."""
+def test_numbers_that_writers_add_are_not_identifiers(tmp_path):
+    """Numbers of rows and versions, and the policy's own names of columns, are not identifiers."""
     truth, shown, trace, promised = numbered_people("id")
     shown.to_pandas().to_parquet(tmp_path / "a.parquet")
     for release in (shown, shown.to_pandas(), tmp_path / "a.parquet"):
@@ -156,7 +156,7 @@ def test_numbers_in_what_writers_add_are_nobody(tmp_path):
     assert {found.code for found in report.violations} == {"raw-identifier"}
 
 
-def test_row_numbers_are_nobody():
+def test_row_numbers_are_not_identifiers():
     truth, shown, trace, promised = numbered_people("row")
     assert audit(shown, truth.drop(["row"]), trace, promised).findings == ()
 

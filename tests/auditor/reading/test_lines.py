@@ -88,7 +88,7 @@ def test_many_open_quotes_do_not_take_for_ever():
     assert sum(record is None for record in csv_records('x","y\n' * 20_000, ",")) == 20_000
 
 
-def test_a_given_header_leaves_the_first_line_alone():
+def test_with_a_given_header_the_first_line_is_a_record():
     assert read(b"a;b\n", header=["x", "y"], delimiter=";")[0] == {"x": ["a"], "y": ["b"]}
     assert read(b'"a";b\n', header=["x", "y"], delimiter=";")[0] == {"x": ["a"], "y": ["b"]}
 
@@ -125,7 +125,7 @@ def test_json_too_deep_is_a_broken_record():
 
 
 @pytest.mark.parametrize("line", [b'{"a": "SECRET", "a": "1"}', b'{"a": {"b": 1, "b": 1}}'])
-def test_a_name_that_stands_in_an_object_twice(line):
+def test_a_repeated_name_in_an_object(line):
     assert read_jsonl(line)[1].tolist() == [False]  # runs read the last one
     assert read_jsonl(line, names_once=True)[1].tolist() == [True]
     assert read_jsonl(b'{"a": "1"}', names_once=True)[0] == {"a": ["1"]}

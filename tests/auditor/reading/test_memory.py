@@ -41,7 +41,7 @@ def test_text_that_repeats_takes_little(tmp_path):
 
 
 def test_the_peak_is_not_that_of_the_text(tmp_path):
-    """256 MB of text in 250,000 rows: the process must not hold them."""
+    """256 MB of text in 250,000 rows: the process must not store all of it."""
     path = bomb(tmp_path / "truth.csv.gz", 256)
     code = (
         "import resource, sys\n"
@@ -104,7 +104,7 @@ def test_all_inputs_share_the_memory(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 1.5, "", "much", "8 XB", "0", "-8 GB", []])
-def test_sizes_that_are_none(size):
+def test_invalid_sizes(size):
     with pytest.raises(PolicyError, match="max_memory"):
         size_of(size)
 

@@ -82,7 +82,7 @@ def test_blanks_around_numbers_never_count(blank, tmp_path):
 @pytest.mark.parametrize(
     ("method", "rules"), [("fads", SPANS), ("flexible-k", "window = 20")], ids=["fads", "flexible-k"]
 )
-def test_text_is_no_number_in_json(method, rules, tmp_path):
+def test_text_is_not_a_number_in_json(method, rules, tmp_path):
     text = rows_of_json(lambda row: row % 7 if row % 5 else str(row % 7))
     publish(tmp_path, text, source="jsonl", sink="csv", method=method, rules=rules)
     report = look(tmp_path, "jsonl", "csv")

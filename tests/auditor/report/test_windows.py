@@ -189,7 +189,7 @@ def test_which_k(rules, given_k, k):
     ("p", "met"), [(0.5, [True, None, False]), (0.51, [False, None, False]), (0.3, [True, None, True])]
 )
 def test_a_target_is_judged_window_by_window(p, met):
-    """Half of four are alike, then one in three of six; the truth adds a window in which nobody is shown."""
+    """Half of four are alike, then one in three of six; the truth adds a window without released rows."""
     rows = [(1.0, person, value, None) for person, value in zip("pqrs", "aabc", strict=True)]
     rows += [(2.0 * HOUR, person, value, None) for person, value in zip("pqrstu", "aabcde", strict=True)]
     promised = policy(target={"k": 2, "p": p})
@@ -219,7 +219,7 @@ def test_a_truth_without_rows():
     assert (window.active, window.shown) == (0, 1)
 
 
-def test_rows_without_person_or_time_are_left_out():
+def test_rows_without_person_or_time_are_ignored():
     rows = [(1.0, "p", "a", None), (None, "q", "a", None), (1.0, None, "a", None)]
     report = report_windows(table(rows), ONE)
     assert report.unreadable_rows == 2
@@ -235,7 +235,7 @@ def test_nothing_released(release):
     assert report.text().startswith("report of z-anonymity: 0 windows of 1h, k = 2\n")
 
 
-def test_nobody_can_be_helped():
+def test_no_value_can_be_removed_to_help():
     release = table([(1.0, "p", value, None) for value in "ab"] + [(1.0, "q", value, None) for value in "cd"])
     report = report_windows(release, ONE)
     assert report.costs == ()
@@ -268,7 +268,7 @@ def test_no_person_is_in_a_report():
     assert "person 1" not in f"{report} {report.text()} {report.to_dict()} {report.cost_lines()}"
 
 
-def test_words_are_told_apart_by_both():
+def test_words_differ_if_either_half_differs():
     words = np.array([[1, 2], [1, 3], [1, 2], [0, 2], [2**63 + 1, 2]], np.uint64)
     numbers = number_words(words)
     assert len(set(numbers.tolist())) == 4
@@ -277,7 +277,7 @@ def test_words_are_told_apart_by_both():
 
 
 @pytest.mark.parametrize("k", [1, 0, True, 2.0])
-def test_a_k_that_says_nothing(k):
+def test_an_invalid_k(k):
     with pytest.raises(PolicyError, match="k: must be a whole number from 2"):
         report_windows(table([]), ONE, k=k)
 

@@ -294,7 +294,7 @@ class Run:
         return {found.code: found.rows for found in self.audit(**given).violations}
 
     def entry_of(self, released: int) -> int:
-        """Where the trace tells of a released row."""
+        """The entries of the trace for released rows."""
         leaves = [
             place
             for place, entry in enumerate(self.trace)

@@ -31,7 +31,7 @@ def blur(run, place, by):
 
 
 def a_later_member(run, begin):
-    """Where an entry stands that left with a new cluster and arrived after the cluster's first."""
+    """The place of an entry that was published with a new cluster and arrived after the cluster's first."""
     for at in range(begin, len(run.trace)):
         if run.trace[at]["verdict"] == "released" and not run.trace[at]["reused"] and run.trace[at]["delay"] < MINUTE:
             return at
@@ -85,11 +85,11 @@ def test_a_record_lost_at_the_flush(by):
 
 
 @BLURS
-def test_what_t_was_held_against(by):
+def test_a_wrong_reference_of_t(by):
     run = Run(records(150), is_timed=True, deadline=2 * MINUTE, reuse=MINUTE, t=0.5, reference=40)
-    said = next(entry for entry in run.trace[60:] if entry.get("reference"))
-    said["reference"][0]["count"] += 1
-    said["reference"][1]["count"] -= 1
+    entry = next(entry for entry in run.trace[60:] if entry.get("reference"))
+    entry["reference"][0]["count"] += 1
+    entry["reference"][1]["count"] -= 1
     assert set(run.codes()) == {"wrong-reference"}
     blur(run, a_later_member(run, 5), by)
     assert "wrong-reference" in run.codes()
@@ -153,13 +153,13 @@ def test_bounds_hold_the_truth(seed):
     assert (bounds.arrived[1] >= clock)[:last].all()
 
 
-def test_rows_said_to_have_left_later_than_their_delays_tell(run):
+def test_events_later_than_the_delays_allow(run):
     for entry in run.trace:
         entry["event"] = len(run.truth) - 1
     assert "trace-event" in run.codes()
 
 
-def test_rows_of_one_round_leave_in_any_order():
+def test_rows_of_one_round_are_published_in_any_order():
     """A round of FAST may span a gap in time: rows from before and after it are one event, in a secret order."""
     draw, count = np.random.default_rng(14), 120
     seconds = np.cumsum(draw.choice([0, 1, 2, 60], count, p=[0.4, 0.3, 0.2, 0.1]))

@@ -47,7 +47,7 @@ def test_a_record_that_is_due_and_not_decided(decided, lost):
     assert sum(found.count for found in report.violations if found.code == "lost") == lost
 
 
-def test_a_row_of_nobody_is_no_person_of_any_class():
+def test_a_row_without_a_person_counts_for_no_class():
     attribute = SimpleNamespace(code=np.array([4, 4, 4, 7, 7, 7]))
     person = np.array([0, 1, -1, 2, -1, 3])
     assert read_classes([attribute], np.ones(6, np.bool_), person).people.tolist() == [2, 2]

@@ -28,7 +28,7 @@ def run(request):
 
 
 def places_of_a_cluster(run):
-    """Where the entries of a cluster stand that leave before another row does."""
+    """The places of the entries of a cluster that is published before another row."""
     for entry in run.trace:
         places = [at for at, other in enumerate(run.trace) if other["group"] == entry["group"] and not other["reused"]]
         if entry["verdict"] == "released" and not entry["reused"] and places[-1] + 1 < len(run.trace):
@@ -37,7 +37,7 @@ def places_of_a_cluster(run):
 
 
 def move(run, place, to):
-    """Let a row leave at another place, and say so in the trace; nothing is suppressed in these streams."""
+    """Publish a row at another place, and record it in the trace; nothing is suppressed in these streams."""
     assert len(run.release) == len(run.trace)
     for kept in (run.release, run.trace):
         kept.insert(to, kept.pop(place))
@@ -48,7 +48,7 @@ def split_rows(run, **given):
 
 
 @pytest.mark.parametrize("truth", [True, False])
-def test_a_row_that_left_after_its_cluster(run, truth):
+def test_a_row_published_after_its_cluster(run, truth):
     places = places_of_a_cluster(run)
     move(run, places[-1], places[-1] + 1)
     assert list(split_rows(run, truth=truth)) == [*places[:-1], places[-1] + 1]
@@ -79,7 +79,7 @@ def test_a_trace_that_does_not_name_events_is_read_by_its_delays(run):
 
 
 @pytest.mark.parametrize("truth", [True, False])
-def test_a_row_that_says_it_left_with_another_event(run, truth):
+def test_a_row_that_claims_another_event(run, truth):
     """The row is moved to the next event, and its event and delay are changed as that event's are."""
     places = places_of_a_cluster(run)
     after = run.trace[places[-1] + 1]
@@ -151,7 +151,7 @@ def test_a_few_clusters_in_order_prove_nothing():
 
 
 @pytest.mark.parametrize(("sizes", "found", "least"), [([2] * 40, 40, 33), ([50] * 9, 9, 6), ([3, 2, 2], 3, 4)])
-def test_the_bound_on_chance_is_no_lower_than_the_chance(sizes, found, least):
+def test_the_bound_is_at_least_the_probability(sizes, found, least):
     """Against the exact distribution of the number of clusters that begin with their earliest row."""
     exact = [1.0]
     for size in sizes:

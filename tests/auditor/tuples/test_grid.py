@@ -1,4 +1,4 @@
-"""Grids: ends of ranges are exact multiples of the step, cover the values, and are told from all other numbers."""
+"""Grids: ends of ranges are exact multiples of the step, cover the values, and differ from all other numbers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_comparison_goes_without_a_grid_where_none_fits():
     assert _Ranges(Numeric("x", low=0.1 + 0.2, high=7 / 3), is_moment=False).role.grid is None
 
 
-def test_points_are_told_from_their_neighbours():
+def test_points_differ_from_their_neighbours():
     points = Points.of(-74.25, -73.75, 0.01)
     good = np.array([float(Fraction(-7425 + n, 100)) for n in range(51)])
     assert on_points(good, points).all()
@@ -205,7 +205,7 @@ def test_moments_come_back_covered(nanoseconds):
 @example(2**32 * 10**9 - 1, 1)
 @settings(deadline=None, max_examples=300)
 def test_late_moments_are_covered_within_a_microsecond(nanoseconds, sign):
-    """Until 2106 a float second cannot tell every half microsecond from a whole one: ranges are never too narrow."""
+    """Until 2106 float seconds cannot distinguish every half microsecond from a whole one: ranges are never too narrow."""
     nanoseconds *= sign
     low, high = ends_of(nanoseconds)
     assert nanoseconds // 1000 - 1 <= low <= nanoseconds // 1000

@@ -65,7 +65,7 @@ def test_times_that_go_back_do_not_move_the_clock():
     assert report.findings == (), report.text()
 
 
-def test_a_stream_that_goes_on():
+def test_a_stream_that_is_not_flushed():
     run = Run(records(120))
     last = max(entry["row"] for entry in run.trace if entry["delay"] == 12)
     flushed = [place for place, entry in enumerate(run.trace) if entry["row"] + entry["delay"] == 119]

@@ -1,4 +1,4 @@
-"""What the auditor measures, beside pycanon and beside plain counting."""
+"""The measures of the auditor, compared with pycanon and with simple counting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUASI = ["age", "tree"]
 
 
 def small_release(seed):
-    """A table without nulls: pycanon leaves rows with nulls out."""
+    """A table without nulls: pycanon ignores rows with nulls."""
     draw = random.Random(seed)
     count = draw.randrange(20, 120)
     low = [draw.randrange(0, 3) * 10 for _ in range(count)]

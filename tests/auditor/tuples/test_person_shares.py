@@ -58,7 +58,7 @@ def test_small_classes_draw_no_warning():
     assert counts(audited([*mine, (1, 0), (2, 0)]), *SHARES) == {"one-person-share": 10}
 
 
-def test_what_is_asked_for_and_cannot_be_checked_is_said():
+def test_a_cap_that_cannot_be_checked_is_reported():
     rows = [(0, 0), (1, 0)]
     assert any("max_share" in sentence for sentence in audited(rows, traced=False, max_share=0.5).not_checked)
     assert not any("max_share" in sentence for sentence in audited(rows, max_share=0.5).not_checked)

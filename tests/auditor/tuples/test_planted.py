@@ -44,7 +44,7 @@ def test_a_row_published_unlike_its_cluster(run):
     assert "below-k" in run.codes(truth=False, trace=False)
 
 
-def test_a_missing_value_that_tells_a_row_apart(run):
+def test_a_missing_value_that_distinguishes_a_row(run):
     row = a_row(run)
     run.release[row]["tree"] = None
     found = run.codes()
@@ -95,7 +95,7 @@ def test_a_cluster_in_two_parts(run):
     assert "wrong-carriers" in found
 
 
-def test_rows_that_had_to_leave_in_groups(run):
+def test_rows_that_had_to_be_published_in_groups(run):
     run.promised["anonymize"]["groups"] = True
     assert {"reused-in-groups", "below-k-in-history"} <= set(run.codes())
 
@@ -334,7 +334,7 @@ def test_late_by_the_order_of_rows(run):
     assert "trace-delay" in run.codes()
 
 
-def test_delays_left_out(run):
+def test_missing_delays(run):
     for entry in run.trace:
         entry["delay"] = None
     assert "trace-delay" in run.codes()
@@ -516,13 +516,13 @@ def spoil_all(said):
 
 
 @pytest.mark.parametrize("spoil", [spoil_count, spoil_value, spoil_all])
-def test_a_reference_made_up(spoil):
+def test_a_forged_reference(spoil):
     run = Run(records(150, people=60), t=0.9, reference=40)
     spoil(next(entry for entry in run.trace[50:] if entry.get("reference"))["reference"])
     assert set(run.codes()) == {"wrong-reference"}
 
 
-def test_a_reference_made_up_where_time_is_event_time():
+def test_a_forged_reference_with_event_time():
     run = Run(records(150, people=60), t=0.9, is_timed=True, deadline=2 * MINUTE, reuse=MINUTE)
     assert run.audit().findings == ()
     spoil_value(next(entry for entry in run.trace[50:] if entry.get("reference"))["reference"])

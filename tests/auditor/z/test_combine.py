@@ -205,7 +205,7 @@ class TestTrace:
         run.release = run.release[-shown:] + run.release[:-shown] if shown else run.release
         assert "decision-order" in run.codes()
 
-    def test_a_value_said_to_have_passed_that_did_not(self):
+    def test_a_value_recorded_as_passed_that_did_not_pass(self):
         run = Run()
         place = run.places(lambda entry: entry["verdict"] == "suppressed" and entry["level"] < 0)[0]
         run.trace[place]["level"] = 0
@@ -217,7 +217,7 @@ class TestTrace:
         run.trace[place]["level"] = 7
         assert "trace-level" in run.codes()
 
-    def test_a_value_said_not_to_have_passed(self):
+    def test_a_value_recorded_as_not_passed_that_passed(self):
         run = Run(k=3)
         place = run.places(lambda entry: entry["verdict"] == "suppressed" and entry["group"] is not None)[0]
         run.trace[place]["level"] = -1
@@ -274,7 +274,7 @@ class TestTrace:
         run.truth[100]["ts"], run.truth[101]["ts"] = run.truth[101]["ts"] + 1, run.truth[100]["ts"]
         assert "late-accepted" in run.codes()
 
-    def test_without_levels_less_can_be_said(self):
+    def test_without_levels_less_is_checked(self):
         run = Run()
         report = run.audit(without=["level"])
         assert [found.code for found in report.violations] == ["unchecked-promise"]

@@ -42,12 +42,12 @@ class TestGeneralize:
         exact, _ = decide(rows, {19: "*"}, promised=climbing(20))
         assert [(found.code, found.severity) for found in exact.findings] == [("too-general", Severity.WARNING)]
 
-    def test_a_label_that_is_no_ancestor(self):
+    def test_a_label_that_is_not_an_ancestor(self):
         exact, bound = decide([(0, "u", "a.example")], {0: "shops"}, promised=climbing(20))
         assert {found.code for found in exact.violations} == {"wrong-label"}
         assert {found.code for found in bound.violations} == {"not-in-truth"}
 
-    def test_a_label_nobody_knows(self):
+    def test_an_unknown_label(self):
         for report in decide([(0, "u", "a.example")], {0: "elsewhere"}, promised=climbing(20)):
             assert {found.code for found in report.violations} <= {"wrong-label", "not-in-truth"}
             assert not report.ok

@@ -197,7 +197,7 @@ def test_a_row_without_a_time(case, traced):
     assert "unreadable-row" in case.codes(trace=traced)
 
 
-def test_more_held_back_than_needed_is_a_warning(case):
+def test_needless_suppression_is_a_warning(case):
     released = [entry for entry in case.trace if entry["verdict"] == "released"]
     released[7]["verdict"] = "suppressed"
     del case.release[7]

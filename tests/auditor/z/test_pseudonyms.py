@@ -52,7 +52,7 @@ RECIPES = {
 
 
 def release_of(pseudonym, *, people=PEOPLE, epochs=EPOCHS):
-    """Everybody shows one site in every epoch; all of it may leave."""
+    """Everybody shows one site in every epoch; all rows may be released."""
     truth, release, trace = [], [], []
     for epoch in range(500_000, 500_000 + epochs):
         for number in range(people):

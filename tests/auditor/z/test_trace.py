@@ -39,7 +39,7 @@ class TestTrace:
             entry["row"] += 1
         assert set(case.codes()) == {"lost"}
 
-    def test_rows_still_held_are_no_violation(self, case):
+    def test_pending_rows_are_accepted(self, case):
         del case.trace[-2:], case.release[-2:]
         report = case.audit()
         assert report.ok
@@ -93,7 +93,7 @@ class TestTrace:
         report = audit(table([]), truth, trace_table(entries), policy(z=5, lateness=600))
         assert [found.code for found in report.findings] == codes
 
-    def test_a_record_late_after_one_still_held_died_rightly(self):
+    def test_a_record_late_after_a_pending_one_is_rightly_refused(self):
         rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
         trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}])
         report = audit(table([]), table(records(rows)), trace, policy(z=5, lateness=600))
@@ -105,7 +105,7 @@ class TestTrace:
         assert [found.code for found in report.violations] == ["unchecked-promise"]
         assert "no column row, verdict" in report.violations[0].sentence
 
-    def test_a_trace_without_truth_is_said_not_to_be_used(self, case):
+    def test_a_trace_without_truth_is_reported_as_unused(self, case):
         report = audit(table(case.release, case.columns), None, trace_table(case.trace), case.promised)
         assert report.ok
         assert any("trace was not checked" in sentence for sentence in report.not_checked)
@@ -116,7 +116,7 @@ class TestFreshStart:
 
     FAR = 100 * HOUR
 
-    def test_it_is_no_wrong_order(self):
+    def test_it_does_not_count_as_a_wrong_order(self):
         exact, _ = decide([(self.FAR, "u", "s"), (self.FAR, "u", "s"), (0, "v", "s")], {})
         assert exact.findings == ()
 
@@ -212,7 +212,7 @@ class TestFreshStart:
         ({"k": 2, "p": 2}, {}, "p: must be a share"),
     ],
 )
-def test_a_target_that_says_nothing(case, target, more, words):
+def test_invalid_targets(case, target, more, words):
     rules = {name: value for name, value in policy(z=2)["anonymize"].items() if name != "z"}
     written = {**policy(z=2), "anonymize": {**rules, "target": target, **more}}
     with pytest.raises(PolicyError, match=words):

@@ -91,7 +91,7 @@ def test_crowds_against_counting_them(rows, window):
     assert typical - 1e-9 <= found.people <= max(found.seen, math.ceil(typical))
 
 
-def test_too_short_is_said():
+def test_too_short_a_stream_is_reported():
     found = estimate_events(poisson_events(100, RATES, 3), WINDOW)
     assert not found.is_enough
     assert found.stationarity.is_steady is None

@@ -36,7 +36,7 @@ def test_labels_of_several_properties_nest_in_one_tree():
     assert tree.path("6s") == ("6s", "Apple", "any device")  # the system and the country cover the same values
 
 
-def test_what_does_not_nest_is_left_out():
+def test_labels_that_do_not_nest_are_ignored():
     """A brand of two systems: classes come first, so the systems that cut through one have no place."""
     rows = [*PHONES, {"model": "S9", "brand": "Samsung", "os": "Tizen", "country": "Korea"}]
     rows += [{"model": "TV", "brand": "LG", "os": "Tizen", "country": "Korea"}]
@@ -83,7 +83,7 @@ def baseline(rows, **options):
     return least_loss_baseline(FlexibleK(SCHEMA, phones(), key=KEY, window=100, **options).settings, table(rows))
 
 
-def test_rows_that_are_alike_lose_nothing_but_their_cell():
+def test_equal_rows_lose_only_their_cell():
     found = baseline([(f"u{n}", "a", "S3", 5) for n in range(6)], k=3)
     assert (found.k, found.released, found.suppressed, found.at_root) == (3, 6, 0, 0.0)
     assert found.loss == 0.0

@@ -1,4 +1,4 @@
-"""What the doctor says of a sample of tuples before the method is tried: counts and shares, never values."""
+"""The doctor's remarks about a sample of tuples before the method is tried: counts and shares, never values."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_rows_that_cannot_be_read_lack_nothing():
     assert about("missing", remarks_on([], problems=(Refused(0, None, "too few fields"),))) == []
 
 
-def test_more_different_values_asked_for_than_there_are():
+def test_more_different_values_required_than_there_are():
     for key, asked in (("l", 3), ("entropy_l", 2.5)):
         rows = [{**row, "occupation": "xy"[n % 2]} for n, row in enumerate(ROWS)]
         given = {"sensitive": ["occupation"], key: asked}
@@ -212,7 +212,7 @@ def test_deadlines(deadline, is_all, expected):
     assert [expected in sentence for _, sentence in found] == ([True] if expected else [])
 
 
-def test_a_deadline_where_time_stands_still():
+def test_a_deadline_if_all_times_are_equal():
     rows = [{**row, "ts": 0} for row in ROWS]
     found = remarks_on(rows, given={"deadline": "1s", "reuse": "1s"}, stream={"time": "ts"})
     assert about("deadline", found) == []
