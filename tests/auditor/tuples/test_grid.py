@@ -205,7 +205,7 @@ def test_moments_come_back_covered(nanoseconds):
 @example(2**32 * 10**9 - 1, 1)
 @settings(deadline=None, max_examples=300)
 def test_late_moments_are_covered_within_a_microsecond(nanoseconds, sign):
-    """Until 2106 float seconds cannot distinguish every half microsecond from a whole one: ranges are never too narrow."""
+    """Until 2106 float seconds cannot show every half microsecond: ranges are never too narrow."""
     nanoseconds *= sign
     low, high = ends_of(nanoseconds)
     assert nanoseconds // 1000 - 1 <= low <= nanoseconds // 1000
