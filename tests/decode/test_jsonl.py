@@ -69,6 +69,58 @@ def test_the_sample_has_a_thousand_records_whatever_the_block_size() -> None:
         ] * 3
 
 
+class Pipe(Memory):
+    """A pipe that is still open: it gives one piece at each read, and the test fails if all are read."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__(b"")
+        self.pieces = list(pieces)
+
+    def open(self) -> Any:
+        pieces = self.pieces
+
+        class Stream:
+            is_live = True
+
+            def read_some(self, size: int) -> bytes:
+                return pieces.pop(0)
+
+            read = read_some
+
+            def close(self) -> None: ...
+
+        return Stream()
+
+
+FIRST = jsonl({"t": 1, "p": "ann", "n": 5, "x": None, "yes": True})
+LATER = jsonl({"t": 2, "p": 7, "n": 5.5, "x": 3, "yes": False})
+
+
+@pytest.mark.parametrize(
+    "pieces", [(FIRST, LATER), (FIRST[:9], FIRST[9:], LATER), (FIRST + LATER,), (b"\n", b"not json\n", FIRST, LATER)]
+)
+def test_the_first_record_of_a_live_pipe_decides_the_types(pieces: tuple[bytes, ...]) -> None:
+    pipe = Pipe(*pieces)
+    with JsonlDecoder(pipe, columns=["t", "p", "n", "x", "yes"], carried=["n"]) as decoder:
+        kinds = [pa.int64(), pa.string(), pa.float64(), pa.string(), pa.bool_()]
+        assert decoder.schema.types == kinds
+        assert pipe.pieces == list(pieces[-1:] if len(pieces) > 1 else ())  # nothing is read beyond it
+        rows, parts = [], decoder.batches()
+        while len(rows) < 2:
+            rows += next(parts).batch.to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, "ann", 5.0, None, True), (2, "7", 5.5, "3", False)]
+
+
+def test_a_live_pipe_is_read_until_every_key_appeared() -> None:
+    pieces = [jsonl({"a": 1}), jsonl({"a": 2}), jsonl({"b": 2**60}), jsonl({"b": 0.5})]
+    pipe = Pipe(*pieces)
+    with JsonlDecoder(pipe, columns=["a", "b", "c"], optional=["c"], carried=["b"]) as decoder:
+        assert decoder.types == {"a": pa.int64(), "b": pa.int64()}
+        assert pipe.pieces == pieces[3:]
+    with pytest.raises(InputError, match="there is no key 'b' in its first 1000 records"):
+        JsonlDecoder(Pipe(*[jsonl({"a": 1})] * 1000), columns=["a", "b"]).schema  # noqa: B018
+
+
 def test_types_are_kept_over_files() -> None:
     first = JsonlDecoder(Memory(jsonl({"a": 1, "b": "x"})), columns=["a", "b"])
     types = first.types

@@ -39,7 +39,8 @@ JSON = [
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("kind", "pieces", "types"),
-    [("csv", CSV, "{}"), ("jsonl", JSON, '{ts = "int64", user = "string", site = "string"}')],
+    [("csv", CSV, "{}"), ("jsonl", JSON, "{}"), ("jsonl", JSON, '{ts = "int64", user = "string", site = "string"}')],
+    ids=["csv", "jsonl", "jsonl with types"],
 )
 def test_rows_are_published_while_the_pipe_is_open(tmp_path, kind, pieces, types):
     (tmp_path / "p.toml").write_text(POLICY.format(kind=kind, types=types))

@@ -14,7 +14,7 @@ from shoal.decode.columns import cast_text, misfit_reason
 
 _NESTED: Final = "an object or a list where a single value is needed"
 _NO_NAME: Final = "an item is neither text nor a whole number of up to 64 bits; write it as text"
-_EXACT: Final = 2**53  # integers up to here are exact as floats
+EXACT: Final = 2**53  # integers up to here are exact as floats
 _NULL: Final = type(None)
 _FAST: Final = {
     pa.string(): {str, _NULL},
@@ -115,7 +115,7 @@ def _single(value: Any, kind: pa.DataType) -> Any:
     elif pa.types.is_integer(kind):
         value = _integer(value)
     elif pa.types.is_floating(kind):
-        if isinstance(value, str) or (isinstance(value, int) and abs(value) > _EXACT):
+        if isinstance(value, str) or (isinstance(value, int) and abs(value) > EXACT):
             raise _Misfit
         value = float(value)
     elif not isinstance(value, str):
@@ -124,7 +124,7 @@ def _single(value: Any, kind: pa.DataType) -> Any:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, str) or (isinstance(value, float) and not (value.is_integer() and abs(value) <= _EXACT)):
+    if isinstance(value, str) or (isinstance(value, float) and not (value.is_integer() and abs(value) <= EXACT)):
         raise _Misfit
     return int(value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
 from shoal.decode.columns import NOT_UTF8
-from shoal.decode.json_values import infer, is_name, json_column
+from shoal.decode.json_values import EXACT, infer, is_name, json_column
 from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 from shoal.errors import InputError
 
@@ -36,8 +36,14 @@ class JsonlDecoder(TextDecoder["_Window"]):
     are, then integer, then number, else text. In a text column numbers and booleans keep their JSON text. A later
     value that does not fit is refused, and so are objects and lists (unless `types` declares a list).
 
+    A live stream, such as standard input, is not read ahead: types come from its first record, or from as many as it
+    takes until each column has appeared as a key (at most 1,000). A column that is null there is text, and a whole
+    number in a carried column is a number that may have a fraction.
+
     Parameters
     ----------
+    carried
+        Columns that are only published, never counted or compared.
     assumed
         Types of columns whose type the first records do not show: numbers that happen to be whole, or null, so far.
     lists
@@ -53,13 +59,14 @@ class JsonlDecoder(TextDecoder["_Window"]):
         types: Mapping[str, pa.DataType] | None = None,
         assumed: Mapping[str, pa.DataType] | None = None,
         lists: Collection[str] = (),
+        carried: Collection[str] = (),
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
         optional: Collection[str] = (),
     ) -> None:
         super().__init__(file, columns=columns, types=types, optional=optional)
         self._assumed = dict(assumed or {})
-        self._lists = frozenset(lists)
+        self._lists, self._carried = frozenset(lists), frozenset(carried)
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
 
@@ -75,13 +82,35 @@ class JsonlDecoder(TextDecoder["_Window"]):
 
     def _infer(self, window: _Window) -> pa.Schema:
         missing = [name for name in self._columns if name not in self._declared]
-        records, _ = self._parse(window.sample()) if missing else ([], [])
+        records = self._first_records(window, set(missing)) if missing else []
         absent = {name for name in missing if not any(name in record for record in records)}
         self._columns = tuple(name for name in self._columns if name not in absent & self._optional)
         missing = [name for name in missing if name in self._columns]
         self._require_keys(missing, [record for record in records if record])
         found = {name: self._assumed.get(name) or self._guess(name, records) for name in missing}
+        if window.blocks.is_live:
+            found |= {
+                name: pa.float64() for name in found if name in self._carried and _may_get_fraction(name, records)
+            }
         return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
+
+    def _first_records(self, window: _Window, names: set[str]) -> list[dict[str, Any]]:
+        """The records that types are taken from, without taking them out of the window."""
+        if not window.blocks.is_live:
+            return self._parse(window.sample(len))[0]
+        records: list[dict[str, Any]] = []
+        left = names - self._optional
+
+        def until_all_appeared(texts: list[bytes]) -> int:
+            for text in texts[len(records) : _SAMPLE_RECORDS]:
+                if records and not left:
+                    break
+                records.append(self._parse([text])[0][0])
+                left.difference_update(records[-1])
+            return _SAMPLE_RECORDS if records and not left else len(texts)
+
+        window.sample(until_all_appeared)
+        return records
 
     def _guess(self, name: str, records: list[dict[str, Any]]) -> pa.DataType:
         values = [record.get(name) for record in records]
@@ -132,6 +161,12 @@ class JsonlDecoder(TextDecoder["_Window"]):
         return records, refused
 
 
+def _may_get_fraction(name: str, records: list[dict[str, Any]]) -> bool:
+    """Whether a column has shown whole numbers only, all of them exact as floats."""
+    values = [record[name] for record in records if record.get(name) is not None]
+    return bool(values) and all(type(value) is int and abs(value) <= EXACT for value in values)
+
+
 def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:
     try:
         record = orjson.loads(text)
@@ -168,14 +203,14 @@ class _Window:
         self.blocks.skip_to(position["byte"])
         self._line, self._record = position["line"], position["record"]
 
-    def sample(self) -> list[bytes]:
-        """The first records, without taking them, whatever the size of blocks."""
+    def sample(self, counted: Callable[[list[bytes]], int]) -> list[bytes]:
+        """The first records, without taking them, whatever the size of blocks: until they are counted as 1,000."""
         while True:
             head = self.blocks.data[:_SAMPLE_BYTES]
             is_all = self.blocks.is_complete and self.blocks.failure is None
             end = len(head) if is_all and len(head) < _SAMPLE_BYTES else head.rfind(b"\n") + 1
             texts = [text for text in head[:end].split(b"\n") if text.strip()]
-            if len(texts) >= _SAMPLE_RECORDS or len(head) == _SAMPLE_BYTES or self.blocks.is_complete:
+            if counted(texts) >= _SAMPLE_RECORDS or len(head) == _SAMPLE_BYTES or self.blocks.is_complete:
                 return texts[:_SAMPLE_RECORDS]
             self.blocks.grow()
 

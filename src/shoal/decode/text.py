@@ -37,6 +37,11 @@ class Blocks:
         self.is_complete = False
         self.failure: InputError | None = None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the stream may fall silent: waiting for more of it would delay what it has sent."""
+        return getattr(self._stream, "is_live", False)
+
     def grow(self) -> None:
         """Read at least as much again as `data` holds: doubling keeps the search for a long record linear.
 

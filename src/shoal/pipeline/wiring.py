@@ -118,7 +118,7 @@ def _file_decoder(
         }  # fmt: skip
         declared = {**assumed, **declared}
     if source.kind == "jsonl":
-        options = {"assumed": assumed, "lists": policy.anonymize.list_columns()}
+        options = {"assumed": assumed, "lists": policy.anonymize.list_columns(), "carried": policy.stream.carry}
     if source.max_record_bytes is not None:
         options["max_record_bytes"] = source.max_record_bytes
     return decoder_for(source.kind)(file, columns=columns, types=types or declared, optional=optional, **options)

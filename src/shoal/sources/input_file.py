@@ -152,6 +152,11 @@ class _Prefixed(io.RawIOBase):
         self._prefix = prefix
         self._raw = raw
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the pipe may fall silent; a named pipe is read in blocks, like a file."""
+        return getattr(self._raw, "is_live", False)
+
     def readable(self) -> bool:
         return True
 
@@ -182,6 +187,14 @@ class _Unclosed(io.RawIOBase):
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
+
+    @property
+    def is_live(self) -> bool:
+        """Whether standard input is a pipe or a terminal, not a file."""
+        try:
+            return not stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+        except (OSError, ValueError):  # not a real file
+            return False
 
     def readable(self) -> bool:
         return True
