@@ -55,7 +55,7 @@ class LaneTwin(TupleTwin):
             lane.clusters, lane.step, lane.recent = number, self.most, self.recent
         self.cuts: Cuts = []
         self.came = [0] * self.most
-        self.round = self.round or max(8192, 0 if self.by == "time" else 2 * self.deadline)
+        self.round = self.round or max(16_384, 0 if self.by == "time" else 2 * self.deadline)
         self.first = min(self.first if self.by == "time" else self.deadline, self.round)
 
     def make_lane(self, own: dict[str, Any]) -> TupleTwin:

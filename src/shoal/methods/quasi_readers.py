@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
+from shoal.kernels.columns import LARGEST, read_numbers, read_ranks
 from shoal.methods.schema_arrays import Leaves
-from shoal.methods.text_keys import as_text, is_text_like
+from shoal.methods.text_keys import as_text, is_present, is_text_like
 from shoal.schema import Categorical, Numeric, Quasi, grid_units
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +32,6 @@ _BETWEEN: Final = 0.2
 A float of seconds is exact to 0.24 µs until 2038, so no whole microsecond looks like a half, and to 0.48 µs until 2106:
 there one may, and its range ends one microsecond further out.
 """
-_LARGEST: Final = 2.0**53
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 REFUSED: Final = object()
 """Instead of a number: the value is outside the domain, or unknown."""
@@ -47,9 +47,15 @@ class Reader(ABC):
     def check_type(self, kind: pa.DataType) -> None:
         """Raise InputError where a column of this type cannot be used."""
 
-    @abstractmethod
     def read(self, column: pa.Array) -> tuple[Floats, Bools]:
         """The numbers of a column, NaN where missing, and which rows are refused."""
+        raws = np.empty((2, len(column)))
+        refused = self.read_into(column, raws[0], raws[1])
+        return raws[0], refused
+
+    @abstractmethod
+    def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:
+        """Write the numbers of a column, and the same scaled, in one pass; return which rows are refused."""
 
     @abstractmethod
     def read_one(self, value: Any) -> Any:
@@ -96,13 +102,10 @@ class NumericReader(Reader):
         if units is not None and _MICROS % units[0]:
             raise InputError(f"column {self.name!r}: low and grid of moments must be whole microseconds; round them")
 
-    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
-        raws = _as_floats(column)
-        low, high = self._role.low, self._role.high
-        outside = (raws < low) | (raws > high)  # False for NaN
-        if self._role.outside == "clamp":
-            return np.clip(raws, low, high), np.zeros(len(raws), dtype=np.bool_)
-        return raws, outside
+    def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:
+        refused, role = np.empty(len(column), dtype=np.bool_), self._role
+        read_numbers(_as_floats(column), float(role.low), float(role.high), self.clamps, raws, values, refused)
+        return refused
 
     @property
     def clamps(self) -> bool:
@@ -114,7 +117,8 @@ class NumericReader(Reader):
         if self._role.outside != "clamp":
             return 0
         raws = _as_floats(column)[usable]
-        return int(np.count_nonzero((raws < self._role.low) | (raws > self._role.high)))
+        outside = (raws < self._role.low) | (raws > self._role.high) | (np.abs(raws) >= LARGEST)
+        return int(np.count_nonzero(outside))
 
     def is_clamped(self, value: Any) -> bool:
         """Whether one value is outside the domain and clamped."""
@@ -164,25 +168,25 @@ class CategoricalReader(Reader):
         if not is_text_like(kind):
             raise InputError(f"column {self.name!r}: {kind} has no labels; give text, whole numbers or truth values")
 
-    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
-        if pa.types.is_string(column.type) and len(column) > len(
-            self._ranked
-        ):  # else building the lookup of leaves costs more
-            return self._read_texts(column)
+    def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:
+        if pa.types.is_string(column.type) and len(column) > len(self._ranked):  # else the lookup costs more to build
+            ranks = pc.index_in(column, self._ranked)  # null where missing or unknown
+            ranks = pc.fill_null(ranks, -1) if ranks.null_count else ranks
+            known = ranks.to_numpy(zero_copy_only=False)
+        else:
+            known, column = self._ranks_by_dictionary(column)
+        refused = np.empty(len(column), dtype=np.bool_)
+        read_ranks(known, is_present(column), raws, values, refused)
+        return refused
+
+    def _ranks_by_dictionary(self, column: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
+        """The ranks of a column's values, each value looked up once; below 0 where it is missing or unknown."""
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         texts = _texts(column.dictionary)
-        ranks = np.array([math.nan if text is None else self._ranks.get(text, -1) for text in texts] + [math.nan])
+        ranks = np.array([-1 if text is None else self._ranks.get(text, -1) for text in texts] + [-1], dtype=np.int32)
         places = np.asarray(pc.fill_null(column.indices, len(texts)).to_numpy(zero_copy_only=False), dtype=np.int64)
-        raws = ranks[places]
-        return raws, raws < 0
-
-    def _read_texts(self, column: pa.Array) -> tuple[Floats, Bools]:
-        ranks = pc.index_in(column, self._ranked)  # null where missing or unknown
-        raws = _filled(ranks.cast(pa.float64()))
-        if ranks.null_count == column.null_count:
-            return raws, np.zeros(len(raws), dtype=np.bool_)
-        return raws, np.isnan(raws) & np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+        return ranks[places], column
 
     def read_one(self, value: Any) -> Any:
         if value is None:
@@ -242,10 +246,7 @@ def _as_floats(column: pa.Array) -> Floats:
         return np.where(np.asarray(column.is_valid().to_numpy(zero_copy_only=False)), seconds, np.nan)
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # a direct cast does not always give the nearest float
-    floats = np.asarray(_filled(column.cast(pa.float64(), safe=False)))
-    # A whole number that is not exact as a float must not be taken for its neighbour.
-    is_too_large = np.abs(floats) >= _LARGEST
-    return np.where(is_too_large, np.copysign(np.inf, floats), floats) if is_too_large.any() else floats
+    return np.asarray(_filled(column.cast(pa.float64(), safe=False)))
 
 
 def _fine_seconds(nanoseconds: Ints) -> Floats:
@@ -275,7 +276,7 @@ def _as_float(value: Any) -> float:
         return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds + between) / _MICRO
     if isinstance(value, int | float | Decimal | np.number) and not isinstance(value, bool):
         number = float(value)
-        return math.copysign(math.inf, number) if abs(number) >= _LARGEST else number
+        return math.copysign(math.inf, number) if abs(number) >= LARGEST else number
     raise InputError("a value is not a number")  # the caller names the column
 
 

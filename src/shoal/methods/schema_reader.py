@@ -69,9 +69,7 @@ class Chunk:
             self.persons = people.keys(self._key)
             return ~people.filled
         reader = self._quasi[part - 1]
-        self.raws[part - 1], refused = reader.read(self.batch.column(reader.name))
-        self.values[part - 1] = reader.scaled(self.raws[part - 1])
-        return refused
+        return reader.read_into(self.batch.column(reader.name), self.raws[part - 1], self.values[part - 1])
 
     def keep_only(self, usable: Bools) -> None:
         """Drop the numbers of other rows."""

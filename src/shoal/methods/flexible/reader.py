@@ -58,14 +58,13 @@ class ValueReader(CategoricalReader):
         self._ranked = pa.array(values, type=pa.string())
         self._key = key
 
-    def read(self, column: pa.Array) -> tuple[Floats, Bools]:
-        raws, unknown = super().read(column)
+    def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:
+        unknown = super().read_into(column, raws, values)
         if self._key is None or not unknown.any():
-            return raws, unknown
+            return unknown
         texts = Texts.of(column.filter(pa.array(unknown)))
-        raws = raws.copy()
-        raws[unknown] = _unknown_codes(texts.keys(self._key))
-        return raws, np.zeros_like(unknown)
+        raws[unknown] = values[unknown] = _unknown_codes(texts.keys(self._key))
+        return np.zeros_like(unknown)
 
     def read_one(self, value: Any) -> Any:
         found = super().read_one(value)

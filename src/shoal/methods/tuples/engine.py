@@ -114,12 +114,16 @@ class TupleEngine:
     # ---- batches
 
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
-        """Decide about batches, chunk by chunk."""
+        """Decide about batches, chunk by chunk; all of it is published at once."""
         size = self._chunk_rows
         chunks = [batch.slice(start, size) for batch in batches for start in range(0, batch.num_rows, size)]
         if len(chunks) > 1:  # refuse too many sensitive values before any chunk is accepted
             self._reader.check_room(chunks)
-        return [self._push_chunk(chunk, refused()) for chunk, refused in self._read_ahead(chunks)]
+        decided = [self._decide_chunk(chunk, refused()) for chunk, refused in self._read_ahead(chunks)]
+        if not decided:
+            return []
+        decisions, dead, reasons = zip(*decided, strict=True)
+        return [self._release(Decided.joined(decisions), np.concatenate(dead), np.concatenate(reasons))]
 
     def _read_ahead(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[Chunk, Callable[[], list[Bools]]]]:
         """The chunks, and what their columns refuse; reading the next has begun when one is handed over."""
@@ -133,7 +137,8 @@ class TupleEngine:
         if waiting is not None:
             yield waiting
 
-    def _push_chunk(self, chunk: Chunk, refused: list[Bools]) -> Release:
+    def _decide_chunk(self, chunk: Chunk, refused: list[Bools]) -> tuple[Decided, Ints, Reasons]:
+        """What is decided during a chunk, which of its rows are refused, and why."""
         reasons, times = self._reader.columns.reasons(chunk, refused)
         clock = self._clock.state
         if self._settings.is_timed:
@@ -154,7 +159,7 @@ class TupleEngine:
         chunk.keep_only(usable)
         times = times if self._settings.is_timed else times[usable]
         decided = self.decider.take(self._reader.arrivals(chunk, rows, times, codes))
-        return self._release(decided, first + dead, reasons[dead])
+        return decided, first + dead, reasons[dead]
 
     def _release(self, decided: Decided, dead: Ints = _NO_ROWS, reasons: Reasons = _NO_REASONS) -> Release:
         self._count(decided)

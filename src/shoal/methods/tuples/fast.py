@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Final, Unpack
 
 from pydantic import Field
 
@@ -16,6 +16,9 @@ from shoal.methods.tuples.in_lanes import THREADS, LaneSettings, Threads, engine
 from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Schema
 
+_SMALLEST: Final = 0.4
+"""Least share of a lane when one is divided in two: a decision is cheap, so speed depends on even lanes."""
+
 
 class FastSettings(LaneSettings):
     """Parameters of FAST."""
@@ -24,7 +27,7 @@ class FastSettings(LaneSettings):
     round: Count | None = Field(
         None,
         description="Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; "
-        "by default twice `deadline`, and at least 8192.",
+        "by default twice `deadline`, and at least 16384.",
     )
 
 
@@ -51,7 +54,7 @@ class Fast(StreamMethod):
         Greatest number of lanes. The output depends on it, but never on how threads are scheduled.
     round
         Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; by default
-        twice the deadline, and at least 8192.
+        twice the deadline, and at least 16384.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 
@@ -70,4 +73,6 @@ class Fast(StreamMethod):
     def _make_engine(self, settings: FastSettings, secret: Secret) -> TupleEngine:
         plan, ratios = settings.plan(), settings.ratios()
         plan[t.METHOD] = t.FADS
-        return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_fads, rows=settings.round)
+        return engine_in_lanes(
+            self.method, settings, secret, plan, ratios, run=run_fads, rows=settings.round, smallest=_SMALLEST
+        )

@@ -57,13 +57,18 @@ def engine_in_lanes(
     *,
     run: Run,
     rows: int | None = None,
+    smallest: float = 0.3,
 ) -> TupleEngine:
-    """The engine of a method in lanes, or without where one is enough; they are checked every `rows` arrivals."""
+    """The engine of a method in lanes, or without where one is enough.
+
+    Lanes are checked every `rows` arrivals. `smallest` is the least share of a lane when one is divided in two: the
+    larger, the more even are lanes, and the less similar may be the tuples of one.
+    """
     reader, count = TupleReader(settings, secret), settings.lanes
     plan[t.LANES] = count
     lanes = [SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run) for _ in range(count)]
     if count == 1:
         return TupleEngine(method, settings, secret, reader, lanes[0])
     tasks = Tasks(count)
-    decider = Lanes(lanes, LaneAssignment(reader.shape), tasks, round_rows=rows)
+    decider = Lanes(lanes, LaneAssignment(reader.shape, smallest=smallest), tasks, round_rows=rows)
     return TupleEngine(method, settings, secret, reader, decider, start=tasks.start)

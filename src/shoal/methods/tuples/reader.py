@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.kernels import clock as clock_kernel
+from shoal.kernels.columns import mark_missing
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.clock import move_by_all, move_clock
 from shoal.methods.arrow_input import plain
@@ -98,10 +99,7 @@ def masks_of(values: Floats) -> Ints:
     wide, count = values.shape
     words = [(1 << min(wide - first, MASK_BITS)) - 1 for first in range(0, wide, MASK_BITS)]
     masks = np.tile(np.array(words, dtype=np.int64), (count, 1))
-    for a in range(wide):
-        is_missing = np.isnan(values[a])
-        if is_missing.any():
-            masks[:, a // MASK_BITS] ^= is_missing.astype(np.int64) << (a % MASK_BITS)
+    mark_missing(values, MASK_BITS, masks)
     return masks
 
 

@@ -13,23 +13,23 @@ from shoal.methods.tuples.decider.base import Floats, Ints
 
 Bools = npt.NDArray[np.bool_]
 
-_PAIRS: Final = 160
+_PAIRS: Final = 96
 _EACH: Final = np.arange(_PAIRS)
-_CUTS: Final = 5
-_SMALLEST: Final = 0.3
-"""Least share of the smaller part when a lane is divided in two."""
+_CUTS: Final = 3
+_SAMPLE: Final = 512
+"""Cuts are chosen by about this many tuples."""
 _NONE: Final = -1
 
 
 class LaneAssignment:
     """A chain of cuts, each dividing one lane's tuples in two by one attribute.
 
-    The cuts are chosen on pending tuples, so that the tuples of one lane are as similar as possible. Where a tuple does
-    not carry the attribute of a cut, its row number decides.
+    The cuts are chosen on pending tuples, so that the tuples of one lane are as similar as possible, but both parts
+    have at least the share `smallest`. Where a tuple does not carry the attribute of a cut, its row number decides.
     """
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, shape: Shape, *, smallest: float = 0.3) -> None:
+        self._shape, self._smallest = shape, smallest
         self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
         self.version = 0
         """Changes when the cuts change."""
@@ -61,7 +61,8 @@ class LaneAssignment:
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and cut that leave the most similar parts; by row number where no cut divides well."""
-        cuts = _fair_cuts(values)
+        values = values[:, :: 1 + values.shape[1] // _SAMPLE]
+        cuts = _fair_cuts(values, self._smallest)
         if not cuts:
             return _NONE, 0.0
         above = [values[a] > cut for a, cut in cuts]
@@ -112,7 +113,7 @@ class LaneAssignment:
         self.version += 1
 
 
-def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
+def _fair_cuts(values: Floats, smallest: float) -> list[tuple[int, float]]:
     """Attributes and their quantiles that leave both parts large enough."""
     count = values.shape[1]
     ordered = np.sort(values, axis=1)  # NaN comes last
@@ -121,7 +122,7 @@ def _fair_cuts(values: Floats) -> list[tuple[int, float]]:
         places = (np.linspace(0.1, 0.9, _CUTS) * (known - 1)).astype(np.int64)
         for cut in sorted(set(ordered[a, places].tolist())) if known else ():
             above = (known - np.searchsorted(ordered[a, :known], cut, side="right")) / count
-            if min(above, 1 - above) >= _SMALLEST:
+            if min(above, 1 - above) >= smallest:
                 found.append((a, cut))
     return found
 

@@ -73,7 +73,7 @@ class LaneContent:
     def give(self, lane: SequentialDecider, tuples: Bools, clusters: Bools) -> None:
         """Give a lane these tuples and clusters in place of its own; it keeps its counts."""
         lane.empty_output()
-        state = lane.dump()
+        state = lane.memory.dump_counts()
         state |= {name: array[:, tuples] for name, array in self._tuples.items()}
         state |= {name: array[clusters] for name, array in self._pools.items()}
         state["persons"], state["recent"] = self._persons[tuples], self._recent

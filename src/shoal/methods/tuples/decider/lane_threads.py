@@ -46,7 +46,7 @@ class Task(Generic[_Made]):
         try:
             self._help_all()
         finally:
-            _wait(helping)
+            wait_for(helping)
         return [self._made[number] if number in self._made else self._work(number) for number in range(self._count)]
 
     def _left(self) -> int:
@@ -102,12 +102,12 @@ def run_all(jobs: Sequence[Callable[[], object]], tasks: Tasks) -> None:
     try:
         take_part(own)
     finally:
-        _wait(under_way)
+        wait_for(under_way)
     for one in under_way:
         one.result()
 
 
-def _wait(futures: Sequence[Future[Any]]) -> None:
+def wait_for(futures: Sequence[Future[Any]]) -> None:
     """Wait: no thread may still be at work when the caller goes on."""
     for one in futures:
         one.exception()

@@ -27,7 +27,7 @@ ROWS_OF_A_LANE: Final = 16
 PENDING_OF_A_LANE: Final = 4
 """Where the deadline is a duration, a lane needs at least this many times k pending tuples."""
 FIRST_CHECK: Final = 256
-_LEAST_ROUND: Final = 8192
+_LEAST_ROUND: Final = 16_384
 _MOST_UNEVEN: Final = 1.5
 """Tuples are dealt again if a lane gets more than this many times its share of the arrivals."""
 WORTH_THREADS: Final = 256

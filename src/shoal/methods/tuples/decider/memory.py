@@ -242,8 +242,7 @@ class Memory:
         recent = (end - size + np.arange(size)) % max(self.sizes.recent, 1)
         floats = 2 * self.sizes.attributes + int(self.plan[t.NEAR])
         return {
-            "tally": s.tally[KEPT_TALLY],
-            "sums": s.sums.copy(),
+            **self.dump_counts(),
             "pending_f": s.pending_f[t.VALUES : t.VALUES + floats, :live].copy(),
             "pending_i": s.pending_i[: t.KEPT, :live] * _KEPT_ROWS[:, None],
             "pending_m": s.pending_i[t.MASKS :, :live].copy(),
@@ -255,6 +254,10 @@ class Memory:
             "recent": s.recent[:, recent],
             **({} if self.extra is None else self.extra.dump(s)),
         }
+
+    def dump_counts(self) -> Arrays:
+        """The counters and sums."""
+        return {"tally": self.stream.tally[KEPT_TALLY], "sums": self.stream.sums.copy()}
 
     def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over what dump() returned; memory grows as far as needed."""
