@@ -236,7 +236,7 @@ class TwinRun:
             settings |= {name: given[name] * SECOND for name in ("deadline", "reuse")}
         if given.get("reference") == "declared":
             settings["reference"] = [DECLARED[name] for name in sensitive]
-        if "threads" in settings:
+        if method == "fast" or "threads" in settings:
             settings |= {"dealings": _DEALINGS, **FEW}
         self.twin: TupleTwin = TWINS[method](scene.attributes, **settings)
         self.clock = NaiveClock(lateness=0, max_gap=GAP)
