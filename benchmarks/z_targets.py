@@ -20,6 +20,7 @@ import shoal
 from benchmarks.measure import Report, measured, parse, parser, rate_columns, short
 from benchmarks.z_drifts import KINDS, make_drift
 from benchmarks.z_following import ROTATION_NS, best_fixed, by_shoal, judge
+from shoal.models.z.controller import missed_bins, needed
 from shoal.models.z.windows import window_curves
 from shoal.testing.visits import make_visits
 
@@ -53,9 +54,9 @@ def checkins(folder: Path) -> pa.Table | None:
     return pa.table(columns).sort_by("ts")
 
 
-def visits(people: int, events: int) -> pa.Table:
+def visits(people: int, events: int, *, sites: int | None = None, seed: int = 1) -> pa.Table:
     """A synthetic day of web visits."""
-    made = make_visits(people=people, sites=max(people // 10, 20), events=events)
+    made = make_visits(people=people, sites=sites or max(people // 10, 20), events=events, seed=seed)
     return pa.table({
         "ts": pa.array(made.times, pa.timestamp("ns")),
         "user": pa.array(made.people).take(pa.array(made.person)),
@@ -75,6 +76,39 @@ def real(table: pa.Table, windows: Sequence[str], shares: Sequence[float]) -> li
             met = sum(one.anonymous >= p * one.shown for one in shown)
             rows.append([window, str(p), f"{released / table.num_rows:.1%}", f"{met} of {len(shown)}"])
     return rows
+
+
+def hindsight(days: Sequence[tuple[str, pa.Table]], k: int, p: float) -> list[list[str]]:
+    """What the controller releases of what the best z of every window, known afterwards, would have released."""
+    rows = []
+    for name, table in days:
+        target = shoal.KTarget(k=k, p=p)
+        method = shoal.ZAnonymity(target=target, window="1h", key=bytes(16), **COLUMNS)
+        released = method.push_batch(table).rows.num_rows
+        columns = (table["ts"].cast(pa.int64()).to_numpy(), *(codes(table[name]) for name in ("user", "site")))
+        curves = window_curves(*columns, window_ns=ROTATION_NS, rotation_ns=ROTATION_NS, k=k)
+        best = sum(one.rows_at(needed(missed_bins(one, target), k)) for one in curves)
+        fixed = best_fixed(curves, p)
+        shown = sum(one.shown > 0 for one in method.outcomes)
+        met = sum(one.is_met for one in method.outcomes)
+        rows.append([
+            name, f"{best / table.num_rows:.1%}", f"{fixed[1]:.1%}" if fixed else "–",
+            f"{released / table.num_rows:.1%}", f"{released / best:.0%}", f"{shown} of {len(method.outcomes)}", f"{met} of {len(method.outcomes)}",
+        ])  # fmt: skip
+    return rows
+
+
+def codes(column: pa.ChunkedArray) -> np.ndarray:
+    """A number for every distinct text."""
+    return column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+
+
+def several_days(count: int, people: int, events: int) -> pa.Table:
+    """Days on which the same people visit the same sites."""
+    table = visits(people, events)
+    day = np.random.default_rng(1).integers(count, size=events) * 24 * ROTATION_NS
+    times = pa.array(table["ts"].cast(pa.int64()).to_numpy() + day, pa.timestamp("ns"))
+    return table.set_column(0, "ts", times).sort_by("ts")
 
 
 def cost(people: int, events: int) -> list[list[str]]:
@@ -111,6 +145,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         report.data += f"; {found.num_rows:,} check-ins of {pc.count_distinct(found['user']).as_py():,} people"
     columns = ["epoch", "p", "rows released", "epochs that met the target, of those that show anybody"]
     report.table("checkins", columns, real(found, windows, (0.8, 0.9, 0.95)))
+    days = [("a day", visits(200, 4000))]
+    if not given.tiny:
+        names = {7: "the demo", 1: "another day (seed 1)", 2: "another day (seed 2)", 3: "another day (seed 3)"}
+        days = [(name, visits(3000, 400_000, sites=2000, seed=seed)) for seed, name in names.items()]
+        days.append(("four days", several_days(4, 3000, 800_000)))
+    best = ["best z of every window", "best fixed z"]
+    columns = ["stream", *best, "controller", "of the best", "windows that show anybody", "windows that met the target"]
+    report.table("hindsight", columns, hindsight(days, 2, 0.95))
     made = cost(100, 2000) if given.tiny else cost(100_000, 2_000_000)
     report.table("cost", ["setting", *rate_columns("events"), "µs of the processor for a single push"], made)
     report.write()

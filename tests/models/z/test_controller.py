@@ -37,8 +37,9 @@ def visits(windows, *, people=200, sites=12, visits=4, seed=1):
 
 def profile(curve, epoch):
     if not isinstance(curve, WindowCurve):
-        return EpochProfile(epoch, 1000, curve, curve.thresholds)
-    return EpochProfile(epoch, curve.active, curve, curve.sizes)
+        return EpochProfile(epoch, 1000, curve, np.full(4, 250))
+    quarter = np.full(4, curve.events // 4)
+    return EpochProfile(epoch, curve.active, curve, quarter)
 
 
 def follow(curves, target, *, first=0, controller=None):
@@ -125,7 +126,7 @@ class TestChoosing:
         chosen = []
         for number, curve in enumerate(easy):
             chosen.append(controller.open(number))
-            controller.close(EpochProfile(number, 500, curve, np.full(10, 50)), counts=True)
+            controller.close(EpochProfile(number, 500, curve, np.full(4, 125)), counts=True)
         assert min(chosen[1:]) >= least
         assert chosen[-1] <= 1.3 * least + 2  # and no higher than caution asks for
 

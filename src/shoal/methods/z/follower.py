@@ -20,7 +20,7 @@ from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.values import Levels
-from shoal.models.z.controller import EpochOutcome, EpochProfile, ZController
+from shoal.models.z.controller import QUARTERS, EpochOutcome, EpochProfile, ZController
 from shoal.models.z.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, set_curve
 
@@ -85,6 +85,7 @@ class Follower:
         self._rotation_ns, self._window_ns, self._keeps_blank = rotation_ns, window_ns, keeps_blank
         self._controller = ZController(target, rotation_ns=rotation_ns)
         self._peaks = EpochPeaks()
+        self._quarters = np.zeros(QUARTERS, dtype=np.int64)
         self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)
         self.forget()
 
@@ -92,6 +93,7 @@ class Follower:
         """Begin anew."""
         self._controller.forget()
         self._peaks.clear()
+        self._quarters[:] = 0
         self._first_ns = self._epoch = _UNKNOWN
         self.outcomes: deque[EpochOutcome] = deque(maxlen=_OUTCOMES)
         self._closed = self._shown = self._met = 0
@@ -136,6 +138,7 @@ class Follower:
         for part in self._epochs_in(arrivals.times, np.flatnonzero(usable)):
             z = self.enter(int(arrivals.times[part.start]))
             in_force[part] = np.where(usable[part], z, -1)
+            self._count(arrivals.times[part][usable[part]])
             for column, reading, level in zip(attributes, arrivals.readings, levels, strict=True):
                 sizes = column.count(reading, part, persons=arrivals.persons, times=arrivals.times, usable=usable)
                 self._peaks.note(arrivals.persons[part], reading.keys[part], sizes)
@@ -155,17 +158,24 @@ class Follower:
     ) -> list[int]:
         """The level of every value of one event."""
         z, levels = self.enter(time), []
+        self._quarters[(time - self._epoch * self._rotation_ns) * QUARTERS // self._rotation_ns] += 1
         for column, text in zip(attributes, texts, strict=True):
             size, key = column.count_one(text, person=person, time=time)
             self._peaks.note(person, key, size)
             levels.append(0 if size[0] >= z else PRIVATE)
         return levels
 
+    def _count(self, times: Ints) -> None:
+        """Count events of the running epoch by its quarters."""
+        quarters = (times - self._epoch * self._rotation_ns) * QUARTERS // self._rotation_ns
+        self._quarters += np.bincount(quarters, minlength=QUARTERS)
+
     def _close(self) -> None:
         is_filled = (self._epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
         is_whole = self._epoch > self._first_ns // self._rotation_ns
         outcome = self._controller.close(self._profile(), counts=is_filled and is_whole)
         self._peaks.clear()
+        self._quarters[:] = 0
         self.outcomes.append(outcome)
         self._closed += 1
         self._shown += outcome.shown > 0
@@ -184,7 +194,7 @@ class Follower:
                 np.full_like(empty, people),
                 np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
             )
-        return EpochProfile(self._epoch, people, curve, np.sort(peak))
+        return EpochProfile(self._epoch, people, curve, self._quarters.copy())
 
     # ---- state
 
@@ -192,7 +202,8 @@ class Follower:
         """Everything, as arrays."""
         outcomes = np.array([astuple(outcome) for outcome in self.outcomes], dtype=np.int64).reshape(-1, 6)
         marks = np.array([self._first_ns, self._epoch, self._closed, self._shown, self._met], dtype=np.int64)
-        mine = {"marks": marks, "peaks": self._peaks.pairs(), "outcomes": outcomes, **self._controller.dump()}
+        mine = {"marks": marks, "peaks": self._peaks.pairs(), "running": self._quarters, "outcomes": outcomes}
+        mine |= self._controller.dump()
         return {f"follow.{name}": array for name, array in mine.items()}
 
     def load(self, arrays: Mapping[str, Any]) -> None:
@@ -200,6 +211,7 @@ class Follower:
         marks = (int(mark) for mark in arrays["follow.marks"])
         self._first_ns, self._epoch, self._closed, self._shown, self._met = marks
         self._peaks.load(arrays["follow.peaks"].reshape(-1, 3))
+        self._quarters = arrays["follow.running"].copy()
         rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
         self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)
         self._changes.clear()

@@ -2,15 +2,17 @@
 
 Once an epoch is over, what it would have shown of people is known exactly for every z (see windows.py). The z it
 `needed` is the smallest from which the target holds over a stretch. Several simple forecasters predict what the next
-epoch will need; each is corrected upwards by its worst recent error. The controller follows the one that would have
-released most with that correction. Last, it avoids a z near which a recent epoch missed the target, because the share
-does not rise steadily with z: where the crowd of a value is close to z, the few people who show it stand out.
+epoch will need, most of them from how much happens: a need per event, averaged over recent epochs, times the events to
+expect by the trend within the last epoch or by the day before. Each forecast is raised by what the forecaster recently
+fell short. The controller follows the forecaster that needs least of that and overshoots least. Last, it avoids a z
+near which a recent epoch missed the target, because the share does not rise steadily with z: where the crowd of a value
+is close to z, the few people who show it stand out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, isnan, sqrt
+from math import ceil, exp, isnan, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +25,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-FORECASTERS: Final = ("last", "rising", "most of 3", "most of 8", "a day ago", "a day ago or last", "most of a day")
+FORECASTERS: Final = (
+    "last", "trend", "trend, not falling", "most of 3", "a day ago", "a day ago, not falling", "most of a day",
+)  # fmt: skip
+QUARTERS: Final = 4
+"""Parts of an epoch whose events are counted, for the trend."""
 _TRIED: Final = 100
 """Epochs whose forecasts are compared."""
 _REMEMBERED: Final = 25
@@ -34,15 +40,29 @@ _NEAR: Final = 1.05
 """A z within this factor of a bad z is too near."""
 _FEW: Final = 30
 """With fewer people shown than this, one of them decides whether the target is met: release nothing instead."""
-_THIN_EPOCHS: Final = 3
+_THIN_EPOCHS: Final = 2
 """Recent epochs in which a z must not have shown fewer people than that."""
-_SLACK: Final = 0.8
-"""Crowds vary by about their square root: this many square roots are added to a forecast."""
-_LEAST_SLACK: Final = 0.05
+_DEVIATIONS: Final = 2.6
+"""Standard deviations by which a forecast is raised."""
+_RARELY: Final = 0.98
+"""And at least by the shortfall that this share of recent forecasts stayed below."""
+_PRIOR: Final = 0.12
+"""The deviation assumed before the first forecast; it counts like one epoch."""
+_FEWEST_ERRORS: Final = 12
+"""Forecasts by which all but the simplest forecasters are judged before they are followed."""
 _SHOCK: Final = 1.5
-"""An error this many times the next worst, among many epochs, is a shock: nothing can be learnt from it."""
 _SHOCKED_AMONG: Final = 50
-_STEEPEST: Final = 2.0
+_HALF: Final = 48
+"""After this many epochs an error counts half."""
+_SLACK: Final = 0.04
+_CROWD: Final = 100.0
+"""Below this need, errors grow as the square root of a crowd shrinks."""
+_MOST_RAISED: Final = 1.5
+_AVERAGED: Final = 6
+"""Epochs over which the need per event is averaged, each counting less than the next by a factor."""
+_FADING: Final = 0.7
+_FEWEST_EVENTS: Final = 50
+_SLOWEST, _STEEPEST, _STEEPEST_TREND = 0.5, 2.0, 2.5
 _LONGEST_DAY: Final = 288
 _DAY_NS: Final = 86_400_000_000_000
 _NO_EPOCH: Final = np.iinfo(np.int64).min
@@ -66,12 +86,8 @@ class EpochProfile:
     epoch: int
     people: int
     curve: SetCurve
-    peaks: Ints
-    """The largest crowd behind each (person, value) pair, ascending."""
-
-    def released(self, z: int) -> int:
-        """The number of pairs that a z would have released."""
-        return len(self.peaks) - int(np.searchsorted(self.peaks, z))
+    quarters: Ints
+    """Events in each quarter of the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +142,32 @@ def _any_between(marks: Bools, first: Ints, last: Ints) -> Bools:
     return found
 
 
+def _no_ints() -> Ints:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_bins() -> Bools:
+    return np.empty((0, len(EDGES)), dtype=np.bool_)
+
+
 @dataclass(slots=True)
 class _History:
-    """Recent epochs, oldest first; rows of errors and gains belong to the last needs."""
+    """Recent epochs, oldest first."""
 
-    needs: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    bad: Bools = field(default_factory=lambda: np.empty((0, len(EDGES)), dtype=np.bool_))
-    """Bins in which the target was missed although many people were shown: the crowds cause it, so it recurs."""
-    thin: Bools = field(default_factory=lambda: np.empty((0, len(EDGES)), dtype=np.bool_))
-    people: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    needs: Ints = field(default_factory=_no_ints)
+    events: Ints = field(default_factory=_no_ints)
+    quarters: Ints = field(default_factory=lambda: np.ones(QUARTERS, dtype=np.int64))
+    """Events in the quarters of the last epoch."""
     errors: Floats = field(default_factory=lambda: np.empty((0, len(FORECASTERS))))
-    """Need divided by forecast; NaN where there was no forecast."""
-    gains: Ints = field(default_factory=lambda: np.empty((0, len(FORECASTERS) + 1), dtype=np.int64))
-    """Pairs that each forecaster would have released (-1: it made no proposal), and all pairs."""
+    """log(need / forecast), smaller for small crowds; NaN where there was no forecast."""
+    shown: Ints = field(default_factory=_no_ints)
+    """People shown at the need, for each row of errors: an error weighs as much as the people it concerns."""
+    bad: Bools = field(default_factory=_no_bins)
+    """Bins above the need in which the target was missed although many people were shown: the crowds cause it, so it
+    recurs."""
+    thin: Bools = field(default_factory=_no_bins)
+    marked: Ints = field(default_factory=_no_ints)
+    """The need of the epoch of each row of bad (and of thin, its last rows)."""
 
 
 class ZController:
@@ -179,32 +208,39 @@ class ZController:
     # ---- learning
 
     def _learn(self, profile: EpochProfile) -> None:
-        history = self._history
+        history, kept = self._history, self.patience + 2
         self._fill_gap(profile.epoch)
         missed, thin = missed_bins(profile.curve, self.target), thin_bins(profile.curve)
         need = needed(missed, self.target.least)
         if len(history.needs):
             forecasts = self._forecasts()
-            history.errors = np.vstack((history.errors, need / forecasts))[-_TRIED:]
-            released = [profile.released(int(z)) if z else -1 for z in self._proposals(forecasts)]
-            history.gains = np.vstack((history.gains, [*released, len(profile.peaks)]))[-_TRIED:]
-        history.needs = np.append(history.needs, need)[-(self.patience + 2) :]
-        history.bad = np.vstack((history.bad, missed & ~thin))[-_REMEMBERED:]
+            errors = np.log(need / forecasts) * np.sqrt(np.minimum(forecasts / _CROWD, 1))
+            history.errors = np.vstack((history.errors, errors))[-_TRIED:]
+            history.shown = np.append(history.shown, profile.curve.at(need)[0])[-_TRIED:]
+        history.needs = np.append(history.needs, need)[-kept:]
+        history.events = np.append(history.events, max(int(profile.quarters.sum()), 1))[-kept:]
+        history.quarters = profile.quarters.copy()
+        is_bad = missed & ~thin
+        is_bad[: int(_bins(need))] = False
+        history.bad = np.vstack((history.bad, is_bad))[-_REMEMBERED:]
         history.thin = np.vstack((history.thin, thin))[-_THIN_EPOCHS:]
-        history.people = np.append(history.people, profile.people)[-_REMEMBERED:]
+        history.marked = np.append(history.marked, need)[-_REMEMBERED:]
 
     def _fill_gap(self, epoch: int) -> None:
         """Give epochs without an event the need of the epoch before, so that a day ago stays a day ago."""
-        if self._last_epoch is not None:
-            missing = min(epoch - self._last_epoch - 1, self.patience)
-            needs = self._history.needs
-            self._history.needs = np.append(needs, np.full(missing, needs[-1]))[-(self.patience + 2) :]
+        if self._last_epoch is not None and epoch > self._last_epoch + 1:
+            history, missing = self._history, min(epoch - self._last_epoch - 1, self.patience)
+            history.needs = np.append(history.needs, np.full(missing, history.needs[-1]))[-(self.patience + 2) :]
+            history.events = np.append(history.events, np.full(missing, history.events[-1]))[-(self.patience + 2) :]
+            history.quarters = np.ones(QUARTERS, dtype=np.int64)
 
     # ---- choosing
 
     def _choose(self) -> int:
-        proposals = self._proposals(self._forecasts())
-        z = int(proposals[self._favourite(proposals)])
+        forecasts = self._forecasts()
+        proposals = [self._proposal(number, forecast) for number, forecast in enumerate(forecasts.tolist())]
+        _, z, forecast = min(proposals)
+        z = _settled(z, self._recently_wrong(forecast))
         needs = self._history.needs
         if not self._was_met and len(needs) > 1:
             # crowds that outgrow the forecast fill up over a whole window: the first epoch shows half of it
@@ -214,65 +250,66 @@ class ZController:
 
     def _forecasts(self) -> Floats:
         """The need of the next epoch by each forecaster; NaN where its history is too short."""
-        needs, day = self._history.needs.astype(np.float64), self._day
+        needs, events, day = self._history.needs.astype(float), self._history.events.astype(float), self._day
         found = np.full(len(FORECASTERS), np.nan)
+        weights = _FADING ** np.arange(min(_AVERAGED, len(needs)))[::-1]
+        per_event = exp(float(np.average(np.log(needs / events)[-_AVERAGED:], weights=weights)))
+        ahead = events[-1] * self._trend()
         found[0] = needs[-1]
-        if len(needs) > 1:
-            found[1] = needs[-1] * min(max(needs[-1] / needs[-2], 1.0), _STEEPEST)
-        for place, epochs in ((2, 3), (3, 8)):
-            if len(needs) >= epochs:
-                found[place] = needs[-epochs:].max()
+        found[1], found[2] = per_event * ahead, per_event * max(ahead, events[-1])
+        if len(needs) >= 3:
+            found[3] = needs[-3:].max()
         if day is not None and len(needs) > day:
-            found[4] = needs[-day] * (needs[-1] / needs[-day - 1])
-            found[5] = max(found[4], needs[-1])
+            ahead = events[-day] * (events[-1] / events[-day - 1])
+            found[4], found[5] = per_event * ahead, per_event * max(ahead, events[-1])
             found[6] = needs[-day:].max()
-        return found
+        clipped: Floats = np.clip(found, 1, NOTHING)
+        return clipped
 
-    def _proposals(self, forecasts: Floats) -> Ints:
-        """The corrected z of each forecaster; 0 where it makes no proposal."""
-        wrong = self._recently_wrong()
-        found = np.zeros(len(FORECASTERS), dtype=np.int64)
-        for number, forecast in enumerate(forecasts.tolist()):
-            errors = self._history.errors[:, number]
-            errors = np.sort(errors[~np.isnan(errors)])
-            if not isnan(forecast) and (number == 0 or len(errors) > 1):
-                found[number] = _settled(self._corrected(forecast, errors), wrong)
-        return found
+    def _trend(self) -> float:
+        """Events to come, as a multiple of those of the last epoch, if the line through its quarters goes on."""
+        quarters = self._history.quarters
+        mean = float(quarters.mean())
+        if quarters.sum() < _FEWEST_EVENTS:
+            return 1.0
+        places = np.arange(QUARTERS) - (QUARTERS - 1) / 2
+        slope = float(places @ quarters) / float(places @ places)
+        return min(max((mean + QUARTERS * slope) / mean, _SLOWEST), _STEEPEST_TREND)
 
-    def _corrected(self, forecast: float, errors: Floats) -> int:
-        worst = max(float(errors[-1]), 1.0) if len(errors) else 1.0
-        if len(errors) >= _SHOCKED_AMONG and errors[-1] > _SHOCK * errors[-2]:
-            worst = max(float(errors[-2]), 1.0)
-        unknown = 1 + 0.5 / (len(errors) + 0.5)
-        slack = 1 + max(_SLACK / sqrt(forecast), _LEAST_SLACK)
-        return max(self.target.least, min(ceil(forecast * worst * unknown * slack), NOTHING))
-
-    def _recently_wrong(self) -> Bools:
-        """Bins near a recent miss or near few people shown, shifted by the change in the number of people."""
+    def _proposal(self, number: int, forecast: float) -> tuple[float, int, float]:
+        """The cost of following a forecaster, the z it proposes, and its forecast."""
         history = self._history
-        people = np.maximum(history.people, 1).astype(np.float64)  # an epoch with only nulls has nobody
-        # where people go, as in the evening, as many may go again: then z is higher among those who stay
-        decline = min(max(people[-2] / people[-1], 1.0), _STEEPEST) if len(people) > 1 else 1.0
-        marks = [(bad, many, _NEAR) for bad, many in zip(history.bad, people, strict=True)]
-        recent = people[-len(history.thin) :]
-        marks += [(thin, many, _NEAR * decline) for thin, many in zip(history.thin, recent, strict=True)]
+        has_error = ~np.isnan(history.errors[:, number])
+        if isnan(forecast) or (number > 2 and has_error.sum() < _FEWEST_ERRORS):
+            return np.inf, NOTHING, 1.0
+        errors = history.errors[has_error, number]
+        weights = 0.5 ** (np.arange(len(errors))[::-1] / _HALF)
+        weights *= (history.shown[has_error] + 1) / (history.shown.max(initial=0) + 1)
+        total = float(weights.sum()) + 1
+        short, over = _without_shock(np.maximum(errors, 0)), np.maximum(-errors, 0)
+        deviation = sqrt((float(weights @ (short * short)) + _PRIOR**2) / total)
+        raised = max(_DEVIATIONS * deviation, _quantile(short, weights, _RARELY))
+        factor = exp(min(raised / sqrt(min(forecast / _CROWD, 1)), _MOST_RAISED)) * (1 + _SLACK)
+        z = max(self.target.least, min(ceil(forecast * factor), NOTHING))
+        return raised + (float(weights @ over) + _PRIOR) / total, z, forecast
+
+    def _recently_wrong(self, forecast: float) -> Bools:
+        """Bins near a recent miss or near few people shown, shifted by the change of the need."""
+        history = self._history
+        marks = [(bad, need, _NEAR) for bad, need in zip(history.bad, history.marked.tolist(), strict=True)]
+        recent = history.marked[-len(history.thin) :].tolist()
+        marks += [(thin, need, _NEAR * self._decline()) for thin, need in zip(history.thin, recent, strict=True)]
         wrong = np.zeros(len(EDGES), dtype=np.bool_)
-        for is_wrong, many, above in marks:
-            shifted = EDGES * (many / people[-1])
+        for is_wrong, need, above in marks:
+            shifted = EDGES * (need / forecast)
             wrong |= _any_between(is_wrong, _bins(shifted / _NEAR), _bins(shifted * above))
         return wrong
 
-    def _favourite(self, proposals: Ints) -> int:
-        """The forecaster that would have released most."""
-        gains = self._history.gains
-        best, favourite = 0.0, 0
-        for number in np.flatnonzero(proposals).tolist():
-            has_proposal = gains[:, number] >= 0
-            if has_proposal.sum() >= 3:
-                share = float(gains[has_proposal, number].sum()) / max(int(gains[has_proposal, -1].sum()), 1)
-                best, favourite = max((best, -favourite), (share, -number))
-                favourite = -favourite
-        return favourite
+    def _decline(self) -> float:
+        """How much less is to be expected where people go, as in the evening: then few are shown."""
+        events = self._history.events
+        before = events[-2] / events[-1] if len(events) > 1 else 1.0
+        return float(min(max(before, 1 / self._trend(), 1.0), _STEEPEST))
 
     # ---- state
 
@@ -283,11 +320,13 @@ class ZController:
         return {
             "chosen": np.array([self.z, last, self._was_met], dtype=np.int64),
             "needs": history.needs,
+            "events": history.events,
+            "quarters": history.quarters,
+            "errors": history.errors.reshape(-1),
+            "shown": history.shown,
             "bad": np.packbits(history.bad, axis=1).reshape(-1),
             "thin": np.packbits(history.thin, axis=1).reshape(-1),
-            "people": history.people,
-            "errors": history.errors.reshape(-1),
-            "gains": history.gains.reshape(-1),
+            "marked": history.marked,
         }
 
     def load(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -295,10 +334,28 @@ class ZController:
         self.z, last, was_met = (int(mark) for mark in arrays["chosen"])
         self._last_epoch, self._was_met = None if last == _NO_EPOCH else last, bool(was_met)
         self._history = _History(
-            arrays["needs"].copy(), _unpacked(arrays["bad"]), _unpacked(arrays["thin"]), arrays["people"].copy(),
-            arrays["errors"].reshape(-1, len(FORECASTERS)).copy(),
-            arrays["gains"].reshape(-1, len(FORECASTERS) + 1).copy(),
+            arrays["needs"].copy(), arrays["events"].copy(), arrays["quarters"].copy(),
+            arrays["errors"].reshape(-1, len(FORECASTERS)).copy(), arrays["shown"].copy(),
+            _unpacked(arrays["bad"]), _unpacked(arrays["thin"]), arrays["marked"].copy(),
         )  # fmt: skip
+
+
+def _without_shock(short: Floats) -> Floats:
+    """Nothing can be learnt from one shortfall that is far larger than all others of many epochs."""
+    if len(short) >= _SHOCKED_AMONG:
+        second, worst = np.partition(short, -2)[-2:]
+        if worst > _SHOCK * second:
+            return np.minimum(short, second)
+    return short
+
+
+def _quantile(values: Floats, weights: Floats, share: float) -> float:
+    """The smallest value that at least this share of the weight does not exceed; 0 without values."""
+    if not len(values):
+        return 0.0
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(int(np.searchsorted(reached, share * reached[-1])), len(values) - 1)]])
 
 
 def _unpacked(packed: npt.NDArray[Any]) -> Bools:
