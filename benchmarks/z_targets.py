@@ -89,11 +89,11 @@ def hindsight(days: Sequence[tuple[str, pa.Table]], k: int, p: float) -> list[li
         curves = window_curves(*columns, window_ns=ROTATION_NS, rotation_ns=ROTATION_NS, k=k)
         best = sum(one.rows_at(needed(missed_bins(one, target), k)) for one in curves)
         fixed = best_fixed(curves, p)
-        shown = sum(one.shown > 0 for one in method.outcomes)
-        met = sum(one.is_met for one in method.outcomes)
+        epochs = len(method.outcomes)
+        shown, met = (sum(ones) for ones in zip(*((one.shown > 0, one.is_met) for one in method.outcomes), strict=True))
         rows.append([
             name, f"{best / table.num_rows:.1%}", f"{fixed[1]:.1%}" if fixed else "–",
-            f"{released / table.num_rows:.1%}", f"{released / best:.0%}", f"{shown} of {len(method.outcomes)}", f"{met} of {len(method.outcomes)}",
+            f"{released / table.num_rows:.1%}", f"{released / best:.0%}", f"{shown} of {epochs}", f"{met} of {epochs}",
         ])  # fmt: skip
     return rows
 

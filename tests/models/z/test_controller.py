@@ -137,6 +137,22 @@ class TestChoosing:
         flowing = [curve.rows_at(one.z) / curve.events for curve, one in zip(curves, outcomes, strict=True)]
         assert np.mean(flowing[10:]) > 0.3
 
+    @pytest.mark.parametrize("start", [None, 120])
+    def test_a_day_that_follows_the_clock_is_followed(self, start):
+        """The need is 2% of the events of the hour; z stays within a third of it, and never below it."""
+        hours = 2000 * (3 - 2 * np.cos(2 * np.pi * np.arange(24 * 4 * 4) / 96)).reshape(-1, 4) / 4
+        controller = ZController(KTarget(k=2, p=0.9, start=start), rotation_ns=HOUR)
+        above = []
+        for epoch, quarters in enumerate(hours):
+            need = quarters.sum() * 0.02
+            curve = curve_of([(round(need), 900, 10), (round(3 * need), 800, 800)])
+            z = controller.open(epoch)
+            outcome = controller.close(EpochProfile(epoch, 1000, curve, quarters.astype(np.int64)), counts=epoch > 0)
+            above.append(z / need)
+            assert outcome.is_met or epoch < 3
+            assert outcome.shown or (start is None and epoch < 2)
+        assert max(above[24:]) < 4 / 3
+
     def test_few_people_are_rather_not_shown(self):
         outcomes = follow(visits(40, people=20), KTarget(k=2, p=0.9))
         assert all(one.shown == 0 for one in outcomes[4:])
