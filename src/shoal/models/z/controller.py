@@ -345,7 +345,7 @@ def _without_shock(short: Floats) -> Floats:
     if len(short) >= _SHOCKED_AMONG:
         second, worst = np.partition(short, -2)[-2:]
         if worst > _SHOCK * second:
-            return np.minimum(short, second)
+            short = np.minimum(short, second)
     return short
 
 
