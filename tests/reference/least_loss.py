@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.reference.tuples import Cat, Cluster, Decision, Held, Num, TupleTwin, distance, people, with_values
+from tests.reference.tuples import (
+    Cat,
+    Cluster,
+    Decision,
+    Held,
+    Num,
+    TupleTwin,
+    count_values,
+    distance,
+    people,
+    with_values,
+)
 
 LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, RARE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 0.5
 MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 4
@@ -99,15 +111,42 @@ class LeastLossTwin(TupleTwin):
 
     def decide(self, first: Held, now: int, *, can_wait: bool = False) -> list[Decision]:
         self.moment = now
-        return super().decide(first, now, can_wait=can_wait)
+        if not self.is_ending:
+            return super().decide(first, now, can_wait=can_wait)
+        self.forget_old(now)
+        members = self.new_members(first)
+        may_reuse = self.is_publishable([one for one in self.held.values() if one is not first])
+        if members is None or may_reuse:
+            return super().decide(first, now, can_wait=can_wait)
+        return self.publish([(members, self.form(members))], now)
 
     def new_members(self, first: Held) -> list[Held] | None:
         held = list(self.held.values())
         count = len(people(held))
         if count < self.k:
             return None
-        pool = [first, *self.allowed(first, held)]
-        wanted = count if self.is_ending and count < 2 * self.k else self.k
+        if not self.is_ending:
+            return self.chosen_members(first, held)
+        if count == len(held) and count < 2 * self.k and self.is_publishable(held):
+            return held
+        members = self.chosen_members(first, held)
+        if members is not None and self.is_publishable([one for one in held if one not in members]):
+            return members
+        return held if self.is_publishable(held) else members
+
+    def is_publishable(self, held: Sequence[Held]) -> bool:
+        """Whether these tuples could be one class, or are none."""
+        if not held:
+            return True
+        classes = count_values(one.sensitive for one in held)
+        return (
+            len(people(held)) >= self.k
+            and self.diversity.failing(classes, self.reference_now()) is None
+            and self.is_fair(Counter(one.person for one in held))
+        )
+
+    def chosen_members(self, first: Held, held: Sequence[Held]) -> list[Held] | None:
+        wanted, pool = self.k, [first, *self.allowed(first, held)]
         self.left_out = self.not_planned(first, pool, wanted)
         members, scores = self.grow([first], pool, wanted, self.floor)
         if len(members) < self.k:

@@ -27,3 +27,39 @@ def test_further_tuples_of_the_same_people_join_if_covered(cap, expected):
     members = least_loss.form_least(s, 0)
     assert sorted(s.pending_i[t.MEMBER, :members].tolist()) == expected
     assert s.pool_i[-1, t.FIELDS + t.C_CARRIERS] == 2
+
+
+def ending(rows, people=None, **plan):
+    s = held(rows, people, MIN_CARRIERS=1, **plan)
+    s.tally[t.ENDING] = 1
+    return s
+
+
+def test_at_the_end_all_are_published_if_the_rest_would_be_too_few():
+    s = ending([(0.1,), (0.2,), (0.9,)], K=2)
+    assert least_loss.form_least(s, 0) == 3
+    s = ending([(0.1,), (0.2,), (0.9,), (0.8,)], K=2)
+    assert least_loss.form_least(s, 0) == 2
+    s = ending([(0.1,), (0.2,), (0.9,)], [1, 2, 1], K=2)  # the second of one person is not covered
+    assert least_loss.form_least(s, 0) == 3
+
+
+def test_at_the_end_nobody_leaves_alone_who_is_needed():
+    s = ending([(0.1,), (0.2,), (0.9,)], K=2)
+    assert least_loss.may_leave_alone(s, 0)
+    s.plan[t.K] = 3
+    assert not least_loss.may_leave_alone(s, 0)
+    s.tally[t.ENDING] = 0
+    assert least_loss.may_leave_alone(s, 0)
+
+
+def test_what_could_be_one_class():
+    s = ending([(0.1,), (0.2,), (0.9,)], [1, 2, 1], K=2)
+    s.pending_i[t.MEMBER, :3] = 0, 2, 1
+    assert [least_loss.is_publishable(s, members) for members in range(4)] == [True, False, False, True]
+    s.ratios[t.MAX_SHARE] = 0.5
+    assert not least_loss.is_publishable(s, 3)
+    least_loss.mark_all(s, t.ELIGIBLE, 0, 3)
+    assert least_loss.list_marked(s, 1) == 3
+    assert least_loss.settle_end(s, 0) == 0
+    assert least_loss.generalize_again(s, 2) == 2

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.candidates import meet_others, pack_candidates, price_candidates
-from shoal.kernels.tuples.diversity import add_values, diversify, stays_diverse
+from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, diversify, first_failure, stays_diverse
+from shoal.kernels.tuples.emit import publish_draft
 from shoal.kernels.tuples.exchange import exchange
-from shoal.kernels.tuples.generalize import count_carriers, draft, generalize_members
+from shoal.kernels.tuples.generalize import count_carriers, draft, generalize_members, is_new_person
 from shoal.kernels.tuples.growth import grow, plan_attributes
 from shoal.kernels.tuples.layout import (
     ALIVE,
@@ -30,25 +31,33 @@ from shoal.kernels.tuples.layout import (
 )
 from shoal.kernels.tuples.nearest import mark_all, measure
 from shoal.kernels.tuples.queue import count_keys
-from shoal.kernels.tuples.reuse import covers, is_capped
+from shoal.kernels.tuples.reuse import covers, is_capped, is_fair
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
+
+IS_MEMBER = 2
 
 
 @piece
 def form_least(s, t):
-    """Form the cluster of due tuple t in the draft; return its size, 0 if there are too few people.
-
-    At the end of the stream, when fewer than 2k people are left, they form one cluster.
-    """
+    """Form the cluster of due tuple t in the draft; return its size, 0 if there are too few people."""
     people = count_keys(s, PEOPLE)
     if people < s.plan[K]:
         return 0
+    if not s.tally[ENDING]:
+        return choose_members(s, t)
+    is_last = people == s.tally[LIVE] and people < 2 * s.plan[K]  # no second cluster is possible
+    members = settle_end(s, 0) if is_last else 0
+    return members if members > 0 else settle_end(s, choose_members(s, t))
+
+
+@piece
+def choose_members(s, t):
+    """Choose the members of due tuple t's cluster and generalize them; return their number, 0 if it cannot be done."""
     count = pack_candidates(s, t)
-    wanted = people if s.tally[ENDING] and people < 2 * s.plan[K] else s.plan[K]
     own = price_candidates(s, count) / s.plan[K]
-    plan_attributes(s, count, wanted)
+    plan_attributes(s, count, s.plan[K])
     s.pending_i[MEMBER, 0] = 0
-    members = grow(s, MEMBER, 1, count, wanted, own, s.ratios[FLOOR])
+    members = grow(s, MEMBER, 1, count, s.plan[K], own, s.ratios[FLOOR])
     if members < s.plan[K]:
         return 0
     if s.plan[EXCHANGES] > 0:
@@ -94,6 +103,89 @@ def add_further_tuples(s, members):
     return members
 
 
+# ---- the end of the stream
+
+
+@piece
+def settle_end(s, members):
+    """At the end, let nobody be left behind: return the members if the rest can be published, else all if they can.
+
+    `members` is the size of the chosen cluster, 0 if there is none.
+    """
+    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    for m in range(members):
+        s.pending_i[ELIGIBLE, s.pending_i[MEMBER, m]] = IS_MEMBER
+    if members > 0 and is_publishable(s, list_marked(s, 1)):
+        return generalize_again(s, list_marked(s, IS_MEMBER))
+    for i in range(s.tally[HEAD], s.tally[TAIL]):
+        s.pending_i[ALLOWED, i] = s.pending_i[ELIGIBLE, i]
+        s.pending_i[ELIGIBLE, i] = s.pending_i[ALIVE, i]
+    every = list_marked(s, 1)
+    if is_publishable(s, every):
+        return generalize_again(s, every)
+    for i in range(s.tally[HEAD], s.tally[TAIL]):
+        s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i]
+    return generalize_again(s, list_marked(s, IS_MEMBER))
+
+
+@piece
+def list_marked(s, mark):
+    """List the pending tuples with a mark as members; return their number."""
+    members = 0
+    for i in range(s.tally[HEAD], s.tally[TAIL]):
+        if s.pending_i[ALIVE, i] and s.pending_i[ELIGIBLE, i] == mark:
+            s.pending_i[MEMBER, members] = i
+            members += 1
+    return members
+
+
+@piece
+def is_publishable(s, members):
+    """Whether the listed members could be one class (k people, diverse, no share above the cap), or are none."""
+    people = 0
+    s.tally[STAMP] += 1
+    for m in range(members):
+        people += is_new_person(s, s.pending_i[MEMBER, m])
+    if members > 0 and people < s.plan[K]:
+        return False
+    count_values(s, members)
+    if s.plan[IS_DIVERSE] and members > 0 and first_failure(s, draft(s))[0] != ENOUGH:
+        return False
+    return not is_capped(s) or is_fair(s, members)
+
+
+@piece
+def generalize_again(s, members):
+    """Generalize the listed members into the draft; return their number."""
+    if members > 0:
+        generalize_members(s, members)
+        count_values(s, members)
+        if s.tally[LIVE] != count_keys(s, PEOPLE):
+            count_carriers(s, members)
+    return members
+
+
+@piece
+def may_leave_alone(s, t):
+    """Whether t may be published without a cluster: at the end, only if the rest can still be published."""
+    if not s.tally[ENDING]:
+        return True
+    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    s.pending_i[ELIGIBLE, t] = 0
+    return is_publishable(s, list_marked(s, 1))
+
+
+@piece
+def decide_least(s, t):
+    """Publish due tuple t in a published cluster or a new one, or suppress it."""
+    may_reuse = may_leave_alone(s, t)
+    members = form_least(s, t)
+    if members > 0 and not may_reuse:
+        publish_draft(s, members)
+    else:
+        publish_or_suppress(s, t, members)
+
+
 @kernel
 def run_least_loss(s, arrivals, start, stop):
     """Accept arrivals from `start` to `stop`; return how far it came, which is `stop` unless room is needed."""
@@ -105,4 +197,4 @@ def run_least_loss(s, arrivals, start, stop):
         if event == HAS_ARRIVED:
             meet_others(s, t)
         else:
-            publish_or_suppress(s, t, form_least(s, t))
+            decide_least(s, t)
