@@ -33,17 +33,18 @@ def is_caught(mutant: Mutant) -> bool:
         if text.count(mutant.old) != 1:
             raise SystemExit(f"{mutant.file}: the text to replace occurs {text.count(mutant.old)} times: {mutant.old}")
         path.write_text(text.replace(mutant.old, mutant.new))
-        return run_tests(Path(folder), mutant.tests) == FAILED
+        return run_tests(Path(folder), mutant.tests).returncode == FAILED
 
 
-def run_tests(source: Path, tests: tuple[str, ...]) -> int:
+def run_tests(source: Path, tests: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    """Run tests on a source tree up to the first that fails."""
     environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "NUMBA_DISABLE_JIT": "1"}
     wanted = ["-m", "not slow and not exhaustive and not compiled"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", *wanted, *tests]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     if ended.returncode > FAILED:
         raise SystemExit(ended.stdout.decode() + ended.stderr.decode())
-    return ended.returncode
+    return ended
 
 
 def main() -> int:
@@ -51,8 +52,9 @@ def main() -> int:
     parser.add_argument("--only", default="")
     chosen = [mutant for mutant in MUTANTS if parser.parse_args().only in mutant.file]
     for tests in sorted({mutant.tests for mutant in chosen}):
-        if run_tests(ROOT / "src", tests) == FAILED:
-            raise SystemExit(f"{' '.join(tests)}: red without a defect")
+        ended = run_tests(ROOT / "src", tests)
+        if ended.returncode == FAILED:
+            raise SystemExit(f"{' '.join(tests)}: red without a defect\n{ended.stdout.decode()[-2000:]}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(is_caught, chosen))
     for mutant, caught in zip(chosen, found, strict=True):

@@ -117,7 +117,7 @@ def test_killed_at_any_time_and_started_again(scene):
         scene.write(f"in-{number}.csv", lines(30, 50, number, first=50 * number))
     draw = random.Random(5)
     ends = []
-    for _ in range(6):
+    for _ in range(4):
         process = start(scene.folder)
         try:
             process.communicate(timeout=draw.uniform(0.8, 2.2))

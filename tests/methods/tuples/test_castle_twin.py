@@ -126,7 +126,7 @@ def streams(scene, data, *, people=(3, 9, 25, 500)):
 @pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("name", ["line", "mixed", "trees", "grid"])
 @given(data=st.data())
-@tries(40)
+@tries(20)
 def test_long_deadlines(name, timed, data):
     scene = scenes()[name]
     records = streams(scene, data)

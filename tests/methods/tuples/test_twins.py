@@ -55,7 +55,7 @@ def feed(pair, records, data):
 @every_method
 @pytest.mark.parametrize("name", SCENES)
 @given(data=st.data())
-@tries(40)
+@tries(25)
 def test_counts(method, name, data):
     scene = scenes()[name]
     pair = Pair(method, scene, data.draw(settings_of(method, timed=False)))
@@ -65,7 +65,7 @@ def test_counts(method, name, data):
 @every_method
 @pytest.mark.parametrize("name", SCENES)
 @given(data=st.data())
-@tries(40)
+@tries(25)
 def test_durations(method, name, data):
     """Time passes with records and without; one wrong clock changes nothing."""
     scene = scenes()[name]
