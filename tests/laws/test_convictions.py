@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from shoal.methods.z.reader import Reader
 from shoal.testing import laws
 from shoal.testing.laws import LawBroken
 from tests.laws import broken as kinds
 from tests.laws.broken import broken, broken_tuples
-from tests.laws.cases import PEOPLE, Z_CASES, steady, stream
+from tests.laws.cases import PEOPLE, Z_CASES, make_z, steady, stream
 from tests.laws.tuple_cases import TUPLE_CASES, people
 
 STREAM = stream()
@@ -214,3 +215,11 @@ def test_the_auditor_must_have_seen_everything(monkeypatch):
         policy=policy(),
         saying="could not check",
     )
+
+
+def test_a_push_that_ignores_values_of_other_types_is_convicted(monkeypatch):
+    law, everyone = laws.records_are_refused_like_batches, lambda: make_z({"z": 1, "carry": ["device"]}, {})
+    law(everyone, STREAM, columns=["site", "device"])
+    monkeypatch.setattr(Reader, "_check_values", lambda *_: None)
+    convicted(law, everyone, STREAM, columns=["site"], saying="treat a float in column 'site' differently")
+    convicted(law, everyone, STREAM, columns=["device"], saying="push publishes a int in column 'device'")

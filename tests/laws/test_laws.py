@@ -29,6 +29,17 @@ FEW = [
     "flexible-k-compared",
 ]
 FEW += [f"{method}-timed" for method in TUPLE_METHODS]
+ODD_TYPES = (
+    "z-drop",
+    "z-late",
+    "z-closed",
+    "z-combine-trees",
+    "z-target",
+    "fads-t",
+    "castle-plain",
+    "flexible-k-plain",
+)
+"""The cases whose columns get values of unusual types: one or more of each reader of records."""
 
 
 def every(cases):
@@ -52,6 +63,11 @@ def test_batching_is_invisible(case):
     """By default most cases try one size of batches, and single records, as every case does."""
     sizes = laws.BATCH_SIZES if IS_EXHAUSTIVE or case.name in FEW else (7,)
     laws.batching_is_invisible(case.make, case.stream, sizes=sizes)
+
+
+@every([case for case in JUDGED if case.name in ODD_TYPES])
+def test_records_are_refused_like_batches(case):
+    laws.records_are_refused_like_batches(case.make, case.stream)
 
 
 @every(CASES)

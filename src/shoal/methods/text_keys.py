@@ -38,7 +38,12 @@ def as_text(value: Any) -> str | None:
         return value if value.isascii() or _is_encodable(value) else None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    return str(int(value)) if isinstance(value, int | np.integer) else None
+    return str(int(value)) if isinstance(value, int | np.integer) and is_whole(value) else None
+
+
+def is_whole(number: Any) -> bool:
+    """Whether a column of whole numbers can store a number: it has up to 64 bits."""
+    return bool(-(2**63) <= number < 2**64)
 
 
 def _is_encodable(text: str) -> bool:

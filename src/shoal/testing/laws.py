@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
@@ -16,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.auditor import audit
-from shoal.errors import ShoalError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release
+from shoal.errors import InputError, ShoalError
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release, StreamMethod
 from shoal.testing.driving import (
     Make,
     Output,
@@ -33,6 +35,11 @@ from shoal.testing.driving import (
 from shoal.times import column_ns
 
 BATCH_SIZES: Final = (1, 2, 7, 50)
+ODD_VALUES: Final = (
+    0.5, 2.0, float("nan"), float("inf"), True, b"x", 3, 2**70, None, "x", date(2026, 2, 2), time(1), timedelta(1),
+    datetime(2026, 2, 2, tzinfo=UTC), Decimal("1.5"), 1j, ["x"], {"x": 1},
+)  # fmt: skip
+"""Values of types that people push into columns."""
 _FLAT: Final = 1.5
 """Largest allowed ratio of the memory after ten times the stream to the memory after the stream once."""
 _NO_PROMISE: Final = frozenset(
@@ -72,6 +79,35 @@ def _pushing_is_batching(make: Make, stream: pa.Table, expected: Output) -> None
     rows += single.flush().rows.to_pylist()
     require(rows == expected.rows, "single records release different rows than one batch")
     require(single.snapshot() == expected.state, "single records end in a different state than one batch")
+
+
+def records_are_refused_like_batches(make: Make, stream: pa.Table, *, columns: Sequence[str] | None = None) -> None:
+    """A record with a value of an unusual type is accepted, refused or rejected as a batch of that record is.
+
+    Where Arrow has no column for the value, so that there is no such batch, the record is not published.
+    """
+    good = next(record for record in records_of(stream) if None not in record.values())
+    for name in columns or make().columns:
+        for value in ODD_VALUES:
+            record = {column: value if column == name else good[column] for column in make().columns}
+            try:
+                batch = pa.Table.from_pylist([record])
+            except (ValueError, TypeError, OverflowError):
+                batch = None
+            one, whole = make(), make()
+            pushed = _outcome(one, partial(one.push, record))
+            expected = None if batch is None else _outcome(whole, partial(whole.push_batch, batch))
+            what = f"a {type(value).__name__} in column {name!r}"
+            require(batch is not None or not one.counts[RELEASED], f"push publishes {what}, which no batch can have")
+            require(batch is None or pushed == expected, f"push and push_batch treat {what} differently")
+
+
+def _outcome(method: StreamMethod, push: Callable[[], object]) -> dict[str, int] | str:
+    try:
+        push()
+    except InputError:
+        return "InputError"
+    return method.counts
 
 
 # ---- 2 accounting

@@ -75,6 +75,7 @@ class TupleReader:
         """Read one record; return it and its types. Raise InputError, with nothing changed, where it cannot be read."""
         types = self.columns.check_record(record, known)
         for column in self.codes:
+            column.check_type(types.field(column.name).type)
             column.check_room([record.get(column.name)])
         return self.columns.read_one(record), types
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.errors import InputError
 from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
 from shoal.methods.base import NO_REASON, Record, Refusal
-from shoal.methods.text_keys import Ints, Words, as_text, is_present, is_text_like, person_keys
+from shoal.methods.text_keys import Ints, Words, as_text, is_present, is_text_like, is_whole, person_keys
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reorder_buffer import Waiting
 from shoal.methods.z.settings import ZSettings
@@ -72,6 +72,7 @@ class Reader:
         self._columns, self._carry = settings.read_columns, settings.carry
         self._attributes = attributes
         self._listed = [(_FIRST_UNKNOWN + at, column) for at, column in enumerate(attributes) if column.is_listed]
+        self._counted = (self._person, *(column.name for column in attributes))
         self._person_key = person_key
         self._waits = bool(settings.lateness_ns)
         self._needs_types = self._waits or settings.k is not None
@@ -85,22 +86,20 @@ class Reader:
 
     def check_types(self, fields: pa.Schema) -> None:
         """Raise InputError where a column has a type that cannot be used."""
-        if not is_time_type(fields.field(self._time).type):
-            raise InputError(
-                f"column {self._time!r}: {fields.field(self._time).type} is not a time type; "
-                "give timestamps, numbers of seconds, or ISO 8601 text"
-            )
-        for name in (self._person, *(column.name for column in self._attributes)):
-            if not is_text_like(fields.field(name).type):
-                raise InputError(
-                    f"column {name!r}: {fields.field(name).type} cannot be counted; give text or whole numbers"
-                )
-        for name in self._carry:
-            if not is_carriable(fields.field(name).type):
-                raise InputError(
-                    f"column {name!r}: {fields.field(name).type} cannot be carried; give plain values, or lists and "
-                    "structs of them"
-                )
+        for name in self._columns:
+            self._check_type(name, fields.field(name).type, str(fields.field(name).type))
+
+    def _check_type(self, name: str, kind: pa.DataType | None, named: str) -> None:
+        """Raise InputError where a type cannot be used for a column; None for values that Arrow has no type for."""
+        is_usable: Callable[[pa.DataType], bool] = is_carriable
+        advice = "cannot be carried; give plain values, or lists and structs of them"
+        if name in self._counted:
+            is_usable, advice = is_text_like, "cannot be counted; give text or whole numbers of up to 64 bits"
+        if name == self._time:
+            is_usable = is_time_type
+            advice = "is not a time type; give timestamps, numbers of seconds, or ISO 8601 text"
+        if kind is None or not is_usable(kind):
+            raise InputError(f"column {name!r}: {named} {advice}")
 
     # ---- batches
 
@@ -145,6 +144,10 @@ class Reader:
         person = as_text(record.get(self._person))
         time = value_ns(record.get(self._time))
         texts, reason = self.texts(record), NO_REASON
+        if person is None or time is None or None in texts:
+            self._check_values(record, (self._time, *self._counted))
+        if self._carry and not self._needs_types:
+            self._check_values(record, self._carry)
         if not person:
             reason = NULL_PERSON
         elif time is None:
@@ -156,6 +159,14 @@ class Reader:
                     break
         types = self._checked_types(record, known) if self._needs_types and reason == NO_REASON else None
         return (record, person or "", time or 0, texts, reason), types
+
+    def _check_values(self, record: Record, names: Iterable[str]) -> None:
+        """Raise InputError where a column of values like these would be refused."""
+        for name in names:
+            value = record.get(name)
+            is_usable = value is None or isinstance(value, str) or (isinstance(value, float) and name in self._carry)
+            if not is_usable and (type(value) is not int or (name != self._time and not is_whole(value))):
+                self._check_type(name, record_type(value, is_counted=True), type(value).__name__)
 
     def texts(self, record: Record) -> list[str | None]:
         """The values of the attributes as texts."""
@@ -170,8 +181,7 @@ class Reader:
         return types
 
     def _record_types(self, record: Record) -> pa.Schema:
-        counted = {self._person, *(column.name for column in self._attributes)}
-        types = {name: record_type(record.get(name), is_counted=name in counted) for name in self._columns}
+        types = {name: record_type(record.get(name), is_counted=name in self._counted) for name in self._columns}
         for name, kind in types.items():
             if kind is None:
                 raise InputError(
