@@ -12,7 +12,7 @@ from shoal.crypto.safe_open import create_file, is_regular, open_existing, open_
 from shoal.errors import VaultError
 
 
-def sync_names(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync a folder, so that its names survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -31,7 +31,7 @@ def replace_private(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        sync_names(path.parent)
+        sync_folder(path.parent)
 
 
 def destroy(path: Path) -> None:
@@ -45,7 +45,7 @@ def destroy(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         path.unlink()
-        sync_names(path.parent)
+        sync_folder(path.parent)
 
 
 @contextmanager

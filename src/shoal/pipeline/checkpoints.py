@@ -26,11 +26,12 @@ from shoal.crypto.keys import (
     secret_from_file,
     warning_about,
 )
+from shoal.crypto.private_files import sync_folder
 from shoal.crypto.safe_open import create_file, open_or_create
 from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
 from shoal.errors import CheckpointError, VaultError
 from shoal.methods.settings import Duration
-from shoal.sinks.durable import make_folder, output_error, sync_folder
+from shoal.sinks.durable import make_folder, output_error
 
 _MAGIC: Final = b"SHOALCKPT3"
 _OLD_MAGICS: Final = (b"SHOALCKPT1", b"SHOALCKPT2")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.crypto.private_files import sync_names, vault_errors
+from shoal.crypto.private_files import sync_folder, vault_errors
 from shoal.crypto.safe_open import is_regular, open_or_create, open_to_read
 from shoal.errors import VaultError
 from shoal.sanitize.keyring import Keyring
@@ -109,7 +109,7 @@ class SealedHashes:
                 file.flush()
                 os.fsync(file.fileno())
                 self._length = file.tell()
-            sync_names(self.path.parent)
+            sync_folder(self.path.parent)
 
     def _read(self) -> None:
         with vault_errors(self.path), open_to_read(self.path) as file:

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from shoal.crypto.private_files import sync_folder
 from shoal.crypto.safe_open import create_file, is_regular, open_existing
 from shoal.errors import OutputError
-from shoal.sinks.durable import Guarded, make_folder, output_error, sync_folder
+from shoal.sinks.durable import Guarded, make_folder, output_error
 from shoal.sinks.marks import Digest, Mark, verified, verify_whole, wrong_length
 
 PARTIAL: Final = ".partial"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from shoal.crypto.private_files import sync_folder
 from shoal.errors import OutputError
 from shoal.sinks.marks import Digest
 
@@ -125,12 +126,3 @@ def check_folder(folder: Path) -> None:
             raise OSError(number, os.strerror(number))
         if not os.access(there, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot be written; make {there} writable or name another place")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new files and renames in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

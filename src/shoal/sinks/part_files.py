@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from shoal.crypto.private_files import sync_folder
 from shoal.crypto.safe_open import create_file
 from shoal.errors import CheckpointError, OutputError
-from shoal.sinks.durable import Guarded, make_folder, output_error, sync_folder
+from shoal.sinks.durable import Guarded, make_folder, output_error
 from shoal.sinks.marks import Digest, Mark, verify_whole
 
 _TEMPORARY: Final = ".tmp"

@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.crypto.keys import key_warning, secret_from_environment
+from shoal.crypto.private_files import sync_folder
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import BatchMethod
@@ -37,7 +38,7 @@ from shoal.policy.crosschecks import beside
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
 from shoal.sinks.atomic_file import AtomicFile, check_target
-from shoal.sinks.durable import output_error, sync_folder
+from shoal.sinks.durable import output_error
 
 _MANY_REFUSED: Final = 0.05
 
