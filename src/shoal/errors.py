@@ -2,7 +2,7 @@
 
     ShoalError
     ├── PolicyError        a policy or a parameter is wrong; nothing has run        (exit code 2)
-    └── RunError           a run could not go on or could not be finished          (exit code 1)
+    └── RunError           a run failed                                          (exit code 1)
         ├── InputError     the input cannot be read, or lacks what the policy names
         │   └── TruncatedInput   it broke off; everything before that was used
         ├── OutputError    a sink cannot be written
@@ -10,7 +10,7 @@
         ├── VaultError     a key file is missing, too short or does not open what it should
         └── StoreError     a store cannot be used, or a newer version made it
 
-A message names the file, the row and the column, and says what to do. It never holds a value of a person.
+A message names the file, the row and the column, and says what to do. It never contains a person's value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PolicyError(ShoalError, ValueError):
 
 
 class RunError(ShoalError):
-    """A run could not go on."""
+    """A run failed."""
 
 
 def missing_extra(what: str, *, package: str, extra: str) -> RunError:

@@ -1,4 +1,4 @@
-"""What a column is for, and how long a duration is."""
+"""The roles of columns, and durations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NANOSECONDS: Final = {
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _LONGEST = 2**62
 _READ_EXACTLY: Final = 2**50
-"""Decimals up to here are read back as they were."""
+"""Decimals up to this length are read back unchanged."""
 _MOST_UNITS: Final = 2**51
 _SIMPLE: Final = 2**31
 
@@ -45,7 +45,7 @@ def duration_ns(value: object, *, name: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Write a duration as policies do: whole seconds in the largest unit that holds them exactly, else decimals.
+    """Write a duration as policies do: whole seconds in the largest unit that divides them, else decimals.
 
     >>> [format_duration(duration_ns(text, name="")) for text in ("7d", "1w", "1h", "90min", "61s", "1.5s", "250ms")]
     ['7d', '7d', '1h', '90min', '61s', '1.5s', '250ms']
@@ -93,11 +93,11 @@ Outside = Literal["refuse", "clamp"]
 
 
 class Tree(Protocol):
-    """What a schema needs of a hierarchy; shoal.Hierarchy is one."""
+    """The hierarchy interface that a schema uses; shoal.Hierarchy implements it."""
 
     @property
     def is_open(self) -> bool:
-        """Whether values are not listed."""
+        """Whether it accepts values that it does not list."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Tree(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """A number that may help to find a person; it leaves as a range.
+    """A number that may help to identify a person; it is published as a range.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Numeric:
         The column: numbers, or timestamps (then ``low`` and ``high`` may be dates, datetimes or ISO 8601 text and
         ``grid`` a duration).
     low, high
-        The domain. Losses are measured against it; a range never leaves it.
+        The domain. Losses are relative to it; a published range is within it.
     weight
         How much a loss here counts.
     grid
@@ -163,15 +163,15 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True)
 class Categorical:
-    """A value that may help to find a person; it leaves as a label of its hierarchy.
+    """A value that may help to identify a person; it is published as a label of its hierarchy.
 
     Parameters
     ----------
     name
         The column; its values are leaves of the hierarchy.
     hierarchy
-        A :class:`shoal.Hierarchy` that lists its values. Left out where an ontology describes them, which only
-        :class:`shoal.FlexibleK` takes.
+        A :class:`shoal.Hierarchy` that lists its values. Left out if an ontology describes them, which only
+        :class:`shoal.FlexibleK` accepts.
     weight
         How much a loss here counts.
     """
@@ -204,9 +204,9 @@ Quasi = Numeric | Categorical
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Which column of a tuple stream is what.
+    """The roles of the columns of a tuple stream.
 
-    Quasi-identifiers leave generalized, sensitive and carried columns unchanged, and no other column leaves.
+    Quasi-identifiers are published generalized, sensitive and carried columns unchanged, and no other column.
     A value may be missing in any quasi-identifier. Carried columns are not measured here: a value that few people have
     singles them out, whatever k is. :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
 
@@ -262,7 +262,7 @@ class Schema:
 
 
 def grid_units(low: float, high: float, grid: float) -> tuple[int, int, int] | None:
-    """Units in one, units in ``low`` and units in ``grid``, all whole; None where they do not fit a float.
+    """Units in one, units in ``low`` and units in ``grid``, all whole; None if they do not fit a float.
 
     Point n of the grid is ``(low_units + n * grid_units) / unit``: whole numbers that a float holds exactly, then one
     division, so it is the float nearest to the true multiple.
@@ -278,7 +278,7 @@ def grid_units(low: float, high: float, grid: float) -> tuple[int, int, int] | N
 
 
 def whole_units(low: Fraction, step: Fraction, high: Fraction) -> tuple[int, int, int] | None:
-    """What grid_units gives, of fractions."""
+    """The result of grid_units for fractions."""
     unit = math.lcm(low.denominator, step.denominator)
     largest = max(abs(low), abs(high)) + step
     if unit >= _MOST_UNITS or largest * unit >= _MOST_UNITS:
@@ -287,7 +287,7 @@ def whole_units(low: Fraction, step: Fraction, high: Fraction) -> tuple[int, int
 
 
 def as_printed(number: float) -> Fraction:
-    """The number as it is printed: 0.1 is one tenth."""
+    """The number as printed: 0.1 is one tenth."""
     return Fraction(repr(float(number)))
 
 
@@ -315,7 +315,7 @@ def _weight_problems(name: object, weight: object) -> list[str]:
 
 
 def _number(name: object, key: str, value: Any, problems: list[str]) -> float:
-    """A bound as a number; a moment counts in seconds."""
+    """A bound as a number; a moment in seconds."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(moment, date) and not isinstance(moment, datetime):

@@ -20,13 +20,13 @@ _Convert = Callable[[pa.Array, int], tuple[Ints, Bools]]
 
 EARLIEST: Final = -(2**62)
 LATEST: Final = 2**62 - 1
-"""Times lie between the years 1824 and 2116: the difference of any two fits 64 bits."""
+"""Times are between the years 1824 and 2116: the difference of any two fits 64 bits."""
 
 _FIRST_FLOAT: Final = float(EARLIEST)
 _END_FLOAT: Final = 2.0**62
 _SECOND: Final = 1_000_000_000
 UNITS: Final = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
-"""Nanoseconds in the units that numbers may count."""
+"""Units of numeric times, in nanoseconds."""
 UNIT_NAMES: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _FEW: Final = 32
 _WHOLE: Final = r"^[+-]?[0-9]{1,30}$"
@@ -59,7 +59,7 @@ def is_time_type(kind: pa.DataType) -> bool:
 def column_ns(column: pa.Array, unit: int = _SECOND) -> tuple[Ints, Bools]:
     """Times of a column in nanoseconds, and which of them are usable (the others are 0).
 
-    `unit` is what numbers count, in nanoseconds; timestamps, dates and ISO 8601 text do not depend on it.
+    `unit` is the unit of numbers, in nanoseconds; timestamps, dates and ISO 8601 text do not depend on it.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -75,7 +75,7 @@ def column_ns(column: pa.Array, unit: int = _SECOND) -> tuple[Ints, Bools]:
 
 
 def value_ns(value: Any, unit: int = _SECOND) -> int | None:
-    """Time of one Python value in nanoseconds; None where it is no usable time. `unit` is what numbers count.
+    """Time of one Python value in nanoseconds; None if it is not a usable time. `unit` is the unit of numbers.
 
     >>> value_ns("1970-01-01T00:00:01.5Z") == value_ns(1.5) == value_ns("1.5") == 1_500_000_000
     True
@@ -141,7 +141,7 @@ def _text_ns(text: str, unit: int) -> int | None:
 
 
 def _zone_ns(zone: str | None) -> int | None:
-    """How far a zone is ahead of UTC; None where there is no such zone."""
+    """How far a zone is ahead of UTC; None if there is no such zone."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
@@ -201,7 +201,7 @@ def _texts_ns(column: pa.StringArray, unit: int) -> tuple[Ints, Bools]:
 
 
 def _group_ns(texts: pa.StringArray, convert: _Convert, unit: int) -> tuple[Ints, Bools]:
-    """Convert a group at once; where Arrow refuses one of its texts, halve it until the bad ones stand alone."""
+    """Convert a group at once; if Arrow refuses one of its texts, bisect down to the bad ones."""
     try:
         return convert(texts, unit)
     except pa.ArrowInvalid:
@@ -227,7 +227,7 @@ _FORMS: Final[tuple[tuple[str, _Convert], ...]] = (
 
 
 def now_ns(value: Any, *, name: str) -> int:
-    """Time of a value given by a caller; raise InputError where it is none."""
+    """Time of a value given by a caller; raises InputError if it is not a time."""
     nanoseconds = value_ns(value)
     if nanoseconds is None:
         raise InputError(f"{name}: not a time; give seconds, a datetime or ISO 8601 text between 1824 and 2116")

@@ -42,7 +42,7 @@ NO_REASON: Final = -1
 
 Record = Mapping[str, Any]
 _Made: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
-"""A batch, or a function that makes it when it is asked for."""
+"""A batch, or a function that builds it when it is needed."""
 
 
 class Release:
@@ -51,7 +51,7 @@ class Release:
     ``rows`` may be published; they are in release order and have the full output schema even when there are none.
     ``trace`` is private: one row for every record decided (``row`` is the record's number in the order pushed, from 0),
     its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and ``delay``. It is for the
-    auditor, never for a sink, and is only made when it is asked for.
+    auditor, never for a sink, and is built only if it is used.
     """
 
     __slots__ = ("_rows", "_trace")
@@ -91,11 +91,11 @@ class Guarantee:
     statement: str
     parameters: Mapping[str, object]
     max_delay_ns: int | None
-    """Longest event time a record may be pending; None where the method declares none."""
+    """Longest event time a record may be pending; None if the method declares none."""
     max_pending: int | None
-    """Most records pending at once; None where time alone bounds them."""
+    """Most records pending at once; None if only time bounds them."""
     max_delay_arrivals: int | None = None
-    """Most arrivals a record may be pending for; None where arrivals do not bound it."""
+    """Most arrivals a record may be pending for; None if arrivals do not bound it."""
     keeps_pending: bool = False
     """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
 
@@ -131,25 +131,25 @@ class Engine(Protocol):
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """How the stream went so far, as numbers; empty where there is nothing to report."""
+        """Measurements of the stream so far, as numbers; may be empty."""
 
     @property
     def state_bytes(self) -> int:
         """Bytes of the tables."""
 
     def assumed_schema(self) -> pa.Schema:
-        """The input types assumed before anything was seen."""
+        """The input types assumed before the first input."""
 
     def check_types(self, fields: pa.Schema) -> None:
-        """Raise InputError where a column has a type that cannot be used."""
+        """Raise InputError if a column has an unusable type."""
 
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
 
     def read_record(self, record: Record, known: pa.Schema | None) -> tuple[Any, pa.Schema | None]:
-        """Check one record (raise InputError, change nothing); return it in the form that push_record() takes.
+        """Check one record (raise InputError, change nothing); return it in the form that push_record() accepts.
 
-        Also return the types to bind the stream to, None where nothing needs them yet. `known` are the bound types.
+        Also return the types to bind the stream to, None if nothing needs them yet. `known` are the bound types.
         """
 
     def push_record(self, record: Any) -> list[dict[str, Any]]:
@@ -174,14 +174,14 @@ class Engine(Protocol):
         """The state as plain values and named arrays."""
 
     def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over a state from dump(), after set_types() with the schema of then."""
+        """Load a state from dump(), after set_types() with the same schema."""
 
 
 class StreamMethod:
     """A stream method: records in arrival order go in, publishable rows come out.
 
     The output does not depend on batch boundaries. A method uses no clock, file, environment or logger: time is the
-    records' own, and :meth:`advance` moves it while no record comes. A subclass names its settings and builds its
+    records' own, and :meth:`advance` moves it while no record arrives. A subclass names its settings and builds its
     engine; everything else is shared.
     """
 
@@ -190,7 +190,7 @@ class StreamMethod:
     settings_class: ClassVar[Any]
     """The parameters; see :mod:`shoal.methods.settings`."""
     kernel: ClassVar[Any] = None
-    """The compiled function that every stream needs: as long as it is not cached, the first batch takes a while."""
+    """The compiled function that every stream needs: if it is not cached, the first batch takes a while."""
 
     _engine: Engine
 
@@ -227,7 +227,7 @@ class StreamMethod:
 
     @property
     def input_schema(self) -> pa.Schema:
-        """Columns read, with the types seen (or assumed, before anything was seen)."""
+        """Columns read, with their types (assumed before the first input)."""
         return self._input_schema or self._engine.assumed_schema()
 
     @property
@@ -257,7 +257,7 @@ class StreamMethod:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """How the stream went so far, as numbers; empty where there is nothing to report."""
+        """Measurements of the stream so far, as numbers; may be empty."""
         return self._engine.metrics
 
     @property
@@ -271,7 +271,7 @@ class StreamMethod:
         return 0
 
     def explain(self, reason: str) -> Refusal:
-        """Say in words why a record with this reason in the trace is dead."""
+        """Explain why a record with this reason in the trace is dead."""
         return self._engine.explain(reason)
 
     def take_changes(self) -> list[Any]:
@@ -304,7 +304,7 @@ class StreamMethod:
 
         `refused` are the places, among all records that arrived, of those that the source could not decode and that
         are not in the batch. Each gets a row number and a trace row, and is counted as unreadable. In the trace it is a
-        record without a person: that is what an auditor who reads the same input sees.
+        record without a person: an auditor who reads the same input sees the same.
         """
         schema, pieces = record_batches(batch)
         if len(refused):
@@ -351,7 +351,7 @@ class StreamMethod:
         return seal_state(self._secret, envelope, {"schema": schema, **arrays})
 
     def restore(self, state: bytes) -> Self:
-        """Take over the state of a snapshot of the same method and parameters; return self."""
+        """Load a snapshot of the same method and parameters; return self."""
         opened = open_state(self._secret, state)
         if opened.header["method"] != self.method or not self._has_settings(opened.header["settings"]):
             raise CheckpointError("the snapshot is of another method or of other parameters")
@@ -360,14 +360,14 @@ class StreamMethod:
 
     @classmethod
     def from_state(cls, state: State, secret: Secret) -> Self:
-        """The method whose opened snapshot this is."""
+        """The method of an opened snapshot."""
         made = cls.__new__(cls)
         made._start(cls.settings_class.from_header(state.header["settings"]), secret)  # noqa: SLF001 - the same class
         made._load(state)  # noqa: SLF001
         return made
 
     def _has_settings(self, header: Mapping[str, Any]) -> bool:
-        """Whether a snapshot's settings mean the same, however they are written."""
+        """Whether a snapshot's settings are equivalent, however they are written."""
         return bool(self.settings_class.from_header(header).describe() == self._settings.describe())
 
     def _load(self, state: State) -> None:

@@ -34,12 +34,12 @@ class Settings(BaseModel):
 
     @classmethod
     def cross_check(cls, given: Given) -> Iterable[Problem]:
-        """What is wrong between parameters as written, so that one wrong value hides no other problem."""
+        """Conflicts between parameters as written, so that one wrong value does not hide other problems."""
         return ()
 
     @classmethod
     def read(cls, given: Given, context: Given | None = None) -> tuple[Self | None, list[Problem]]:
-        """The settings, None where they cannot be used, and everything that is wrong with them."""
+        """The settings, or None if they cannot be used, and all problems."""
         problems = list(cls.cross_check(given))
         try:
             return cls.model_validate(dict(given), context=context), problems
@@ -47,7 +47,7 @@ class Settings(BaseModel):
             return None, [*problems, *problems_of(cls, error)]
 
     def warnings(self) -> list[str]:
-        """Sentences about what is allowed and rarely meant."""
+        """Sentences about settings that are allowed but rarely intended."""
         return []
 
     def to_header(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class SchemaSettings(Settings):
 
     @classmethod
     def schema_problems(cls, schema: Schema, given: Given) -> Iterable[Problem]:
-        """What does not fit the schema."""
+        """Conflicts with the schema."""
         return ()
 
     @classmethod

@@ -91,7 +91,7 @@ def make_visits(
     seed: int = 1,
     start: str = "2026-03-02T00:00:00Z",
 ) -> Visits:
-    """Make a day of visits; equal arguments give equal visits."""
+    """Generate a day of visits; equal arguments give equal visits."""
     if min(people, sites, events) < 1:
         raise PolicyError("people, sites and events: must be at least 1")
     random = np.random.default_rng(seed)
@@ -213,7 +213,7 @@ def write_visits_csv(
     Equal visits and shares give equal bytes. Late rows arrive seconds to two hours after their time.
     """
     if not (0 <= late_share <= 1 and 0 <= broken_share <= 1):
-        raise PolicyError("late_share and broken_share: must lie between 0 and 1")
+        raise PolicyError("late_share and broken_share: must be between 0 and 1")
     random = np.random.default_rng([visits.seed, 2])
     order = _arrival(visits.times, late_share, random)
     lines = _lines(visits, order)
