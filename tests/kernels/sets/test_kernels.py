@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from itertools import combinations, pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -25,9 +27,10 @@ from shoal.kernels.sets.sampling import draw_samples, find_violation, follow_cha
 from shoal.kernels.sets.support import MOST, join_lists, set_bits, support_of
 from shoal.methods.sets import counting as km_counting
 from shoal.methods.sets import data as km_data
+from shoal.methods.sets.chain import as_chain
 from shoal.methods.sets.counting import Counting
 from shoal.methods.sets.data import BlockIndex, SetData, inverted
-from shoal.methods.sets.sampling import as_chain, make_draws, make_scratch, random_key
+from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from tests.reference import km as naive
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.plain import plain_kernels
@@ -314,7 +317,7 @@ def test_the_rarest_block_comes_first_and_cursors_begin_at_their_lists():
 @pytest.mark.parametrize("bits_from", [0, 512])
 def test_whether_a_set_has_the_other_blocks(bits_from, monkeypatch):
     monkeypatch.setattr(km_data, "_BITS_FROM", bits_from)
-    arrays = Joins([range(9), [1, 4], range(0, 9, 2)], 9).index.arrays
+    arrays = Joins([range(9), [4, 7], range(0, 9, 2)], 9).index.arrays
     answers, cursors = [], np.zeros(MOST, np.int64)
     blocks = np.array([0, 2, 1], np.int32)
     cursors[:3] = arrays.starts[blocks]
@@ -392,7 +395,7 @@ class Joins:
 
     def __init__(self, owners, rows, *, is_short=False):
         self.is_short = is_short  # of room for bits
-        self.owners = [set(some) for some in owners]
+        self.owners = [{rows - 1 - row for row in some} for some in owners]  # numbered from the last on
         self.rows = rows
         starts, lists = rows_of([sorted(some) for some in owners])
         self.index = BlockIndex.of(*inverted(starts, lists, rows), len(owners)).copy()
@@ -448,7 +451,7 @@ def test_joining_blocks_with_and_without_bits(kept_has_bits, gone_has_bits):
 @pytest.mark.parametrize("slots", [0, 1, 2])
 def test_joining_where_there_is_little_room_for_bits(slots, monkeypatch):
     """The most common blocks get the bits there are; a slot that falls free is used again."""
-    monkeypatch.setattr(km_data, "_BITS_ROOM", slots * 8 * 6)
+    monkeypatch.setattr(km_data, "BITS_ROOM", slots * 8 * 6)
     joins = Joins([[1, 2], range(300), range(0, 320, 2), [5, 319], [7], [63, 64]], 320, is_short=True)
     with_bits = [block for block, slot in enumerate(joins.index.arrays.slots.tolist()) if slot >= 0]
     assert with_bits == [1, 2][:slots]
@@ -511,6 +514,16 @@ def plain_counting(records):
     return Counting(data.index, len(data))
 
 
+@contextmanager
+def counted(by_bitmaps: bool):
+    """Count by bitmaps, or by walking, whatever would be cheaper."""
+    with patch.object(Counting, "_bitmap_steps", lambda _self, _size: 0 if by_bitmaps else 1 << 62):
+        yield
+
+
+BOTH_WAYS = pytest.mark.parametrize("by_bitmaps", [False, True])
+
+
 def as_sets(found) -> list[frozenset[int]]:
     return [frozenset(one) for one in found.tolist()]
 
@@ -521,21 +534,24 @@ def as_sets(found) -> list[frozenset[int]]:
 @example([{0, 1, 2, 3}] * 3, 3)
 @example([{0, 1, 2, 3}] * 3, 4)
 @example([{0, 1, 2, 3}, {0, 1, 2}, {0, 1}, {0}], 2)
-def test_all_violations_of_all_sizes(records, k):
+@BOTH_WAYS
+def test_all_violations_of_all_sizes(by_bitmaps, records, k):
     counting = plain_counting(records)
     for size in range(1, 5):
-        found = counting.violations(size, k, least=1)
+        with counted(by_bitmaps):
+            found = counting.violations(size, k, least=1)
         wanted = naive.rare(records, size, k)
         assert sorted(map(sorted, as_sets(found.sets))) == sorted(map(sorted, wanted))
         assert found.total == len(wanted)
         assert found.distinct == len(naive.itemsets(records, size))
-        assert counting.steps(size) == sum(len(naive.itemsets([record], size)) for record in records)
+        assert counting._walk_steps(size) == sum(len(naive.itemsets([record], size)) for record in records)
 
 
 @tries(40)
 @given(RECORDS, st.integers(1, 4), st.integers(1, 6))
 @example([{0, 1, 2}, {0, 1, 2}, {1, 2}], 3, 2)
-def test_prefixes_of_too_few_are_left_alone(records, least, k):
+@BOTH_WAYS
+def test_prefixes_of_too_few_are_skipped(by_bitmaps, records, least, k):
     """The prefix is all but the most common block; every shorter prefix has more people anyhow."""
     counting = plain_counting(records)
     rank = {int(block): place for place, block in enumerate(counting.names)}
@@ -544,7 +560,8 @@ def test_prefixes_of_too_few_are_left_alone(records, least, k):
         (count, item) for item, count in weight.items() if count
     )
     for size in (2, 3, 4):
-        found = counting.violations(size, k, least=least)
+        with counted(by_bitmaps):
+            found = counting.violations(size, k, least=least)
         wanted = {
             one for one in naive.rare(records, size, k)
             if naive.support(records, sorted(one, key=rank.__getitem__)[:-1]) >= least
@@ -555,14 +572,16 @@ def test_prefixes_of_too_few_are_left_alone(records, least, k):
         assert plain_counting(records).violations(2, k).total == counting.violations(2, k, least=k).total
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_counting_does_not_depend_on_threads(threads, monkeypatch):
+def test_counting_does_not_depend_on_threads(threads, by_bitmaps, monkeypatch):
     records = random_records(1, 150, 30, 8)
     counting = plain_counting(records)
     monkeypatch.setattr(km_counting.os, "cpu_count", lambda: threads)
     for size in (2, 3):
         wanted = naive.rare(records, size, 3)
-        found = counting.violations(size, 3, 77, least=1)
+        with counted(by_bitmaps):
+            found = counting.violations(size, 3, 77, least=1)
         assert found.total == len(wanted) == len(found.sets)
         assert set(as_sets(found.sets)) == wanted
         hashes = [int(plain.counting.hash_of(one, size, np.uint64(77))) for one in found.sets]
@@ -634,7 +653,7 @@ def test_one_walk_finds_what_begins_with_its_ranks():
     counting = plain_counting(records)
     wanted = naive.rare(records, 3, 4)
     rank = {int(block): place for place, block in enumerate(counting.names)}
-    ((walk, found),) = counting._buffers(3, 1)
+    (walk,), found = counting._walks(3, 1), km_counting._room(3)
     seen = 0
     for first in range(len(counting.names)):
         ranks = np.array([first])
@@ -644,6 +663,30 @@ def test_one_walk_finds_what_begins_with_its_ranks():
         seen = int(found.tally[KEPT])
         assert not walk.counts.any()
     assert found.tally[TOTAL] == len(wanted)
+
+
+@pytest.mark.parametrize("head", [1, 2, 64])
+def test_bitmaps_of_more_words_than_are_kept(head, monkeypatch):
+    """Rare and common blocks over many words: what the first words do not decide is counted in all of them."""
+    records = random_records(5, 300, 9, 8) + [{0, 7}] * 3 + [{7, 8}]
+    monkeypatch.setattr(km_counting, "_HEAD", head)
+    counting, total = plain_counting(records), 0
+    for size, k, least in ((2, 60, 1), (2, 60, 150), (3, 40, 1), (3, 5, 60), (4, 20, 1), (4, 20, 20), (5, 9, 2)):
+        with counted(by_bitmaps=False):
+            walked = counting.violations(size, k, 7, least=least)
+        with counted(by_bitmaps=True):
+            found = counting.violations(size, k, 7, least=least)
+        assert (found.total, found.distinct) == (walked.total, walked.distinct)
+        assert found.sets.tolist() == walked.sets.tolist()
+        total += found.total
+    assert total > 50
+
+
+def test_the_cheaper_way_is_taken():
+    dense = plain_counting([set(range(12))] * 300)
+    assert dense.steps(4) == dense._bitmap_steps(4) < dense._walk_steps(4)
+    sparse = plain_counting([{one, one + 1, one + 2} for one in range(30)])
+    assert sparse.steps(3) == sparse._walk_steps(3) < sparse._bitmap_steps(3)
 
 
 def test_counting_on_joined_blocks():
@@ -669,7 +712,7 @@ WALKED = [{0, 1, 2}, {1, 2}, {2}, {0, 2, 3}, {2, 3}, {2, 3}]
 def walking(size=3):
     counting = plain_counting(WALKED)
     assert counting.names.tolist() == [0, 1, 3, 2]
-    ((walk, found),) = counting._buffers(size, 1)
+    (walk,), found = counting._walks(size, 1), km_counting._room(size)
     return plain.counting, counting, walk, found
 
 
@@ -926,8 +969,8 @@ def test_likelihoods_and_a_walk():
         assert found == pytest.approx(float(share) * people)
     trails = np.zeros((2, 30))
     plain.randomness.start_coins(scratch.coins, KEY, 4)
-    drawing.walk_chain(data.sets, data.index.arrays, chain._replace(steps=30), scratch, trails[0])
-    follow_chain(data.sets, data.index.arrays, chain._replace(steps=30), 4, make_scratch(), trails[1])
+    drawing.walk_chain(data.sets, data.index.arrays, chain._replace(steps=30), scratch, trails[0], False)
+    follow_chain(data.sets, data.index.arrays, chain._replace(steps=30), 4, make_scratch(), trails[1], False)
     assert trails[0].tolist() == trails[1].tolist()
     assert len(set(trails[0].tolist())) > 1  # it moves
 
@@ -953,10 +996,15 @@ def test_the_chain_notes_the_likelihood_of_where_it_is():
     assert chain.steps >= 64
     trail = np.zeros(50)
     scratch = make_scratch()
-    follow_chain(data.sets, data.index.arrays, chain._replace(steps=50), 3, scratch, trail)
+    follow_chain(data.sets, data.index.arrays, chain._replace(steps=50), 3, scratch, trail, False)
     known = {round(float(share) * people, 9) for share in shares.values()}
     assert {round(value, 9) for value in trail.tolist()} <= known
     assert trail[-1] == pytest.approx(float(shares[frozenset(scratch.itemset[:2].tolist())]) * people)
     again = np.zeros(20)
-    follow_chain(data.sets, data.index.arrays, chain._replace(steps=50), 3, make_scratch(), again)
+    follow_chain(data.sets, data.index.arrays, chain._replace(steps=50), 3, make_scratch(), again, False)
     assert again.tolist() == trail[:20].tolist()
+    counted = np.zeros(50)
+    follow_chain(data.sets, data.index.arrays, chain._replace(steps=50), 3, scratch, counted, True)
+    assert counted[-1] == naive.support(SOME, scratch.itemset[:2].tolist())
+    assert set(counted.tolist()) <= {naive.support(SOME, one) for one in shares}
+    assert len(set(counted.tolist())) > 1

@@ -12,9 +12,10 @@ import shoal
 from shoal.hierarchies import Graph
 from shoal.kernels.sets.sampling import draw_samples, follow_chain
 from shoal.methods.sets.certificate import Certifier, NotCertified
+from shoal.methods.sets.chain import as_chain, geweke
 from shoal.methods.sets.data import SetData
 from shoal.methods.sets.km_anonymity import make_partition
-from shoal.methods.sets.sampling import as_chain, geweke, make_draws, make_scratch, random_key
+from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from shoal.methods.sets.search import Search
 from shoal.methods.sets.settings import KmSettings
 from shoal.models.proportions import clopper_pearson
@@ -132,7 +133,7 @@ def test_a_chain_gets_longer_until_it_converges(monkeypatch):
         lengths.append(len(values))
         return 9.0 if len(lengths) < 4 else 0.1
 
-    monkeypatch.setattr("shoal.methods.sets.sampling.geweke", never_alike)
+    monkeypatch.setattr("shoal.methods.sets.chain.geweke", never_alike)
     assert as_chain(data, draws).steps == 512
     assert lengths == [128, 256, 512, 1024]
 
@@ -146,7 +147,7 @@ def test_a_chain_forgets_its_start():
     wanted = float(sum(shares.values()) / len(shares)) * people
     runs, trail, ends = 400 if IS_COMPILED else 40, np.empty(64), []
     for number in range(runs):
-        follow_chain(data.sets, data.index.arrays, chain._replace(steps=64), number, make_scratch(), trail)
+        follow_chain(data.sets, data.index.arrays, chain._replace(steps=64), number, make_scratch(), trail, False)
         ends.append(trail[-1])
     assert abs(np.mean(ends) - wanted) < 4 * np.std(ends) / np.sqrt(runs)
 

@@ -130,26 +130,33 @@ def likelihood(sets, own, draws, itemset, scratch):
 
 
 @piece
-def walk_chain(sets, own, draws, scratch, trail):
-    """Walk the paper's Markov chain; the last state is in the scratch space, the likelihoods in the trail."""
+def walk_chain(sets, own, draws, scratch, trail, by_people):
+    """Walk the paper's Markov chain; the last state is in the scratch space.
+
+    The trail gets the likelihood of each state, or with `by_people` the number of people who have it.
+    """
     propose(sets, draws, scratch.coins, scratch.itemset)
     here = likelihood(sets, own, draws, scratch.itemset, scratch)
+    people = -1
     for step in range(draws.steps):
         propose(sets, draws, scratch.coins, scratch.other)
         there = likelihood(sets, own, draws, scratch.other, scratch)
         if next_unit(scratch.coins) * there <= here:
             here = there
+            people = -1
             for m in range(draws.size):
                 scratch.itemset[m] = scratch.other[m]
         if step < len(trail):
-            trail[step] = here
+            if by_people and people < 0:
+                people = people_with(own, scratch.itemset, draws.size, scratch, np.int64(1) << 62)
+            trail[step] = people if by_people else here
 
 
 @kernel
-def follow_chain(sets, own, draws, number, scratch, trail):
-    """Walk the chain of a number and record the likelihoods, for the convergence test."""
+def follow_chain(sets, own, draws, number, scratch, trail, by_people):
+    """Walk the chain of a number and fill the trail, for a convergence test."""
     start_coins(scratch.coins, draws.key, number)
-    walk_chain(sets, own, draws, scratch, trail)
+    walk_chain(sets, own, draws, scratch, trail, by_people)
 
 
 @piece
@@ -157,7 +164,7 @@ def draw_one(sets, own, draws, number, scratch, least):
     """Draw the itemset of a number; return whether it is accepted, and its support, counted up to `least`."""
     start_coins(scratch.coins, draws.key, number)
     if draws.steps > 0:
-        walk_chain(sets, own, draws, scratch, draws.shares[:0])
+        walk_chain(sets, own, draws, scratch, draws.shares[:0], by_people=False)
         return True, people_with(own, scratch.itemset, draws.size, scratch, least)
     propose(sets, draws, scratch.coins, scratch.itemset)
     if draws.by_person:

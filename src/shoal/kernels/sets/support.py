@@ -1,6 +1,7 @@
 """Count the sets that have all of some blocks, starting from the rarest block and stopping early.
 
-Every block has a sorted list of the sets it occurs in; common blocks also have a bitmap with one bit per set.
+Every block has a sorted list of the sets it occurs in; common blocks also have a bitmap with one bit per set. Sets are
+numbered from the largest on: large sets have most combinations, so counting stops soonest when it begins with them.
 """
 
 from __future__ import annotations
@@ -143,7 +144,10 @@ def support(index, blocks, count, cursors, wanted):
 
 @piece
 def weigh(index, blocks, count, cursors, starts, weights):
-    """The sum, over all sets that have these blocks, of a weight by the size of the set."""
+    """The sum, over all sets that have these blocks, of a weight by the size of the set.
+
+    `starts` begins with the smallest set, numbers of sets with the largest.
+    """
     begin_lists(index, blocks, count, cursors)
     total = 0.0
     begin = cursors[0]
@@ -153,7 +157,8 @@ def weigh(index, blocks, count, cursors, starts, weights):
         if answer == OVER:
             break
         if answer == IN:
-            total += weights[starts[row + 1] - starts[row]]
+            at_size = len(starts) - 2 - row
+            total += weights[starts[at_size + 1] - starts[at_size]]
     return total
 
 

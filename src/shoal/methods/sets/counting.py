@@ -1,4 +1,4 @@
-"""Count all sets of blocks of a size, on all cores."""
+"""Count all sets of blocks of a size, on all cores: those that occur, or all combinations if that is cheaper."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import comb
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.kernels.sets.bitmaps import Prefixes, judge_combinations
 from shoal.kernels.sets.counting import DISTINCT, KEPT, TOTAL, ZEROS, Found, Ranked, Walk, find_violations, following
-from shoal.methods.sets.data import BlockIndex, Ints, inverted, offsets, subsets
+from shoal.kernels.sets.support import set_bits
+from shoal.methods.sets.data import BITS_ROOM, BlockIndex, Ints, inverted, offsets, subsets
 
 _MOST_KEPT: Final = 1 << 18
 _TASKS_A_THREAD: Final = 32
+_STEPS_A_COMBINATION: Final = 8
+"""Judging a combination of blocks by bitmaps takes as long as this many steps of counting, usually less."""
+_HEAD: Final = 64
+"""Words of a prefix that are combined with the last block first; they decide nearly all combinations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +52,22 @@ class Counting:
         starts, ranks = inverted(ends, owners, rows)
         self._sets = Ranked(starts, ranks, ends, owners)
         self._people_by_size = np.bincount(np.diff(starts))
+        self._words = (rows >> 6) + 1
 
     def steps(self, size: int) -> int:
-        """Number of steps that counting this size takes: sets of blocks, counted once per person."""
+        """Number of steps that counting this size takes."""
+        return min(self._walk_steps(size), self._bitmap_steps(size))
+
+    def _walk_steps(self, size: int) -> int:
+        """Sets of blocks that occur, counted once per person."""
         return subsets(self._people_by_size, size)
+
+    def _bitmap_steps(self, size: int) -> int:
+        """All combinations of blocks, and the words of the prefixes; what does not fit in memory takes for ever."""
+        blocks, words = len(self.names), self._words
+        if size < 2 or 8 * blocks * words > BITS_ROOM:
+            return 1 << 62
+        return _STEPS_A_COMBINATION * comb(blocks, size) + comb(blocks, size - 2) * words
 
     def violations(self, size: int, k: int, key: int = 0, *, least: int | None = None) -> Violations:
         """Sets of blocks of a size that at least one person but fewer than k people have.
@@ -60,37 +79,62 @@ class Counting:
             few = self.names[np.diff(self._sets.owner_starts) < k]
             return Violations(len(few), len(self.names), np.sort(few)[:, None])
         threads = os.cpu_count() or 1
-        tasks = [np.arange(first, len(self.names), threads * _TASKS_A_THREAD)
-                 for first in range(min(threads * _TASKS_A_THREAD, len(self.names)))]  # fmt: skip
-        buffers: SimpleQueue[tuple[Walk, Found]] = SimpleQueue()
-        for buffer in self._buffers(size, threads):
-            buffers.put(buffer)
+        by_bitmaps = self._bitmap_steps(size) < self._walk_steps(size)
+        data = self._bitmaps() if by_bitmaps else self._sets
+        judge: Any = judge_combinations if by_bitmaps else find_violations
+        buffers: SimpleQueue[tuple[Walk | Prefixes, Found]] = SimpleQueue()
+        for buffer in self._prefixes(size, threads) if by_bitmaps else self._walks(size, threads):
+            buffers.put((buffer, _room(size)))
 
         def work(ranks: Ints) -> None:
             walk, found = buffer = buffers.get()
-            find_violations(self._sets, walk, ranks, size, k, least, self.names, np.uint64(key), found)
+            judge(data, walk, ranks, size, k, least, self.names, np.uint64(key), found)
             buffers.put(buffer)
 
+        tasks = [np.arange(first, len(self.names), threads * _TASKS_A_THREAD)
+                 for first in range(min(threads * _TASKS_A_THREAD, len(self.names)))]  # fmt: skip
         with ThreadPoolExecutor(threads) as pool:
             for done in [pool.submit(work, ranks) for ranks in tasks]:
                 done.result()
         return _joined([buffers.get()[1] for _ in range(threads)], size)
 
-    def _buffers(self, size: int, threads: int) -> Iterator[tuple[Walk, Found]]:
+    def _bitmaps(self) -> npt.NDArray[np.uint64]:
+        """One bit per set for every block, by rank."""
+        bits = np.zeros((len(self.names), self._words), np.uint64)
+        ends = self._sets.owner_starts
+        for rank in range(len(self.names)):
+            set_bits(self._sets.owners, ends[rank], ends[rank + 1] - ends[rank], bits, rank)
+        return bits
+
+    def _prefixes(self, size: int, threads: int) -> Iterator[Prefixes]:
+        """Buffers for judging by bitmaps, one per thread; the empty prefix has everybody."""
+        depths, words = size, max(self._words, _HEAD)
+        for _ in range(threads):
+            walk = Prefixes(
+                np.zeros((depths, words), np.uint64), np.zeros((depths, words), np.int32),
+                np.zeros((depths, 2), np.int64), np.zeros(2 * size, np.int32), _HEAD,
+            )  # fmt: skip
+            walk.words[0] = ~np.uint64(0)
+            walk.places[0] = np.arange(words)
+            walk.lengths[0] = self._words, -1
+            yield walk
+
+    def _walks(self, size: int, threads: int) -> Iterator[Walk]:
+        """Buffers for walking through the sets that occur, one per thread."""
         blocks, depths = len(self.names), size - 1
         room = int(np.diff(self._sets.owner_starts).max(initial=0))
         if depths > 1:
             room = max(room, *(following(self._sets, rank) for rank in range(blocks)))
         for _ in range(threads):
-            walk = Walk(
+            yield Walk(
                 np.zeros((depths, blocks), np.int32), np.empty((depths, blocks), np.int32),
                 np.empty((depths, blocks), np.int64), np.empty((depths, room), np.int32),
                 np.empty((depths, room), np.int64), np.zeros((depths + 1, 4), np.int64), np.zeros(2 * size, np.int32),
             )  # fmt: skip
-            found = Found(
-                np.empty((_MOST_KEPT, size), np.int32), np.empty(_MOST_KEPT, np.uint64), np.zeros(4, np.int64)
-            )
-            yield walk, found
+
+
+def _room(size: int) -> Found:
+    return Found(np.empty((_MOST_KEPT, size), np.int32), np.empty(_MOST_KEPT, np.uint64), np.zeros(4, np.int64))
 
 
 def _joined(parts: list[Found], size: int) -> Violations:

@@ -27,7 +27,7 @@ Codes = npt.NDArray[np.int32]
 _WHOLE: Final = 1 << 64
 _BITS_FROM: Final = 512
 """A block that at least one set in this many has gets a row of bits: testing a bit is faster than searching a list."""
-_BITS_ROOM: Final = 1 << 30
+BITS_ROOM: Final = 1 << 30
 """Bytes of memory for bits."""
 
 
@@ -111,7 +111,10 @@ class SetData:
 
 
 class BlockIndex:
-    """For each block the sets that have it, as a sorted list and, for common blocks, as bits."""
+    """For each block the sets that have it, as a sorted list and, for common blocks, as bits.
+
+    Sets are numbered from the last to the first, so that the largest come first.
+    """
 
     def __init__(self, arrays: Index, rows: int, used: int, free_slots: list[int]) -> None:
         self.arrays = arrays
@@ -123,15 +126,16 @@ class BlockIndex:
     @classmethod
     def of(cls, starts: Ints, items: Codes, kinds: int) -> Self:
         """The index of sets of items, every item its own block."""
-        ends, lists = inverted(starts, items, kinds)
+        ends, owners = inverted(starts, items, kinds)
         rows, counts = len(starts) - 1, np.diff(ends)
+        lists, first = rows - 1 - owners[::-1], len(owners) - ends[1:]
         slots = np.full(kinds, -1, np.int32)
         common = np.flatnonzero(counts * _BITS_FROM >= max(rows, 1))
         # Merging never makes the lists longer in total, so there are never more common blocks than this.
         words = (rows >> 6) + 1
-        most = min(kinds, _BITS_FROM * len(items) // max(rows, 1) + 1, _BITS_ROOM // (8 * words))
+        most = min(kinds, _BITS_FROM * len(items) // max(rows, 1) + 1, BITS_ROOM // (8 * words))
         bits = np.zeros((most, words), np.uint64)
-        made = cls(Index(lists, ends[:-1].copy(), counts, slots, bits), rows, len(items), list(range(most)))
+        made = cls(Index(lists, first, counts, slots, bits), rows, len(items), list(range(most)))
         for block in common[np.argsort(-counts[common], kind="stable")].tolist():
             made._give_bits(block)
         return made

@@ -54,8 +54,9 @@ class KmAnonymity(BatchMethod):
     counted
         ``"auto"`` counts what is affordable, ``"all"`` everything, a number the sizes up to it.
     sampler
-        How the search draws: ``"exact"`` (independent uniform samples) or the paper's Markov ``"chain"``. Certificates
-        always use exact samples.
+        How the search draws: ``"exact"`` (independent uniform samples), the paper's Markov ``"chain"``, or
+        ``"paper-chain"``, the chain with the paper's literal test of convergence. Certificates always use exact
+        samples.
     joint
         Whether the confidences hold for all sizes at once.
 

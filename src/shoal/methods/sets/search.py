@@ -6,21 +6,24 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.kernels.sets.sampling import Draws, Scratch, find_violation, next_violation
+from shoal.methods.sets.chain import as_chain
 from shoal.methods.sets.counting import Counting
 from shoal.methods.sets.data import BlockIndex, SetData
 from shoal.methods.sets.partition import Partition
-from shoal.methods.sets.sampling import as_chain, make_draws, make_scratch, random_key
+from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from shoal.methods.sets.settings import KmSettings
 
 _SHORTEST: Final = 8
 _LONGEST: Final = 512
+_WORTH_A_THREAD: Final = 128
+"""Proposals; shorter chunks are drawn in the calling thread."""
 AFFORDABLE: Final = 1_000_000_000
 """Steps up to which a size is counted rather than sampled where the user leaves it open: some seconds."""
 Progress = Callable[[str, int, int], None]
@@ -62,10 +65,13 @@ class Search:
         self._counted_again: dict[int, int] = {}
         self._scratches = [make_scratch() for _ in range(os.cpu_count() or 1)]
 
-    def copy(self) -> Search:
-        """An independent search in the same state."""
-        other = Search(self.data, self.partition.copy(), self._settings, self._progress, index=self.index.copy())
-        other._enforced = self._enforced.copy()
+    def copy(self, settings: KmSettings | None = None, progress: Progress | None = None) -> Search:
+        """An independent search in the same state, possibly with other settings."""
+        other = Search(
+            self.data, self.partition.copy(), settings or self._settings, progress or self._progress,
+            index=self.index.copy(),
+        )  # fmt: skip
+        other._enforced, other._counted_again = self._enforced.copy(), self._counted_again.copy()
         return other
 
     @property
@@ -168,24 +174,29 @@ class Search:
         draws = make_draws(self.data, size, self._settings.crowds[size - 1], key, by_person=by_person)
         if draws is None:
             return None
-        if may_chain and self._settings.sampler == "chain" and not by_person:
-            draws = as_chain(self.data, draws)
+        sampler = self._settings.sampler
+        if may_chain and sampler != "exact" and not by_person:
+            draws = as_chain(self.data, draws, is_literal=sampler == "paper-chain")
         return draws._replace(samples_only=samples_only)
 
     def draw(self, draws: Draws, *, first: int = 0, wanted: int) -> Drawn:
         """Draw from proposal `first` on until `wanted` samples have passed or one violates.
 
-        Chunks go to threads and are read in order, so the number of threads changes nothing. They start short, because
-        where one itemset violates others are likely to.
+        Chunks are read in order, so the number of threads changes nothing. They start short, because where one itemset
+        violates others are likely to; handing a short one to a thread would take longer than drawing it.
         """
         passed, chunk = 0, _SHORTEST
         while True:
-            chunks = [(first + place * chunk, first + (place + 1) * chunk) for place in range(len(self._scratches))]
-            running = [
-                _pool(len(chunks)).submit(self._draw_chunk, draws, *bounds, chunk + 1, scratch)
-                for bounds, scratch in zip(chunks, self._scratches, strict=True)
+            threads = len(self._scratches) if chunk >= _WORTH_A_THREAD else 1
+            chunks = [(first + place * chunk, first + (place + 1) * chunk) for place in range(threads)]
+            jobs = [
+                partial(self._draw_chunk, draws, *bounds, chunk + 1, scratch)
+                for bounds, scratch in zip(chunks, self._scratches, strict=False)
             ]
-            results = [one.result() for one in running]
+            if threads == 1:
+                results = [job() for job in jobs]
+            else:
+                results = [one.result() for one in [_pool(threads).submit(job) for job in jobs]]
             for bounds, drawn in zip(chunks, results, strict=True):
                 if passed + drawn.passed >= wanted:  # stop at the last sample needed
                     last = self._draw_chunk(draws, *bounds, wanted - passed, self._scratches[0])

@@ -13,7 +13,7 @@ from shoal.methods.settings import Given, Settings, is_whole
 from shoal.models.sample_size import Bound, Promise, promise
 
 Adversary = Literal["itemset", "person", "both"]
-Sampler = Literal["exact", "chain"]
+Sampler = Literal["exact", "chain", "paper-chain"]
 MOST_ITEMS: Final = 64
 """The largest m."""
 
@@ -89,8 +89,8 @@ class KmSettings(KmAprioriSettings):
     )
     sampler: Sampler = Field(
         "exact",
-        description='How the search draws: independent samples, or the paper\'s Markov `"chain"`. Certificates always '
-        "use exact samples.",
+        description='How the search draws: independent samples, the paper\'s Markov `"chain"`, or the `"paper-chain"` '
+        "with its literal test of convergence. Certificates always use exact samples.",
     )
     joint: bool = Field(default=False, description="Whether the confidences hold for all sizes at once.")
 

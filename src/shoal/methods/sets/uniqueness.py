@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from shoal.errors import PolicyError
 from shoal.kernels.sets.sampling import draw_samples
+from shoal.methods.sets.chain import as_chain
 from shoal.methods.sets.counting import Counting
 from shoal.methods.sets.data import SetData
 from shoal.methods.sets.records import read_records
 from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from shoal.methods.sets.search import AFFORDABLE
-from shoal.methods.sets.settings import MOST_ITEMS
+from shoal.methods.sets.settings import MOST_ITEMS, Sampler
 from shoal.models.proportions import clopper_pearson
 from shoal.models.sample_size import uniqueness_samples
 
@@ -38,7 +39,7 @@ class Uniqueness:
 
 def uniqueness(
     records: Any, m: int = 5, *, adversary: str = "itemset", confidence: float = 0.99, samples: int | None = None,
-    seed: int = 0,
+    seed: int = 0, sampler: Sampler = "exact",
 ) -> Uniqueness:  # fmt: skip
     """The share of itemsets of m items that single out one person.
 
@@ -57,29 +58,40 @@ def uniqueness(
         as give the share within ±0.01 with that confidence.
     seed
         Seed of the random draws, used together with the data.
+    sampler
+        ``"exact"``; or the paper's Markov ``"chain"``, with our or (``"paper-chain"``) its literal test of convergence.
+        A chain always samples, is slower, and gives an approximation: use it to compare. Only for ``"itemset"``.
 
     Examples
     --------
     >>> uniqueness([{"tea", "milk"}, {"tea", "milk"}, {"tea", "salt"}], m=2).share
     0.5
     """
-    _check(m, adversary, confidence, samples, seed)
+    _check(m, adversary, confidence, samples, seed, sampler)
     read = read_records(records)
     names = sorted(read.labels)
     data = SetData(read.starts, read.numbered(names), names)
+    return uniqueness_of(data, m, adversary, confidence, samples, seed, sampler)
+
+
+def uniqueness_of(
+    data: SetData, m: int, adversary: str = "itemset", confidence: float = 0.99, samples: int | None = None,
+    seed: int = 0, sampler: Sampler = "exact",
+) -> Uniqueness:  # fmt: skip
+    """The share for sets that were read before; parameters as for `uniqueness`."""
     if m > data.longest:
         return Uniqueness(m, 0.0, 0.0, 0.0, "empty", 0)
-    if adversary == "itemset" and samples is None and data.itemsets(m) <= AFFORDABLE:
+    if adversary == "itemset" and samples is None and sampler == "exact" and data.itemsets(m) <= AFFORDABLE:
         found = Counting(data.index, len(data)).violations(m, 2, least=1)
         share = found.total / found.distinct
         return Uniqueness(m, share, share, share, "counted", found.distinct)
     count = samples or uniqueness_samples(_EPSILON, 1 - confidence)
-    unique = _count_unique(data, m, count, by_person=adversary == "person", seed=seed)
+    unique = _count_unique(data, m, count, by_person=adversary == "person", seed=seed, sampler=sampler)
     low, high = clopper_pearson(unique, count, confidence)
     return Uniqueness(m, unique / count, low, high, "sampled", count)
 
 
-def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any) -> None:
+def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any, sampler: Any) -> None:
     problems = []
     if type(m) is not int or not 1 <= m <= MOST_ITEMS:
         problems.append(f"m: must be a whole number from 1 to {MOST_ITEMS}")
@@ -91,15 +103,21 @@ def _check(m: Any, adversary: Any, confidence: Any, samples: Any, seed: Any) -> 
         problems.append("samples: must be a whole number of at least 1")
     if type(seed) is not int or not 0 <= seed < 2**63:
         problems.append("seed: must be a whole number from 0 to 2^63 - 1")
+    if sampler not in get_args(Sampler):
+        problems.append(f"sampler: must be one of {', '.join(get_args(Sampler))}")
+    elif sampler != "exact" and adversary == "person":
+        problems.append('sampler: a chain draws for the adversary "itemset"; people are picked without one')
     if problems:
         raise PolicyError(problems)
 
 
-def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed: int) -> int:
+def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed: int, sampler: Sampler) -> int:
     draws = make_draws(
         data, size, 2, random_key(seed, data.fingerprint, "uniqueness", size, by_person), by_person=by_person
     )
     assert draws is not None  # some set is large enough
+    if sampler != "exact":
+        draws = as_chain(data, draws, is_literal=sampler == "paper-chain")
     scratch = make_scratch()
     drawn, people = np.empty((count, size), np.int32), np.empty(count, np.int64)
     kept, number, unique = 0, 0, 0
