@@ -15,13 +15,13 @@ pytestmark = pytest.mark.compiled
 PICTURES = {
     "fast": {f"fast_figure_{number}.png" for number in range(3, 9)},
     "km": {f"km_figure_{number}.png" for number in range(2, 7)} | {"km_figure_2_map.png"},
-    "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png"},
+    "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png", "kvarp_sizes.png"},
     "z": {f"z_figure_{number}.png" for number in (2, 3, 4, 5, 6, 7, 8, "C10")},
 }
 TABLES = {
     "fast": {"parameters", "pool", "published", "time", "rounds", "claims"},
-    "km": {"runs", "uniqueness", "city", "claims"},
-    "kvarp": {"runs", "units", "claims"},
+    "km": {"runs", "uniqueness", "mixing", "city", "claims"},
+    "kvarp": {"runs", "sizes", "units", "claims"},
     "z": {"publishing", "by_z", "by_window", "by_attributes", "by_users", "activity", "interest", "seeds", "claims"},
 }
 
@@ -84,6 +84,7 @@ def reproduce(paper: str, tmp_path: Path, *options: str | Path, says: str = "") 
     out = tmp_path / "made" / "here"
     ended = shoal("reproduce", paper, "--quick", "--out", out, *options)
     assert says in ended.out.decode()
+    assert "seconds of processor time" in ended.out.decode()
     assert ended.code == 0, ended.err
     assert str(out / "index.html") in ended.out.decode()
     tables = {f"{paper}_{name}" for name in TABLES[paper]}
@@ -128,6 +129,9 @@ def test_kvarp(tmp_path: Path) -> None:
         r["loss"] for r in records if r["at_most"] == "0" and "least" not in r["method"] and r["data"] == "Adult"
     }
     assert len(none_missing) == 1, "with nothing missing the papers' methods are one"
+    filled = [(float(r["loss"]), float(r["loss_if_imputed_is_lost"])) for r in records if r["method"].startswith("IoT")]
+    assert all(loss <= lost for loss, lost in filled)
+    assert filled[0][0] == filled[0][1] < filled[2][0] < filled[2][1]
 
 
 def test_km(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ _KVARP_ROWS: Final = 30_000
 _KM_PEOPLE: Final = 20_000
 _QUICK_PEOPLE: Final = 1_000
 _FEWEST_RUNS: Final = 3
+_FULL_RUNS: Final = 100
+_QUICK_SECONDS: Final = {"fast": 5, "kvarp": 8, "km": 10, "z": 8}
+_FAST_SECONDS, _KVARP_SECONDS, _Z_SECONDS = 90, 320, 120
+"""Processor seconds, compiling apart, measured on an Intel Xeon: of the paper's rows, and of 100 runs."""
+_KM_SECONDS, _KM_SECONDS_PER_MILLION = 30, 250
 
 Report = Callable[[int, int, str], None]
 
@@ -79,6 +84,7 @@ def fast(
     stream, plan = fast_stream(people, seed=seed), QUICK if quick else FastPlan()
     folder = _folder(out)
     _announce([stream])
+    _expect("fast", _FAST_SECONDS * len(people) / _ALL_ADULT, quick=quick)
     with _progress() as report:
         tables = run_fast_study(stream, plan, report)
     return _finish(write_fast_page(folder, stream, plan, tables))
@@ -137,6 +143,7 @@ def kvarp(
     plan = replace(QUICK if quick else KVarpPlan(), unit=unit, seed=seed)
     folder = _folder(out)
     _announce(streams)
+    _expect("kvarp", _KVARP_SECONDS * sum(map(len, streams)) / (2 * _KVARP_ROWS), quick=quick)
     with _progress() as report:
         tables = run_kvarp_study(streams, plan, report)
     return _finish(write_kvarp_page(folder, streams, plan, tables))
@@ -187,7 +194,9 @@ def km(
     folder = _folder(out)
     city = make_city(wanted, seed=seed)
     print(f"synthetic city: {len(city):,} people, {len(city.places):,} towers", flush=True)
-    with _progress() as report:
+    seconds = _KM_SECONDS + _KM_SECONDS_PER_MILLION * wanted / 1e6
+    _expect("km", seconds * (1 + trials) / 2, quick=quick)
+    with _progress("k^m") as report:
         findings = run_km_study(city, plan, report)
     return _finish(write_km_page(folder, city, plan, findings))
 
@@ -233,6 +242,7 @@ def z(
     require_matplotlib()
     plan = replace(plan, runs=runs or plan.runs, seed=seed)
     folder = _folder(out)
+    _expect("z", _Z_SECONDS * plan.runs / _FULL_RUNS, quick=quick)
     with _progress("z-model") as report:
         tables = run_z_study(plan, report)
     return _finish(write_z_page(folder, plan, tables))
@@ -272,6 +282,13 @@ def _folder(out: Path) -> Path:
 def _announce(streams: list[Stream]) -> None:
     for stream in streams:
         print(f"{stream.name}: {len(stream):,} rows of {stream.origin}", flush=True)
+
+
+def _expect(study: str, seconds: float, *, quick: bool) -> None:
+    """Print how long a study usually takes."""
+    seconds = _QUICK_SECONDS[study] if quick else seconds
+    amount = f"{max(1, round(seconds))} seconds" if seconds < 90 else f"{round(seconds / 60)} minutes"
+    print(f"usually takes about {amount} of processor time, and compiling once", flush=True)
 
 
 def _finish(page: Path) -> int:

@@ -14,7 +14,14 @@ from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import remove_values
 from shoal.reproduce.page import Section, write_page
 from shoal.reproduce.study import Claim, Table, claims_table
-from shoal.reproduce.tuples.running import judge, pool_sizes, read_decisions, rounds_taken, run_method
+from shoal.reproduce.tuples.running import (
+    judge,
+    loss_if_imputed_is_lost,
+    pool_sizes,
+    read_decisions,
+    rounds_taken,
+    run_method,
+)
 
 # Two clusters of two, a row that left by the first of them, a suppressed one.
 TRACE = pa.table(
@@ -54,6 +61,33 @@ def test_a_run_and_its_audit() -> None:
     assert (crowds.below_k_share, crowds.alone_share) == (0, 0)
     assert crowds.smallest is not None
     assert crowds.smallest >= 3
+
+
+def test_loss_with_filled_in_values_counted_as_lost() -> None:
+    stream = remove_values(imitate_adult(150, seed=1), at_most=3, seed=1)
+    settings = {"k": 5, "deadline": 40, "reuse": 5, "nulls": "paper"}
+    k_varp, iot = (run_method(name, stream, settings) for name in ("k-varp", "iot-anonymization"))
+    assert loss_if_imputed_is_lost(k_varp) == pytest.approx(k_varp.metrics["loss"]), "nothing is filled in"
+    rows = [one["row"] for one in iot.trace.to_pylist() if one["verdict"] == "released"]
+    originals, released, expected = stream.table.to_pylist(), iot.rows.to_pylist(), 0.0
+    leaves = {role.name: role.hierarchy for role in stream.schema.quasi if hasattr(role, "hierarchy")}
+    ranges = {role.name: role.high - role.low for role in stream.schema.quasi if hasattr(role, "high")}
+    for row, shown in zip(rows, released, strict=True):
+        losses = []
+        for name in stream.quasi:
+            if originals[row][name] is None:
+                losses += [1.0] * (shown[name] is not None)
+            elif shown[name] is None:
+                losses.append(1.0)
+            elif name in ranges:
+                losses.append((shown[name]["hi"] - shown[name]["lo"]) / ranges[name])
+            else:
+                below = leaves[name].leaf_counts[leaves[name].labels.index(shown[name])]
+                losses.append((below - 1) / (leaves[name].leaf_counts[0] - 1))
+        expected += sum(losses) / len(losses)
+    expected = (expected + len(iot.trace) - len(rows)) / len(iot.trace)
+    assert loss_if_imputed_is_lost(iot) == pytest.approx(expected)
+    assert expected > iot.metrics["loss"]
 
 
 def test_the_audit_convicts_k_varp_as_published() -> None:

@@ -22,6 +22,8 @@ _MOST_KEPT: Final = 1 << 18
 _TASKS_A_THREAD: Final = 32
 _STEPS_A_COMBINATION: Final = 8
 """Judging a combination of blocks by bitmaps takes as long as this many steps of counting, usually less."""
+_MANY_STEPS: Final = 10_000_000
+"""Fewer are walked in any case: it takes less time than compiling the other kernel."""
 _HEAD: Final = 64
 """Words of a prefix that are combined with the last block first; they decide nearly all combinations."""
 
@@ -63,9 +65,9 @@ class Counting:
         return subsets(self._people_by_size, size)
 
     def _bitmap_steps(self, size: int) -> int:
-        """All combinations of blocks, and the words of the prefixes; what does not fit in memory takes for ever."""
+        """All combinations of blocks, and the words of the prefixes; infinite if they are not used."""
         blocks, words = len(self.names), self._words
-        if size < 2 or 8 * blocks * words > BITS_ROOM:
+        if size < 2 or 8 * blocks * words > BITS_ROOM or self._walk_steps(size) < _MANY_STEPS:
             return 1 << 62
         return _STEPS_A_COMBINATION * comb(blocks, size) + comb(blocks, size - 2) * words
 

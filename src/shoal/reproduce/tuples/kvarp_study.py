@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
 from shoal.reproduce.data.streams import Stream, remove_values
 from shoal.reproduce.study import Progress, Record, Table
-from shoal.reproduce.tuples.running import judge, run_method, warm_up
+from shoal.reproduce.tuples.running import judge, loss_if_imputed_is_lost, run_method, warm_up
 
 Unit = Literal["arrivals", "milliseconds"]
 
@@ -26,6 +26,7 @@ _METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     LEAST_LOSS: ("least-loss", {"nulls": "strict"}),
 }
 METHODS: Final = tuple(_METHODS)
+PAPERS_METHODS: Final = (FADS, IOT, K_VARP)
 ARRIVALS_PER_UNIT: Final[dict[Unit, int]] = {"arrivals": 1, "milliseconds": 2}
 """In the paper a row arrives every half millisecond."""
 
@@ -38,6 +39,9 @@ class KVarpPlan:
     deadline: int = 2000
     reuse: int = 200
     at_most: tuple[int, ...] = tuple(range(10))
+    sizes: tuple[int, ...] = tuple(range(5000, 30_001, 5000))
+    """Rows of the streams of Table 9."""
+    missing_in_sizes: int = 3
     unit: Unit = "arrivals"
     seed: int = 1
 
@@ -47,14 +51,14 @@ class KVarpPlan:
         return {"k": self.k, "deadline": self.deadline * each, "reuse": self.reuse * each}
 
 
-QUICK: Final = KVarpPlan(k=10, deadline=200, reuse=20, at_most=(0, 1, 3))
+QUICK: Final = KVarpPlan(k=10, deadline=200, reuse=20, at_most=(0, 1, 3), sizes=(600, 1200))
 
 
 def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, progress: Progress) -> dict[str, Table]:
     """Run the study; return its tables by file name."""
     runs = [(stream, at_most) for stream in streams for at_most in plan.at_most]
-    steps = len(runs) * (len(METHODS) + 1)
-    done = 0
+    sized = [(stream, rows) for stream in streams for rows in plan.sizes if rows <= len(stream)]
+    steps, done = len(runs) * (len(METHODS) + 1) + len(sized) * len(PAPERS_METHODS), 0
     records: list[Record] = []
     by_unit: list[Record] = []
     for stream, at_most in runs:
@@ -72,8 +76,29 @@ def run_kvarp_study(streams: Sequence[Stream], plan: KVarpPlan, progress: Progre
     tables = (
         Table("kvarp_runs", "Figures 5 to 10: every method by the largest number of missing values", records),
         Table("kvarp_units", caption, by_unit),
-    )
+        Table(
+            "kvarp_sizes", f"Streams of the sizes in Table 9, at most {plan.missing_in_sizes} values missing",
+            list(_by_size(sized, plan, lambda at, step: progress(done + at, steps, step))),
+        ),
+    )  # fmt: skip
     return {table.name: table for table in tables}
+
+
+def _by_size(
+    sized: Sequence[tuple[Stream, int]], plan: KVarpPlan, progress: Callable[[int, str], None]
+) -> Iterator[Record]:
+    for at, (stream, rows) in enumerate(sized):
+        varied = remove_values(stream.head(rows), at_most=plan.missing_in_sizes, seed=plan.seed)
+        for place, method in enumerate(PAPERS_METHODS):
+            progress(at * len(PAPERS_METHODS) + place, f"{stream.name}, {rows:,} rows: {method}")
+            kind, own = _METHODS[method]
+            outcome = run_method(kind, varied, {**plan.settings(plan.unit), **own})
+            yield {
+                "data": stream.name, "rows": rows, "method": method, "loss": outcome.metrics["loss"],
+                "loss_if_imputed_is_lost": loss_if_imputed_is_lost(outcome) if method == IOT else None,
+                "formed": outcome.metrics["formed"], "suppressed": outcome.metrics["suppressed"],
+                "seconds": outcome.seconds,
+            }  # fmt: skip
 
 
 def _warm_up(stream: Stream, plan: KVarpPlan, progress: Callable[[str], None]) -> None:
@@ -89,6 +114,7 @@ def _measure(method: str, stream: Stream, plan: KVarpPlan) -> Record:
     found, crowds = outcome.metrics, judge(outcome)
     return {
         "loss": found["loss"],
+        "loss_if_imputed_is_lost": loss_if_imputed_is_lost(outcome) if method == IOT else None,
         "loss_all": found["loss_all"],
         "formed": found["formed"],
         "self_clustered": found["formed"] - found["merged"],

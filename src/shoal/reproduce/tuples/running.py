@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shoal.auditor import audit
+from shoal.hierarchies import Hierarchy
 from shoal.methods.registry import METHODS
 from shoal.reproduce.data.streams import Stream
+from shoal.schema import Categorical, Numeric
 
 Ints = NDArray[np.int64]
 
@@ -87,6 +90,36 @@ def judge(outcome: Outcome) -> Crowds:
     found = report.metrics
     rows = max(1, found["released_rows"])
     return Crowds(found["smallest_k"], found["rows_below_k_share"] or 0.0, found["unique_rows"] / rows, report.ok)
+
+
+def loss_if_imputed_is_lost(outcome: Outcome) -> float:
+    """The average loss over the attributes a row carries or is given, when a value that was filled in counts as lost.
+
+    Equals the method's own loss where nothing is filled in. A suppressed row has loss 1.
+    """
+    chosen = outcome.trace.filter(pc.equal(outcome.trace.column("verdict"), "released"))
+    origin = outcome.stream.table.take(chosen.column("row"))
+    total, cells = np.zeros(len(origin)), np.zeros(len(origin))
+    for role in outcome.stream.schema.quasi:
+        published = outcome.rows.column(role.name).combine_chunks()
+        is_carried, is_shown = (np.asarray(column.is_valid()) for column in (origin.column(role.name), published))
+        total += np.where(is_carried, _cell_losses(role, published), is_shown)
+        cells += is_carried | is_shown
+    lost = (total / cells).sum() + (len(outcome.trace) - len(chosen))
+    return float(lost / len(outcome.trace))
+
+
+def _cell_losses(role: Numeric | Categorical, published: pa.Array) -> NDArray[np.float64]:
+    """The loss of every cell; 1 for a missing one."""
+    if isinstance(role, Numeric):
+        ends = (pc.struct_field(published, name).cast(pa.float64()) for name in ("lo", "hi"))
+        low, high = (end.fill_null(np.nan).to_numpy(zero_copy_only=False) for end in ends)
+        losses = (high - low) / (role.high - role.low)
+    else:
+        tree = cast("Hierarchy", role.hierarchy)
+        by_label = dict(zip(tree.labels, (tree.leaf_counts - 1) / (tree.leaf_counts[0] - 1), strict=True))
+        losses = np.array([by_label.get(label, np.nan) for label in published.to_pylist()])
+    return np.where(np.isnan(losses), 1.0, losses)
 
 
 @dataclass(frozen=True, slots=True)
