@@ -178,8 +178,8 @@ MUTANTS: Final = (
     Mutant(
         "kernels/flexible/rounds.py",
         "a block of k - 1 people is published",
-        "rows, begin, end) >= k:",
-        "rows, begin, end) >= k - 1:",
+        "or blocks.people[block] >= blocks.needs[block]\n",
+        "or blocks.people[block] >= blocks.needs[block] - 1\n",
         FLEXIBLE,
     ),
     Mutant(
@@ -190,10 +190,10 @@ MUTANTS: Final = (
         FLEXIBLE,
     ),
     Mutant(
-        "kernels/flexible/labels.py",
-        "a sparse label of k_s - 1 people passes",
-        "return entry != NO_ENTRY and groups.counts[entry] >= k_s",
-        "return entry != NO_ENTRY and groups.counts[entry] >= k_s - 1",
+        "kernels/flexible/candidates.py",
+        "a published label of k_s - 1 people passes",
+        "return entry != NO_ENTRY and groups.counts[entry] >= people",
+        "return entry != NO_ENTRY and groups.counts[entry] >= people - 1",
         FLEXIBLE,
     ),
     # ---- auditor

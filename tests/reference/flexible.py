@@ -6,7 +6,9 @@ to find what lies above a value and how many leaves that has.
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +26,7 @@ class NaiveFlexible:
     """One stream; call push for each record, then flush. Both return (row, labels) of what leaves."""
 
     def __init__(self, schema, concepts, *, k=6, sparse="auto", threshold=0.1, p_sparse=None, k_s=None, floor=0.05,
-                 window=10_000, density=None, root=False, criteria=1, unknown="accept"):  # fmt: skip
+                 window=10_000, density=None, root=False, unknown="accept"):  # fmt: skip
         self.schema, self.k, self.window, self.unknown = schema, k, window, unknown
         self.listed = {role.name: concepts[role.name].values if role.name in concepts else leaves_of(role.hierarchy)
                        for role in schema.quasi if not isinstance(role, Numeric)}  # fmt: skip
@@ -33,11 +35,12 @@ class NaiveFlexible:
         trees = {role.name: role.hierarchy for role in schema.quasi if role.name in set(self.listed) - set(concepts)}
         self.hierarchies = {name: tree_with_unknown(tree) if is_open else tree for name, tree in trees.items()}
         self.given_sparse, self.threshold, self.p_sparse, self.given_k_s = sparse, threshold, p_sparse, k_s
-        self.floor, self.density, self.root, self.criteria = floor, density or {}, root, criteria
+        self.floor, self.density, self.root = floor, density or {}, root
         weights = [role.weight for role in schema.quasi]
         self.weight = {role.name: role.weight / sum(weights) for role in schema.quasi}
         self.pending: list[dict[str, Any]] = []
-        self.groups: dict[tuple, list] = {}
+        self.groups: dict[tuple, int] = {}
+        self.depths: set[tuple[int, ...]] = set()
         self.sparse: list[str] | None = None
         self.seen = self.came = 0
 
@@ -122,7 +125,8 @@ class NaiveFlexible:
             tree = self.trees(name)
             counts = dict(zip(tree.labels, tree.leaf_counts.tolist(), strict=True))
             upper = [(label, 0, counts[label]) for label in tree.path(value)[1:-1]]
-        return [(value, -1, 1), *upper]
+        root = [(self.trees(name).root, 0, len(self.listed[name]) + (self.unknown == "accept"))] if self.root else []
+        return [(value, -1, 1), *upper, *root]
 
     def sparse_loss(self, name, label, leaves):
         total = len(self.listed[name])
@@ -130,9 +134,9 @@ class NaiveFlexible:
         return round(round(loss * SCALE) * self.weight[name])
 
     @staticmethod
-    def preference(entry):
-        label, kind, leaves = entry
-        return (kind != -1, leaves, kind, label)
+    def preference_of(name):
+        """The order in which labels are preferred: a missing value, values, then those with the fewest leaves."""
+        return lambda one: (one[0] != MISSING, one[1] != -1, one[2], one[1], one[0])
 
     # ---- calibration
 
@@ -216,190 +220,436 @@ class NaiveFlexible:
                 for name, label in found.items()}  # fmt: skip
 
     def count(self, block, own):
-        return self.groups.get((block, own), [0])[0]
+        return self.groups.get((block, own), 0)
 
     def round(self):
         if self.sparse is None:
             self.freeze()
         for entry in self.pending:
             entry["ladders"] = [self.ladder(role, entry["record"][role.name]) for role in self.normal]
-        tops: dict[tuple, list] = {}
-        for entry in self.pending:
-            tops.setdefault(self.block(entry, [0] * len(self.normal)), []).append(entry)
-        nodes = [
-            self.part(rows, [0] * len(self.normal)) for _, rows in sorted(tops.items(), key=lambda top: str(top[0]))
-        ]
-        left: dict[int, dict] = {}
-        for node in nodes:
-            self.publish(node, left)
-        self.pending = [entry for entry in self.pending if entry["row"] not in left]
-        return sorted(left.items())
+        done = Round(self).publish()
+        self.pending = [entry for entry in self.pending if entry["row"] not in done]
+        return sorted(done.items())
 
     @staticmethod
     def block(entry, depths):
         ladders = entry["ladders"]
-        return tuple(steps[min(depth, len(steps) - 1)][0] for steps, depth in zip(ladders, depths, strict=True))
-
-    # ---- from the coarsest labels down
-
-    def part(self, rows, depths):
-        node = {"depths": depths, "rows": rows, "below": []}
-        done = set()
-        while node["rows"]:
-            best, cost = None, self.cost(node["rows"], depths)
-            for a in range(len(depths)):
-                if a in done or depths[a] + 1 >= len(node["rows"][0]["ladders"][a]):
-                    continue
-                split = self.split(node["rows"], depths, a)
-                if split is None:
-                    done.add(a)
-                    continue
-                parts, rest, deeper = split
-                found = sum(self.cost(members, deeper) for members in parts) + self.cost(rest, depths)
-                if found < cost:
-                    best, cost = (a, *split), found
-            if best is None:
-                break
-            a, parts, rest, deeper = best
-            done.add(a)
-            node["below"] += [self.part(members, deeper) for members in parts]
-            node["rows"] = rest
-        return node
-
-    def split(self, rows, depths, a):
-        deeper = [depth + (place == a) for place, depth in enumerate(depths)]
-        parts: dict[Any, list] = {}
-        for entry in rows:
-            parts.setdefault(entry["ladders"][a][depths[a] + 1][0], []).append(entry)
-        listed = [members for _, members in sorted(parts.items(), key=lambda part: self.order(a, part[0]))]
-        fitting = [members for members in listed if self.is_crowd(members, deeper)]
-        rest = [entry for members in listed if members not in fitting for entry in members]
-        while rest and fitting and self.is_crowd(rows, depths) and not self.is_crowd(rest, depths):
-            smallest = min(fitting, key=len)
-            fitting.remove(smallest)
-            rest += smallest
-        return (fitting, rest, deeper) if fitting else None
+        return tuple(steps[depth][0] for steps, depth in zip(ladders, depths, strict=True))
 
     def order(self, a, label):
-        """The order of labels in their tree."""
+        """The order of labels in their tree; a missing value comes first."""
         role = self.normal[a]
-        return label if isinstance(role, Numeric) else self.trees(role.name).labels.index(label)
+        if label == MISSING:
+            return (-1,)
+        return label if isinstance(role, Numeric) else (self.trees(role.name).labels.index(label),)
 
-    def is_crowd(self, rows, depths):
-        k = self.block_crowd(self.block(rows[0], depths))
-        return len({entry["person"] for entry in rows}) >= k or self.count(self.block(rows[0], depths), ()) >= k
 
-    def cost(self, rows, depths):
-        if not rows:
-            return 0
-        block = self.block(rows[0], depths)
-        k = self.block_crowd(block)
-        labels, _ = self.label(rows, block, k)
-        people = {entry["person"] for entry in rows if entry["row"] in labels}
-        if len(people) < k and self.count(block, ()) < k:
-            return len(rows) * UNLABELLED
-        total = 0
-        for entry in rows:
-            if entry["row"] not in labels:
-                total += UNLABELLED
+class Part:
+    """Rows with equal labels, and those of them that are assigned to these labels."""
+
+    def __init__(self, rows, loss, need, *, is_published):
+        self.rows, self.loss, self.need, self.is_published = rows, loss, need, is_published
+        self.numbers = {entry["row"] for entry in rows}
+        self.assigned = Counter()
+        """Assigned rows by person."""
+
+    @property
+    def people(self):
+        return len(self.assigned)
+
+    def is_last(self, entry):
+        """Whether no other row of the same person is assigned."""
+        return self.assigned[entry["person"]] == 1
+
+    def add(self, entry, count):
+        self.assigned[entry["person"]] += count
+        if not self.assigned[entry["person"]]:
+            del self.assigned[entry["person"]]
+
+
+class Round:
+    """One round: candidates, then the assignment of rows to them. `part_of` has the label of each assigned row."""
+
+    def __init__(self, method):
+        self.method = method
+        self.part_of = {}
+        self.moves = []
+        self.blocks = [*self.published_blocks(), *self.new_blocks()]
+        for block in self.blocks:
+            block.parts = self.parts_of(block)
+
+    # ---- candidates
+
+    def make_block(self, rows, depths):
+        method = self.method
+        labels = method.block(rows[0], depths)
+        need = method.block_crowd(labels)
+        loss = sum(steps[depth][1] for steps, depth in zip(rows[0]["ladders"], depths, strict=True))
+        block = Part(rows, loss, need, is_published=method.count(labels, ()) >= need)
+        block.depths, block.labels, block.parts = depths, labels, []
+        return block
+
+    def published_blocks(self):
+        method = self.method
+        for depths in sorted(method.depths):
+            found = {}
+            for entry in method.pending:
+                if all(depth < len(steps) for steps, depth in zip(entry["ladders"], depths, strict=True)):
+                    labels = method.block(entry, depths)
+                    if method.count(labels, ()) >= method.block_crowd(labels):
+                        found.setdefault(labels, []).append(entry)
+            for labels in (key for key, own in method.groups if not own and key in found):
+                yield self.make_block(found[labels], depths)
+
+    def new_blocks(self):
+        method = self.method
+        wide = len(method.normal)
+        tops = split(method.pending, [[0] * wide] * wide, method)
+        nodes = [(self.make_block(rows, (0,) * wide), 0) for rows in tops]
+        smallest = min([method.k, *(k for table in method.density.values() for k in table.values())])
+        for block, first in nodes:  # grows while it is walked through
+            is_candidate = not block.is_published and len({entry["person"] for entry in block.rows}) >= block.need
+            for a in range(first, wide):
+                if block.depths[a] + 1 >= len(block.rows[0]["ladders"][a]):
+                    continue
+                deeper = tuple(depth + (place == a) for place, depth in enumerate(block.depths))
+                parts = {}
+                for entry in block.rows:
+                    parts.setdefault(method.block(entry, deeper)[a], []).append(entry)
+                for _, rows in sorted(parts.items(), key=lambda part: method.order(a, part[0])):
+                    if len({entry["person"] for entry in rows}) >= smallest:
+                        nodes.append((self.make_block(rows, deeper), a))
+                if len(parts) == 1:
+                    is_candidate = False
+                    break
+            if is_candidate:
+                yield block
+
+    def parts_of(self, block):
+        """The labels of sparse columns that enough people in a block share."""
+        method = self.method
+        k_s = method.k_s(block.need)
+        found = [((), block.rows, block.loss, block.is_published)]
+        for name in method.sparse:
+            deeper = []
+            for own, rows, loss, _ in found:
+                covered = {}
+                for entry in rows:
+                    for one in method.above(name, entry["record"][name]):
+                        covered.setdefault(one, []).append(entry)
+                known = []
+                for one in sorted(covered, key=method.preference_of(name)):
+                    label, _, leaves = one
+                    is_published = method.count(block.labels, (*own, label)) >= k_s
+                    is_new = covered[one] not in known
+                    if is_new or is_published:
+                        known.append(covered[one])
+                        people = len({entry["person"] for entry in covered[one]})
+                        if people >= k_s or is_published:
+                            lost = loss + method.sparse_loss(name, label, leaves)
+                            deeper.append(((*own, label), covered[one], lost, is_published))
+            found = deeper
+        parts = []
+        for own, rows, loss, is_published in found:
+            part = Part(rows, loss, k_s, is_published=is_published)
+            part.own, part.block = own, block
+            parts.append(part)
+        return parts
+
+    # ---- moving rows
+
+    def loss_of(self, entry):
+        part = self.part_of.get(entry["row"])
+        return UNLABELLED if part is None else part.loss
+
+    def place(self, entry, part):
+        old = self.part_of.pop(entry["row"], None)
+        if old is not None:
+            old.add(entry, -1)
+            old.block.add(entry, -1)
+        if part is not None:
+            self.part_of[entry["row"]] = part
+            part.add(entry, 1)
+            part.block.add(entry, 1)
+
+    def move(self, entry, part):
+        self.moves.append((entry, self.part_of.get(entry["row"])))
+        self.place(entry, part)
+
+    def take_back(self, moves):
+        while len(self.moves) > moves:
+            self.place(*self.moves.pop())
+
+    def may_leave(self, entry, target):
+        part = self.part_of.get(entry["row"])
+        if part is None:
+            return True
+        block = part.block
+        if part.is_last(entry) and not part.is_published and part.people <= part.need:
+            return False
+        is_short = block.is_last(entry) and not block.is_published and block.people <= block.need
+        return block is target or not is_short
+
+    def is_open(self, block):
+        return block.is_published or block.people >= block.need
+
+    def take(self, part):
+        saved = placed = 0
+        tried = set()
+        for entry in part.rows:
+            old, loss = self.part_of.get(entry["row"]), self.loss_of(entry)
+            if loss <= part.loss:
                 continue
-            for steps, depth in zip(entry["ladders"], depths, strict=True):
-                total += steps[min(depth, len(steps) - 1)][1]
-            total += sum(loss for _, loss in labels[entry["row"]])
-        return total
+            if self.may_leave(entry, part.block):
+                saved += loss - part.loss
+                placed += old is None
+                self.move(entry, part)
+            elif id(old) not in tried:
+                tried.add(id(old))
+                saved += self.give_way(old, part)
+        return saved, placed
 
-    # ---- labels of a block
+    def move_out(self, part, block, target=None):
+        """Move all rows of a part to other ones; return the loss saved, None if one has no other."""
+        saved = 0
+        for entry in [one for one in part.rows if self.part_of.get(one["row"]) is part]:
+            other = self.other_part(entry, part, block, target)
+            if other is None:
+                return None
+            saved += part.loss - other.loss
+            self.move(entry, other)
+        return saved
 
-    def label(self, rows, block, k):
-        """(label, loss) for each sparse attribute by row, where there is one for all; and the criteria by prefix."""
-        k_s, criteria = self.k_s(k), {}
-        found: dict[int, list] = {entry["row"]: [] for entry in rows}
-        segments = [((), rows)]
-        for name in self.sparse:
-            following = []
-            for prefix, members in segments:
-                given, criteria[prefix] = self.label_segment(members, block, prefix, name, k_s)
-                parts: dict[str, list] = {}
-                for entry in members:
-                    if entry["row"] not in given:
-                        found.pop(entry["row"])
-                        continue
-                    label, leaves = given[entry["row"]]
-                    found[entry["row"]].append((label, self.sparse_loss(name, label, leaves)))
-                    parts.setdefault(label, []).append(entry)
-                following += [((*prefix, label), part) for label, part in parts.items()]
-            segments = following
-        return found, criteria
+    def give_way(self, part, target):
+        """Close a part in favour of another; return the loss saved."""
+        moves, home = len(self.moves), part.block
+        was_open = self.is_open(home)
+        saved = self.move_out(part, None, target)
+        is_fine = not home.assigned or not was_open or self.is_open(home)
+        if saved is not None and saved > 0 and is_fine:
+            return saved
+        self.take_back(moves)
+        return 0
 
-    def label_segment(self, members, block, prefix, name, k_s):
-        given: dict[int, tuple] = {}
-        above = {entry["row"]: self.above(name, entry["record"][name]) for entry in members}
-
-        def covered(label):
-            return [entry for entry in members if entry["row"] not in given
-                    and label in [one[0] for one in above[entry["row"]]]]  # fmt: skip
-
-        def is_enough(label, rows):
-            people = {entry["person"] for entry in rows}
-            return bool(people) and (len(people) >= k_s or self.count(block, (*prefix, label)) >= k_s)
-
-        classes = {one for entries in above.values() for one in entries if one[1] <= 0}
-        for label, _, leaves in sorted(classes, key=self.preference):
-            rows = covered(label)
-            if is_enough(label, rows):
-                given |= {entry["row"]: (label, leaves) for entry in rows}
-        shown = list(self.groups.get((block, prefix), [0, []])[1])
-        chosen = []
-        for _ in range(self.criteria):
-            left = {one for row, entries in above.items() if row not in given for one in entries if one[1] >= 0}
-            has_room = len(shown) < self.criteria
-            choices = [one for one in left if (has_room or one[0] in shown) and is_enough(one[0], covered(one[0]))]
-            if not choices:
+    def lend(self, part, need):
+        lost = 0
+        while part.people < need:
+            there = set(part.assigned)
+            able = [entry for entry in part.rows
+                    if entry["person"] not in there and self.may_leave(entry, part.block)]  # fmt: skip
+            if not able:
                 break
-            label, _, leaves = min(choices, key=lambda one: (-len(covered(one[0])), self.preference(one)))
-            given |= {entry["row"]: (label, leaves) for entry in covered(label)}
-            shown += [label] if label not in shown else []
-            chosen.append(label)
-        if self.root:
-            rows = [entry for entry in members if entry["row"] not in given and entry["record"][name] is not None]
-            root = self.concepts[name].root if name in self.concepts else self.trees(name).root
-            leaves = len(self.concepts[name].values) if name in self.concepts else len(leaves_of(self.trees(name)))
-            if is_enough(root, rows):
-                given |= {entry["row"]: (root, leaves) for entry in rows}
-        return given, chosen
+            best = min(able, key=lambda entry: part.loss - self.loss_of(entry))
+            lost += part.loss - self.loss_of(best)
+            self.move(best, part)
+        return lost
 
-    # ---- from the finest nodes up
+    def open_part(self, part):
+        block, moves = part.block, len(self.moves)
+        need = part.need if self.is_open(block) else max(part.need, block.need)
+        need = 1 if part.is_published and block.is_published else need
+        saved, placed = self.take(part)
+        if placed and part.people < need:
+            saved = max(saved - self.lend(part, need), 1)
+        if part.people < need:
+            self.take_back(moves)
+            return 0
+        return saved
 
-    def publish(self, node, left):
-        rows = list(node["rows"])
-        for below in node["below"]:
-            rows += self.publish(below, left)
-        if not rows:
-            return []
-        block = self.block(rows[0], node["depths"])
-        k = self.block_crowd(block)
-        labels, criteria = self.label(rows, block, k)
-        people = {entry["person"] for entry in rows if entry["row"] in labels}
-        if not labels or (len(people) < k and self.count(block, ()) < k):
-            return rows
-        self.note(rows, block, labels, criteria, left)
-        return [entry for entry in rows if entry["row"] not in labels]
+    def open_block(self, block):
+        moves, saved = len(self.moves), 0
+        for lends in (False, True):
+            for part in block.parts:
+                if lends and block.people >= block.need:
+                    break
+                before, people = len(self.moves), block.people
+                found, _ = self.take(part)
+                if lends and block.people > people:
+                    found -= self.lend(part, part.need)
+                if part.people < part.need:
+                    self.take_back(before)
+                else:
+                    saved += found
+        if block.people < block.need or saved <= 0:
+            self.take_back(moves)
+            return 0
+        return saved
 
-    def note(self, rows, block, labels, criteria, left):
-        groups: dict[tuple, set] = {}
-        for entry in rows:
-            if entry["row"] in labels:
-                own = tuple(label for label, _ in labels[entry["row"]])
-                left[entry["row"]] = self.shown(block, own)
-                for size in range(len(own) + 1):
-                    groups.setdefault(own[:size], set()).add(entry["person"])
-        for own, people in groups.items():
-            known = self.groups.setdefault((block, own), [0, []])
-            known[0] = max(known[0], len(people))
-        for prefix, chosen in criteria.items():
-            for label in chosen:
-                if (*prefix, label) in groups and label not in self.groups[(block, prefix)][1]:
-                    self.groups[(block, prefix)][1].append(label)
+    # ---- the candidate that saves most
+
+    def improve(self, *, with_blocks):
+        """Open candidates, the one that saves most first; return how many were opened."""
+        parts = [part for block in self.blocks for part in block.parts]
+        number = {id(one): at for at, one in enumerate([*parts, *self.blocks])}
+        heap, queued = [], set()
+
+        def push(one):
+            bound = sum(max(self.loss_of(entry) - one.loss, 0) for entry in one.rows)
+            if bound and id(one) not in queued:
+                queued.add(id(one))
+                heapq.heappush(heap, (-bound, number[id(one)], one))
+
+        for one in parts:
+            push(one)
+        for block in self.blocks if with_blocks else ():
+            if not self.is_open(block):
+                push(block)
+        opened = 0
+        while heap:
+            _, _, one = heapq.heappop(heap)
+            queued.discard(id(one))
+            is_block = hasattr(one, "parts")
+            block = one if is_block else one.block
+            was_open = self.is_open(block)
+            if is_block and was_open:
+                continue
+            self.moves = []
+            saved = self.open_block(one) if is_block else self.open_part(one)
+            if saved == 0:
+                continue
+            if heap and saved < -heap[0][0]:
+                self.take_back(0)
+                queued.add(id(one))
+                heapq.heappush(heap, (-saved, number[id(one)], one))
+                continue
+            opened += 1
+            if not was_open:
+                for part in block.parts:
+                    push(part)
+        return opened
+
+    # ---- candidates that are not needed any more
+
+    def other_part(self, entry, part, block, target):
+        """The best part for a row that is open, or the target, other than its own and outside of a block."""
+        able = [other for home in self.blocks if home is not block for other in home.parts
+                if other is not part and entry["row"] in other.numbers
+                and (other is target or (self.is_open(home) and self.has_enough(other)))]  # fmt: skip
+        return min(able, key=lambda other: other.loss, default=None)
+
+    def close(self, parts, block):
+        self.moves, home = [], parts[0].block
+        total = 0
+        for part in parts:
+            saved = self.move_out(part, block)
+            if saved is None:
+                total = 0
+                break
+            total += saved
+        if total > 0 and (not home.assigned or self.is_open(home)):
+            return True
+        self.take_back(0)
+        return False
+
+    def close_all(self):
+        closed = 0
+        for block in self.blocks:
+            if block.assigned:
+                closed += self.close(block.parts, block)
+            for part in block.parts if block.assigned else ():
+                if part.assigned:
+                    closed += self.close([part], None)
+        return closed
+
+    # ---- rows that would stay pending
+
+    def pending_in(self, rows):
+        return sum(entry["row"] not in self.part_of for entry in rows)
+
+    def has_enough(self, part):
+        return part.is_published or part.people >= part.need
+
+    def take_widest(self, block):
+        best, most = None, 0
+        for part in block.parts:
+            count = self.pending_in(part.rows)
+            if count > most and not part.assigned:
+                moves = len(self.moves)
+                self.take(part)
+                if self.has_enough(part):
+                    best, most = part, count
+                self.take_back(moves)
+        if best is not None:
+            self.take(best)
+        return best is not None
+
+    def assign_anew(self, block, choice):
+        for entry in block.rows:
+            if entry["row"] in self.part_of:
+                self.move(entry, None)
+        self.take(choice)
+        if not self.has_enough(choice):
+            return len(block.rows)
+        while self.take_widest(block):
+            pass
+        for part in block.parts:
+            if self.pending_in(part.rows):
+                moves = len(self.moves)
+                self.take(part)
+                self.lend(part, 1 if part.is_published else part.need)
+                if not self.has_enough(part):
+                    self.take_back(moves)
+        return self.pending_in(block.rows) if self.is_open(block) else len(block.rows)
+
+    def rescue(self, block):
+        was_pending = fewest = self.pending_in(block.rows)
+        best = None
+        for part in reversed(block.parts[:64]):
+            if fewest == 0:
+                break
+            self.moves = []
+            found = self.assign_anew(block, part)
+            if found < fewest:
+                best, fewest = part, found
+            self.take_back(0)
+        if best is not None:
+            self.moves = []
+            self.assign_anew(block, best)
+        return fewest < was_pending
+
+    def rescue_all(self):
+        floors = [0] * len(self.method.normal)
+        sizes = Counter(self.method.block(entry, floors) for entry in self.method.pending)
+        whole = [block for block in self.blocks
+                 if len(block.rows) == sizes[self.method.block(block.rows[0], floors)]]  # fmt: skip
+        return sum(self.rescue(block) for block in whole) > 0
+
+    # ---- publishing
+
+    def publish(self):
+        """Labels of the rows that are published, by row."""
+        for number in range(4):
+            opened = self.improve(with_blocks=number > 0)
+            if not self.close_all() and number and not opened:
+                break
+        if self.rescue_all():
+            self.improve(with_blocks=True)
+            self.close_all()
+        method, done = self.method, {}
+        for block in self.blocks:
+            groups = {}
+            for part in block.parts:
+                for entry in part.rows:
+                    if self.part_of.get(entry["row"]) is not part:
+                        continue
+                    done[entry["row"]] = method.shown(block.labels, part.own)
+                    for size in range(len(part.own) + 1):
+                        groups.setdefault(part.own[:size], set()).add(entry["person"])
+            for own, people in groups.items():
+                key = (block.labels, own)
+                method.groups[key] = max(method.groups.get(key, 0), len(people))
+            if groups:
+                method.depths.add(block.depths)
+        return done
+
+
+def split(rows, depths, method):
+    """Rows by their coarsest labels, in the order of these."""
+    found = {}
+    for entry in rows:
+        found.setdefault(method.block(entry, depths[0]), []).append(entry)
+    order = sorted(found, key=lambda block: [method.order(a, label) for a, label in enumerate(block)])
+    return [found[block] for block in order]
 
 
 def leaves_of(tree):

@@ -205,7 +205,10 @@ def z_words(z: int) -> str:
 
 def _flexible_lines(found: dict[str, Any]) -> list[str]:
     """What flexible k-anonymity lost, and how many values its trees do not list."""
-    lines = [f"average loss   {found['loss']:>12.3f}  of 1"]
+    columns = ", ".join(
+        f"{name.removeprefix('loss_')} {loss:.3f}" for name, loss in found.items() if name.startswith("loss_")
+    )
+    lines = [f"average loss   {found['loss']:>12.3f}  of 1: {columns}"]
     unknown = {
         name.removeprefix("unknown_"): int(count) for name, count in found.items() if name.startswith("unknown_")
     }

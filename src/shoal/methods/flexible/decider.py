@@ -121,8 +121,8 @@ class Decider:
         self.counts = Counts(tuple_reasons(settings.schema))
         self.unknown = {settings.schema.quasi[a].name: 0 for a in reader.unknown_codes}
         """By column: accepted records with an unlisted value."""
-        self.lost = 0
-        """Sum of the losses of released rows, in parts of SCALE."""
+        self.lost = np.zeros(len(settings.schema.quasi), np.int64)
+        """By column: the sum of the weighted losses of released rows, in parts of SCALE."""
         self._usable = 0
         self._pending = PendingRows(len(settings.schema.quasi))
         self.grouping: Grouping | None = None
@@ -219,7 +219,7 @@ class Decider:
 
     def _released(self, at: int, rows: Ints, delays: Ints, grouped: Grouped, *, is_round: bool) -> Decided:
         self.counts.released += len(rows)
-        self.lost += int(grouped.losses.sum())
+        self.lost += grouped.lost
         return Decided(at, rows, delays, grouped, self._carried.take(rows), is_round)
 
     def flush(self) -> list[Decided]:
@@ -246,23 +246,24 @@ class Decider:
         """The state as plain values and named arrays."""
         found = self.calibration
         header = {
-            "usable": self._usable, "lost": self.lost, "unknown": self.unknown,
+            "usable": self._usable, "lost": self.lost.tolist(), "unknown": self.unknown,
             "calibration": found.describe() if found else None,
         }  # fmt: skip
         pending = self._pending.all
         arrays = {f"{_PENDING}{name}": array for name, array in pending._asdict().items()}
         if self.grouping is not None:
-            arrays |= {f"{_GROUPS}{name}": array for name, array in self.grouping.table.dump().items()}
+            arrays |= {f"{_GROUPS}{name}": array for name, array in self.grouping.dump().items()}
         return header, {**arrays, "carried": as_bytes(self._carried.forget_all_but(pending.rows).serialize())}
 
     def load(self, header: Mapping[str, Any], arrays: Arrays) -> None:
         """Take over a state from dump(), after set_types()."""
-        self._usable, self.lost, self.unknown = header["usable"], header["lost"], dict(header["unknown"])
+        self._usable, self.unknown = header["usable"], dict(header["unknown"])
+        self.lost = np.array(header["lost"], dtype=np.int64)
         self._pending.load(_part(arrays, _PENDING))
         if header["calibration"]:
             self._set_calibration(Calibration.of(header["calibration"]))
             assert self.grouping is not None
-            self.grouping.table.load(_part(arrays, _GROUPS))
+            self.grouping.load(_part(arrays, _GROUPS))
         carried = pa.ipc.read_record_batch(pa.py_buffer(arrays["carried"]), self._carried.schema)
         self._carried.add(self._pending.all.rows, carried)
 

@@ -73,12 +73,16 @@ class FlexibleEngine:
         """How the stream went so far.
 
         ``loss`` is the average over released rows of the share of the leaves (or of the domain) that a label covers
-        besides the value itself, weighted over the attributes, and 1 for the label of unknown values; ``pending`` is
+        besides the value itself, weighted over the columns, and 1 for the label of unknown values; ``loss_<column>`` is
+        that of one column; ``pending`` is
         the number of pending rows; ``unknown_<column>`` counts accepted records with an unlisted value.
         """
         decider, released = self._decider, self.counts.released
-        found = {"loss": decider.lost / SCALE / released if released else 0.0, "pending": float(self.pending),
-                 "clamped": float(self.counts.clamped)}  # fmt: skip
+        weights = np.array([role.weight for role in self._settings.schema.quasi])
+        lost = decider.lost / (SCALE * max(released, 1))
+        found = {"loss": float(lost.sum()), "pending": float(self.pending), "clamped": float(self.counts.clamped)}
+        columns = zip(self._settings.schema.quasi, lost * weights.sum() / weights, strict=True)
+        found |= {f"loss_{role.name}": float(loss) for role, loss in columns}
         found |= {f"unknown_{name}": float(count) for name, count in decider.unknown.items() if count}
         if self.calibration is not None:
             found["k_s"] = float(self.calibration.k_s[self._settings.k])

@@ -55,8 +55,7 @@ class FlexibleK(StreamMethod):
     window
         Number of records after which groups are formed among the pending rows.
     criteria
-        Number of common labels a block may publish for its remaining sparse values. A block keeps the labels it has
-        published, so with few of them a row that none of them covers may stay pending for long.
+        Without effect: the labels of a block are chosen together, at the least loss. Still accepted.
     density
         Larger or smaller k by place: ``{"place": {"centre": 4, "village": 10}}``, labels of the column's tree. The
         nearest label above a value applies, `k` where there is none; where an ontology has several equally near, the

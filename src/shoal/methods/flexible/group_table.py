@@ -8,18 +8,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.kernels.flexible.groups import ENTRIES, GROUPS_META, NO_ENTRY, NONE, Groups, place_groups
+from shoal.kernels.flexible.groups import ENTRIES, GROUPS_META, NO_ENTRY, Groups, place_groups
 
 _FIRST: Final = 64
 _COUNTS: Final = ("counts", "used", "numbers")
-_ARRAYS: Final = ("keys", "criteria", *_COUNTS)
+_ARRAYS: Final = ("keys", *_COUNTS)
 
 
 class GroupTable:
     """Groups by their labels. Rows cannot join a group that was forgotten."""
 
-    def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int, criteria: int = 1) -> None:
-        self._criteria = criteria
+    def __init__(self, width: int, seed: npt.NDArray[np.uint64], *, remember: int) -> None:
         self._remember = remember
         self._width = width
         self._seed = seed
@@ -29,7 +28,6 @@ class GroupTable:
         return Groups(
             slots=np.full(2 * capacity, NO_ENTRY, dtype=np.int64),
             keys=np.zeros((capacity, self._width), dtype=np.int64),
-            criteria=np.full((capacity, self._criteria), NONE, dtype=np.int64),
             **{name: np.zeros(capacity, dtype=np.int64) for name in _COUNTS},
             seed=self._seed,
             meta=np.zeros(GROUPS_META, dtype=np.int64) if meta is None else meta,

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from shoal.kernels.flexible.candidates import (
+    BLOCK_NUMBERS,
+    END,
+    SIZES,
+    TUPLE_NUMBERS,
+    Blocks,
+    Pending,
+    Scratch,
+    Tuples,
+)
 from shoal.kernels.flexible.groups import NO_ENTRY, NONE, join_groups
-from shoal.kernels.flexible.labels import END, Desk
-from shoal.kernels.flexible.rounds import FULL, Nodes, Parting, Pending, form_groups
+from shoal.kernels.flexible.rounds import COUNTS, FULL, PENDING, Assignment, Published, form_groups
 from shoal.methods.flexible.axes import Axis, GridAxis, TreeAxis, is_moment_type, stacked
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.group_table import GroupTable
@@ -22,11 +32,14 @@ from shoal.methods.schema_arrays import Leaves
 from shoal.schema import Numeric
 
 Ints = npt.NDArray[np.int64]
+_FIRST_SPACE: Final = 16
+_LARGEST_SPACE: Final = 1 << 23
+"""Space for candidates: a multiple of the pending rows, doubled up to a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Rows that may be published, with their labels, group and loss."""
+    """Rows that may be published, with their labels and groups."""
 
     positions: Ints
     """Where they stood among the rows considered."""
@@ -35,16 +48,20 @@ class Grouped:
     sparse: Ints
     """By sparse attribute and row: its label."""
     groups: Ints
-    losses: Ints
+    lost: Ints
+    """By attribute of the schema: the sum of the weighted losses of these rows, in parts of SCALE."""
     crowds: Ints
     """Number of people each row's block needs."""
 
     def ordered(self, order: Ints) -> Grouped:
         """The same rows in another order."""
         return Grouped(
-            self.positions[order], self.normal[:, order], self.sparse[:, order], self.groups[order],
-            self.losses[order], self.crowds[order],
+            self.positions[order], self.normal[:, order], self.sparse[:, order], self.groups[order], self.lost,
+            self.crowds[order],
         )  # fmt: skip
+
+
+_Space = tuple[Scratch, Blocks, Tuples, Ints, Assignment, Published]
 
 
 class Grouping:
@@ -72,8 +89,9 @@ class Grouping:
         self._least = max([*sparse, 0 if is_by_label else settings.k])
         sets = [_label_set(settings, quasi[a].name) for a in self._sparse]
         self.labels = SparseLabels(sets, weights[self._sparse], calibration.by_crowd(), with_root=settings.root)
-        self._criteria = settings.criteria
-        self.table = GroupTable(len(quasi), seed, remember=settings.remember, criteria=settings.criteria)
+        self.table = GroupTable(len(quasi), seed, remember=settings.remember)
+        self._published: set[tuple[int, ...]] = set()
+        """The depths of all published blocks."""
 
     def _axis(self, settings: FlexibleSettings, a: int, types: pa.Schema, crowds: Ints | None) -> Axis:
         role = settings.schema.quasi[a]
@@ -106,16 +124,18 @@ class Grouping:
         found = np.flatnonzero(joined != NO_ENTRY)
         if not len(found):
             return self._nothing()
-        losses = np.zeros(len(found), dtype=np.int64)
-        for axis, one, weight in zip(self._axes, normal, self._weights, strict=True):
-            losses += np.rint(axis.losses(one[found])[-1] * weight).astype(np.int64)
+        lost = np.zeros(len(codes), dtype=np.int64)
+        for a, axis, one, weight in zip(self._normal, self._axes, normal, self._weights, strict=True):
+            lost[a] = np.rint(axis.losses(one[found])[-1] * weight).astype(np.int64).sum()
+        lost[self._sparse] = self.labels.arrays.loss[values[:, found]].sum(axis=1)
         numbers = groups.numbers[joined[found]]
-        return Grouped(found, finest[:, found], values[:, found], numbers, losses, crowds[found])
+        return Grouped(found, finest[:, found], values[:, found], numbers, lost, crowds[found])
 
     def _nothing(self) -> Grouped:
         none = np.empty(0, dtype=np.int64)
         normal, sparse = (np.empty((len(columns), 0), np.int64) for columns in (self._normal, self._sparse))
-        return Grouped(none, normal, sparse, none, none, none)
+        lost = np.zeros(len(self._normal) + len(self._sparse), np.int64)
+        return Grouped(none, normal, sparse, none, lost, none)
 
     def _leaf_codes(self, codes: Ints) -> Ints:
         """The same codes, with the code of one leaf for all unlisted values."""
@@ -141,18 +161,20 @@ class Grouping:
             return self._nothing()
         pending = self._pending(self._leaf_codes(codes), persons)
         order, tops = _tops(pending.paths[pending.first[:-1] + pending.floors])
+        top_of = np.empty(count, np.int64)
+        top_of[order] = np.searchsorted(tops, np.arange(count), side="right")
         self.table.reserve((1 + len(self._sparse)) * count)
-        desk, room = self._desk(count, int(persons.max()) + 1), np.empty(count, np.int64)
-        capacity = 2 * count + len(tops)
+        space = _FIRST_SPACE * count
         while True:
-            nodes, parting = _nodes(capacity, len(self._normal)), _parting(order, len(self._normal))
-            left = form_groups(
-                self.table.groups, self.labels.arrays, pending, desk, nodes, parting, room, tops, self._criteria
+            made = self._space(count, int(persons.max()) + 1, space)
+            may_grow = 2 * space <= max(_LARGEST_SPACE, _FIRST_SPACE * count)
+            published = form_groups(
+                self.table.groups, self.labels.arrays, pending, *made, order, tops, top_of, self._vectors(), may_grow
             )
-            if left != FULL:
+            if published != FULL:
                 break
-            capacity *= 2
-        found = self._grouped(pending, desk, nodes, parting)
+            space *= 2
+        found = self._grouped(pending, made[1], made[-1])
         self.table.forget()
         return found
 
@@ -160,31 +182,71 @@ class Grouping:
         paths, losses, crowds, first = stacked(self._axes, self._normal_codes(codes), self._weights)
         floors = np.array([axis.floor for axis in self._axes], dtype=np.int64)
         values = self.labels.values_of(codes[self._sparse])
-        least = np.array([self._least], dtype=np.int64)
+        least = np.array([self._least, min(self.calibration.k_s)], dtype=np.int64)
         return Pending(paths, losses, first, floors, values, persons, crowds, least)
 
-    def _desk(self, count: int, people: int) -> Desk:
-        labels, deep = len(self.labels.arrays.rank), len(self._sparse)
-        pairs = count * self.labels.widest
-        longest = max(count, labels)
-        return Desk(
-            block=np.empty(count, np.int64), seen=np.zeros(people, np.int64), tick=np.zeros(1, np.int64),
-            heads=np.full(labels, END, np.int64), pair_rows=np.empty(pairs, np.int64),
-            pair_next=np.empty(pairs, np.int64), present=np.empty(labels, np.int64),
-            given=np.full((deep, count), NONE, np.int64), common=np.zeros((deep, count), np.int64),
-            sort_keys=np.empty((2, longest), np.int64), sort_rows=np.empty((2, longest), np.int64),
-            shown=np.empty(self._criteria, np.int64), bounds=np.empty((2, count + 1), np.int64),
-            key=np.full(len(self._normal) + deep, NONE, np.int64),
-        )  # fmt: skip
+    def _vectors(self) -> Ints:
+        """The depths of all published blocks."""
+        return np.array(sorted(self._published), dtype=np.int64).reshape(-1, len(self._normal))
 
-    def _grouped(self, pending: Pending, desk: Desk, nodes: Nodes, parting: Parting) -> Grouped:
-        positions = np.flatnonzero(parting.node_of >= 0)
-        lines = pending.first[:-1, None] + nodes.depths[parting.node_of[positions]].T
-        normal, sparse = pending.paths[lines, positions], desk.given[:, positions]
-        losses = pending.losses[lines, positions].sum(axis=0) + self.labels.arrays.loss[sparse].sum(axis=0)
-        groups = self.table.groups.numbers[parting.group_of[positions]]
+    def _space(
+        self, count: int, people: int, space: int
+    ) -> tuple[Scratch, Blocks, Tuples, Ints, Assignment, Published]:
+        labels, wide, deep = len(self.labels.arrays.rank), len(self._normal), len(self._sparse)
+        places, longest, moves = count * (self.labels.widest + 1), max(count, labels), 8 * count + 64
+
+        def ints(*size: int) -> Ints:
+            return np.empty(size, np.int64)
+
+        scratch = Scratch(
+            seen=np.zeros(people, np.int64), slot_of=ints(people), tick=np.zeros(1, np.int64),
+            heads=np.full(labels, END, np.int64), place_of=ints(places), next_place=ints(places), present=ints(labels),
+            sizes=ints(labels + 1), sums=np.empty(labels + 1, np.uint64), sort_keys=ints(2, longest),
+            sort_rows=ints(2, longest), depth=ints(wide), key=np.full(wide + deep, NONE, np.int64),
+        )  # fmt: skip
+        blocks = Blocks(
+            depths=ints(space, wide), info=ints(space, BLOCK_NUMBERS), rows=ints(space), slots=ints(space),
+            counts=ints(space),
+        )  # fmt: skip
+        tuples = Tuples(
+            info=ints(space, TUPLE_NUMBERS), labels=ints(space, deep), rows=ints(space), slots=ints(space),
+            block_slots=ints(space), counts=ints(space),
+        )  # fmt: skip
+        assignment = Assignment(
+            tuple_of=np.full(count, PENDING, np.int64), place_of=ints(count), moves=ints(3, moves),
+            heap=ints(2 * space), bounds=ints(2 * space), is_queued=np.zeros(2 * space, np.bool_),
+            counts=np.zeros(COUNTS, np.int64), tried=np.zeros(space, np.int64), row_ends=ints(count),
+            row_tuples=ints(space), row_places=ints(space),
+        )  # fmt: skip
+        published = Published(
+            given=np.full((deep, count), NONE, np.int64), block_of=np.full(count, PENDING, np.int64),
+            group_of=np.full(count, NO_ENTRY, np.int64), rows=ints(count),
+        )  # fmt: skip
+        return scratch, blocks, tuples, np.zeros(SIZES, np.int64), assignment, published
+
+    def _grouped(self, pending: Pending, blocks: Blocks, published: Published) -> Grouped:
+        positions = np.flatnonzero(published.block_of >= 0)
+        depths = blocks.depths[published.block_of[positions]]
+        self._published |= set(map(tuple, np.unique(depths, axis=0).tolist()))
+        lines = pending.first[:-1, None] + depths.T
+        normal, sparse = pending.paths[lines, positions], published.given[:, positions]
+        lost = np.zeros(len(self._normal) + len(self._sparse), np.int64)
+        lost[self._normal] = pending.losses[lines, positions].sum(axis=1)
+        lost[self._sparse] = self.labels.arrays.loss[sparse].sum(axis=1)
+        groups = self.table.groups.numbers[published.group_of[positions]]
         crowds = np.maximum(pending.crowds[lines, positions].max(axis=0, initial=0), self._least)
-        return Grouped(positions, normal, sparse, groups, losses, crowds)
+        return Grouped(positions, normal, sparse, groups, lost, crowds)
+
+    # ---- state
+
+    def dump(self) -> dict[str, npt.NDArray[Any]]:
+        """The published groups as named arrays."""
+        return {**self.table.dump(), "depths": self._vectors()}
+
+    def load(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Load the arrays that dump() returned."""
+        self.table.load(arrays)
+        self._published = set(map(tuple, arrays["depths"].tolist()))
 
     # ---- output
 
@@ -218,18 +280,3 @@ def _tops(coarsest: Ints) -> tuple[Ints, Ints]:
     order = np.lexsort(coarsest[::-1]) if len(coarsest) else np.arange(count)
     changes = (np.diff(coarsest[:, order], axis=1) != 0).any(axis=0)
     return order.astype(np.int64), np.append(np.flatnonzero(changes) + 1, count).astype(np.int64)
-
-
-def _nodes(capacity: int, wide: int) -> Nodes:
-    ints = [np.empty(capacity, np.int64) for _ in range(4)]
-    return Nodes(np.empty((capacity, wide), np.int64), *ints)
-
-
-def _parting(order: Ints, wide: int) -> Parting:
-    count = len(order)
-    return Parting(
-        order=order.copy(), ends=np.empty(count, np.int64), fits=np.empty(count, np.bool_),
-        rest=np.empty(count, np.int64), done=np.empty(wide, np.bool_), next_passed=np.full(count, END, np.int64),
-        node_of=np.full(count, -1, np.int64), group_of=np.full(count, NO_ENTRY, np.int64),
-        depth=np.empty(wide, np.int64),
-    )  # fmt: skip

@@ -54,7 +54,7 @@ class FlexibleSettings(SchemaSettings):
     k_s: Crowd | None = Field(None, description="K_s itself, instead of `p_sparse`; at most `k`.")
     window: Count = Field(10_000, description="Groups are formed among pending records each time this many arrived.")
     criteria: Annotated[int, Field(ge=1, le=100)] = Field(
-        1, description="Common criteria that a block may show for the sparse values that are left over."
+        1, description="Without effect: the labels of a block are chosen together, at the least loss. Still accepted."
     )
     density: dict[str, dict[str, Crowd]] = Field(
         default_factory=dict, description="Another `k` by place: a table of labels and their k for each column."
@@ -102,6 +102,8 @@ class FlexibleSettings(SchemaSettings):
             found.append(
                 "K_s is 2: anyone who knows a person's sparse value finds one of two people; choose a larger k_s"
             )
+        if self.criteria != 1:
+            found.append("criteria has no effect: the labels of a block are chosen together; remove it")
         if self.root:
             found.append("root = true: rows may be published with labels that say nothing")
         return found

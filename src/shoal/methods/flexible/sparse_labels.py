@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
+from shoal.kernels.flexible.candidates import Labels
 from shoal.kernels.flexible.groups import NONE
-from shoal.kernels.flexible.labels import IS_A, VALUE, Labels
 from shoal.kernels.flexible.rounds import MISSING, SCALE
 from shoal.methods.schema_arrays import Leaves
 
 Ints = npt.NDArray[np.int64]
+_VALUE, _IS_A = -1, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class LabelSet:
         order = [*leaves.node.tolist(), *inner, 0]
         return cls(
             names=tuple(tree.labels[node] for node in order), values=len(leaves),
-            kinds=np.array([VALUE] * len(leaves) + [IS_A] * (len(inner) + 1), dtype=np.int64),
+            kinds=np.array([_VALUE] * len(leaves) + [_IS_A] * (len(inner) + 1), dtype=np.int64),
             leaf_counts=tree.leaf_counts.astype(np.int64)[order],
             starts=np.concatenate(([0], np.cumsum([len(nodes) for nodes in above]))).astype(np.int64),
             above=np.array([node for nodes in above for node in nodes], dtype=np.int64), unknown=unknown,
@@ -97,7 +98,7 @@ class SparseLabels:
 
     def _laid(self, weights: npt.NDArray[np.float64], k_s: Ints, *, with_root: bool) -> Labels:
         total = int(self._bases[-1])
-        starts, kinds, loss = np.zeros(total + 1, np.int64), np.full(total, VALUE, np.int64), np.zeros(total, np.int64)
+        starts, loss = np.zeros(total + 1, np.int64), np.zeros(total, np.int64)
         above, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         laid = 0
         for s, (labels, weight) in enumerate(zip(self._sets, weights, strict=True)):
@@ -106,7 +107,6 @@ class SparseLabels:
             laid += len(labels.above)
             starts[base + labels.values + 1 : int(self._bases[s + 1]) + 1] = laid
             above.append(base + labels.above)
-            kinds[base : base + size] = labels.kinds
             loss[base : base + size] = np.rint(labels.losses() * weight)
             order.append(np.concatenate(([base + size], base + labels.preferred())))
         by_rank = np.concatenate(order)
@@ -114,7 +114,7 @@ class SparseLabels:
         rank[by_rank] = np.arange(total)
         roots = [int(self._bases[s + 1]) - 2 if with_root else NONE for s in range(len(self._sets))]
         return Labels(
-            starts=starts, above=np.concatenate(above), rank=rank, by_rank=by_rank, kinds=kinds, loss=loss,
+            starts=starts, above=np.concatenate(above), rank=rank, by_rank=by_rank, loss=loss,
             roots=np.array(roots, dtype=np.int64), k_s=k_s,
         )  # fmt: skip
 
