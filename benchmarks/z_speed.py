@@ -72,12 +72,13 @@ def pipeline(stream: Stream, z: int) -> Iterator[Callable[[], Any]]:
 
 
 def ours_and_bare(stream: Stream, z: int) -> tuple[dict[str, Cost], int, int]:
-    """The least costs of shoal with two threads and one and of the bare loop, in turns; rows released, live pairs."""
+    """The least costs of shoal on several threads and on one and of the bare loop; rows released, live pairs."""
     _, released, live = push_all(stream, z, 65_536)
     bare, best = BareLoop(stream, live), {}
     for _ in range(TRIES):
         costs = {
             "shoal, batches of 65,536": push_all(stream, z, 65_536)[0],
+            "shoal, batches of 262,144": push_all(stream, z, 262_144)[0],
             "shoal, batches of 16,384": push_all(stream, z, SMALLEST_PIECE)[0],
             "a bare compiled loop: hash both texts, look the pair up": measured(bare.run)[0],
         }

@@ -35,21 +35,21 @@ class Pseudonyms:
         low, high = siphash128(key[0], key[1], np.frombuffer(person, dtype=np.uint8), 0, len(person))
         return (int(low).to_bytes(8, "little") + int(high).to_bytes(8, "little")).hex()
 
-    def names(
+    def write_names(
         self,
         offsets: npt.NDArray[np.signedinteger],
         data: npt.NDArray[np.uint8],
         rows: npt.NDArray[np.int64],
         times: npt.NDArray[np.int64],
-    ) -> npt.NDArray[np.uint8]:
-        """Return the pseudonyms of the texts in rows, DIGITS characters each; times belong to rows and are sorted."""
-        out, hashes = np.empty(DIGITS * len(rows), dtype=np.uint8), np.empty((LANES, 2), dtype=np.int64)
+        out: npt.NDArray[np.uint8],
+    ) -> None:
+        """Write the pseudonyms of the texts in rows, DIGITS characters each; times belong to rows and are sorted."""
+        hashes = np.empty((LANES, 2), dtype=np.int64)
         for start, stop, epoch in self._epochs(times):
             key = self._epoch_key(epoch)
             write_pseudonyms(
                 key[0], key[1], offsets, data, rows[start:stop], hashes, out[DIGITS * start : DIGITS * stop]
             )
-        return out
 
     def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
         """Return runs of rows in one epoch: start, stop and epoch."""

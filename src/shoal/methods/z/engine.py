@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,22 +21,14 @@ from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.combiner import Combiner, Passed
 from shoal.methods.z.decider import REASONS, Decider, Judged
 from shoal.methods.z.follower import Follower, ZChange
-from shoal.methods.z.helper_thread import ahead, piece_rows, soon
-from shoal.methods.z.publisher import Publisher
+from shoal.methods.z.helper_thread import ahead, piece_rows
+from shoal.methods.z.publisher import Pieces, Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
 from shoal.methods.z.reorder_buffer import Waiting
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.trace import AT_ONCE, Decisions, Tracer, verdicts_of
 from shoal.schema import format_duration
 from shoal.times import LATEST
-
-_Rows: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
-_When: TypeAlias = Callable[..., _Rows]
-"""How to call a function: at once, or soon in the helper thread."""
-
-
-def _at_once(function: Callable[..., pa.RecordBatch], *args: Any) -> pa.RecordBatch:
-    return function(*args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,45 +116,50 @@ class ZEngine:
     # ---- batches
 
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
-        """Decide about batches; while one piece is decided, the helper thread reads the next and writes the last."""
+        """Decide about batches; while one piece is decided, helper threads read the next and publish the last."""
         pieces = []
         for batch in batches:
             rows = piece_rows(batch.num_rows)
             pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
-        if len(pieces) == 1:
-            return self._push(self._reader.read(pieces[0]), _at_once)
-        # a release's rows may still be under way: StreamMethod joins all releases of a call
-        return [release for read in ahead(self._reader.read, pieces) for release in self._push(read, soon)]
+        if len(pieces) <= 1:
+            return [release for piece in pieces for release in self._push(self._reader.read(piece))]
+        if self._waits or self._combiner is not None:
+            return [release for read in ahead(self._reader.read, pieces) for release in self._push(read)]
+        published = Pieces(self._publisher, sum(piece.num_rows for piece in pieces))
+        releases = [release for read in ahead(self._reader.read, pieces) for release in self._push(read, published)]
+        return [Release(published.joined, lambda: pa.concat_batches([release.trace for release in releases]))]
 
-    def _push(self, arrivals: Arrivals, when: _When) -> list[Release]:
+    def _push(self, arrivals: Arrivals, published: Pieces | None = None) -> list[Release]:
         count = len(arrivals.seqs)
         arrivals.seqs += self.counts.pushed
         self.counts.pushed += count
         restarts = self.decider.admit(arrivals)
         if not restarts:
-            return [self._decide(arrivals, when)]
-        releases = [self._decide(self._reader.part(arrivals, 0, restarts[0]), when)] if restarts[0] else []
+            return [self._decide(arrivals, published)]
+        releases = [self._decide(self._reader.part(arrivals, 0, restarts[0]), published)] if restarts[0] else []
         for start, stop in zip(restarts, [*restarts[1:], count], strict=True):
-            releases += [self._start_over(), self._decide(self._reader.part(arrivals, start, stop), when)]
+            releases += [self._start_over(), self._decide(self._reader.part(arrivals, start, stop), published)]
         return releases
 
-    def _decide(self, arrivals: Arrivals, when: _When) -> Release:
+    def _decide(self, arrivals: Arrivals, published: Pieces | None) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
         if not self._waits:
             delays = np.zeros(len(arrivals.seqs), dtype=np.int64)
             call = _Call(arrivals.seqs, delays, arrivals.newest, int(arrivals.seqs[0]))
-            return self._release(self.decider.judge(arrivals), call, when)
+            return self._release(self.decider.judge(arrivals), call, published)
         ready, places = self.decider.reorder(arrivals)
         first, dead = int(arrivals.seqs[0]), arrivals.reasons != NO_REASON
         refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
         call = _Call(first + places, arrivals.newest[places] - ready.times, arrivals.newest, first, refused)
         return self._release(self.decider.judge(self._reader.read_waiting(ready)), call)
 
-    def _release(self, judged: Judged, call: _Call, when: _When = _at_once) -> Release:
-        """Publish what passed z, or let it wait for the end of its epoch."""
+    def _release(self, judged: Judged, call: _Call, published: Pieces | None = None) -> Release:
+        """Publish what passed z, here or as one of several pieces, or let it wait for the end of its epoch."""
         combiner, refused = self._combiner, [] if call.refused is None else [call.refused]
         if combiner is None:
-            rows = when(self._publisher.rows, judged, judged.passed)
+            rows = self._publisher.rows(judged, judged.passed) if published is None else None
+            if published is not None:
+                published.add(judged, judged.passed)
             decisions = self._decisions(judged, call, released=judged.passed)
             if refused:
                 decisions = Decisions.joined([decisions, *refused])
@@ -188,7 +185,7 @@ class ZEngine:
             arrivals.seqs, arrivals.times, call.turns, verdicts, arrivals.reasons, call.delays, details
         )  # fmt: skip
 
-    def _counted(self, rows: _Rows, decisions: Decisions) -> Release:
+    def _counted(self, rows: pa.RecordBatch | None, decisions: Decisions) -> Release:
         self.counts.released += int(np.count_nonzero(decisions.verdicts == IS_RELEASED))
         self.counts.suppressed += int(np.count_nonzero(decisions.verdicts == IS_SUPPRESSED))
         self.counts.refuse_all(decisions.reasons[decisions.reasons != NO_REASON].tolist())

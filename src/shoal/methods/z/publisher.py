@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from shoal.crypto.pseudonyms import Pseudonyms
+from shoal.kernels.text_hashes import DIGITS
 from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
-from shoal.methods.text_keys import Bools, Texts
+from shoal.methods.text_keys import Bools, Bytes, Ints, Texts
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.decider import Judged
+from shoal.methods.z.helper_thread import soon
 from shoal.methods.z.settings import ZSettings
 
 
@@ -41,21 +43,30 @@ class Publisher:
 
     def rows(self, judged: Judged, which: Bools) -> pa.RecordBatch:
         """Some of the rows judged, as they may be published."""
-        arrivals, rows = judged.arrivals, np.flatnonzero(which)
-        batch, chosen = arrivals.batch, pa.array(rows)
+        rows = np.flatnonzero(which)
+        names = np.empty(DIGITS * len(rows), dtype=np.uint8)
+        return self.joined([self.columns(judged, rows, names)], names)
+
+    def columns(self, judged: Judged, rows: Ints, names: Bytes) -> list[pa.Array]:
+        """The columns of some rows, apart from their pseudonyms, which are written to `names`."""
+        arrivals, batch, chosen = judged.arrivals, judged.arrivals.batch, pa.array(rows)
         people = Texts.of(batch.column(self._person))
-        names = self._pseudonyms.names(people.offsets, people.data, rows, arrivals.times[rows])
-        offsets = np.arange(0, 32 * len(rows) + 1, 32, dtype=np.int32)
-        columns = [
+        self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times[rows], names)
+        return [
             plain(batch.column(self._time).take(chosen)),
-            pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(names)),
             *(
                 column.values.publish(reading, rows, level[rows])
                 for column, reading, level in zip(self._attributes, arrivals.readings, judged.levels, strict=True)
             ),
             *(plain(picked(batch.column(name), chosen)) for name in self._carry),
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def joined(self, parts: list[list[pa.Array]], names: Bytes) -> pa.RecordBatch:
+        """A batch of the columns of one or more parts and the pseudonyms of all of them."""
+        time, *others = [part[0] if len(part) == 1 else pa.concat_arrays(part) for part in zip(*parts, strict=True)]
+        offsets = np.arange(0, len(names) + 1, DIGITS, dtype=np.int32)
+        people = pa.StringArray.from_buffers(len(time), pa.py_buffer(offsets), pa.py_buffer(names))
+        return pa.RecordBatch.from_arrays([time, people, *others], schema=self.schema)
 
     def row(self, record: Record, person: str, time: int, texts: list[str | None], levels: list[int]) -> dict[str, Any]:
         """One record as it may be published."""
@@ -69,3 +80,26 @@ class Publisher:
         for name in self._carry:
             row[name] = record.get(name)
         return row
+
+
+class Pieces:
+    """The rows of one call, published piece by piece in helper threads while later pieces are decided.
+
+    The pseudonyms, the largest part of the output, are written to one buffer, so that they are not copied at the end.
+    """
+
+    def __init__(self, publisher: Publisher, rows: int) -> None:
+        self._publisher = publisher
+        self._names = np.empty(DIGITS * rows, dtype=np.uint8)
+        self._used = 0
+        self._parts: list[Callable[[], list[pa.Array]]] = []
+
+    def add(self, judged: Judged, which: Bools) -> None:
+        """Publish some of the rows judged, soon."""
+        rows = np.flatnonzero(which)
+        start, self._used = self._used, self._used + DIGITS * len(rows)
+        self._parts.append(soon(self._publisher.columns, judged, rows, self._names[start : self._used]))
+
+    def joined(self) -> pa.RecordBatch:
+        """All rows added."""
+        return self._publisher.joined([part() for part in self._parts], self._names[: self._used])
