@@ -2,7 +2,7 @@
 
     ShoalError
     ├── PolicyError        a policy or a parameter is wrong; nothing has run        (exit code 2)
-    └── RunError           a run failed                                                (exit code 1)
+    └── RunError           a run failed                                             (exit code 1)
         ├── InputError     the input cannot be read, or lacks what the policy names
         │   └── TruncatedInput   it broke off; everything before that was used
         ├── OutputError    a sink cannot be written
