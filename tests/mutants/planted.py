@@ -177,9 +177,9 @@ MUTANTS: Final = (
     # ---- flexible
     Mutant(
         "kernels/flexible/rounds.py",
-        "a block of k - 1 people is published",
-        "or blocks.people[block] >= blocks.needs[block]\n",
-        "or blocks.people[block] >= blocks.needs[block] - 1\n",
+        "a block of k - 1 people is open",
+        "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]\n",
+        "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED] - 1\n",
         FLEXIBLE,
     ),
     Mutant(
