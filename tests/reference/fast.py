@@ -24,18 +24,20 @@ class LaneTwin(TupleTwin):
 
     There are at most `threads` lanes, and with counted arrivals no more than deadline / (16 k). Until the first deal
     there is one. A tuple goes to a lane when it arrives, by `cuts`: (lane divided, lane made, attribute, cut) in order,
-    each sending those of the divided lane whose scaled value (or leaf's rank) is above the cut to the lane made, and
-    without the value those with an odd row. A lane decides its tuples as the method does, and reuses its own clusters
-    only. The n-th cluster of lane i has the number n * lanes + i.
+    each sending those of the divided lane whose scaled value (or leaf's rank) is above the cut to the lane made; where
+    the attribute is -1, those with an odd row. A lane decides its tuples as the method does, and reuses its own
+    clusters only. The n-th cluster of lane i has the number n * lanes + i.
 
     A tuple that a lane would suppress makes all lanes one: that tuple is decided among all. Where time is counted in
     seconds, so is everything that is due at the same arrival or advance. A flush makes all lanes one before it.
 
-    After every `round` arrivals, and once after as many as the deadline (256 where it is a duration), tuples are dealt
-    again if there are not as many lanes as there should be, or if one has got more than 1.5 times its share of the
-    arrivals since the last time. Where the deadline is a duration, there should be one lane for 4 k pending tuples.
+    After every `round` arrivals tuples are dealt again if there are not as many lanes as there should be, or if one has
+    got more than 1.5 times its share of the arrivals since the last time. While there is one lane, that happens after
+    every `deadline` arrivals, and at least 64 (64 where it is a duration). Where the deadline is a duration, there
+    should be one lane for 4 k pending tuples.
+
     Where lanes are cut is free: `dealings` has the cuts, by the rows that are pending then. Clusters are dealt like
-    tuples, by the middle of what they show; without it, those with an odd number go to the lane made.
+    tuples, by the middle of what they show, and by their numbers where the attribute is -1.
     """
 
     threads: int = 2
@@ -43,7 +45,7 @@ class LaneTwin(TupleTwin):
     dealings: Mapping[tuple[int, ...], Cuts] = field(default_factory=dict)
     rows_of_a_lane: int = 16
     pending_of_a_lane: int = 4
-    first: int = 256
+    first: int = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,9 +56,11 @@ class LaneTwin(TupleTwin):
         for number, lane in enumerate(self.lanes):
             lane.clusters, lane.step, lane.recent = number, self.most, self.recent
         self.cuts: Cuts = []
+        self.is_joined = False
+        """Whether this arrival made lanes one."""
         self.came = [0] * self.most
-        self.round = self.round or max(16_384, 0 if self.by == "time" else 2 * self.deadline)
-        self.first = min(self.first if self.by == "time" else self.deadline, self.round)
+        self.round = self.round or max(4096, 0 if self.by == "time" else 2 * self.deadline)
+        self.first = min(self.first if self.by == "time" else max(self.first, self.deadline), self.round)
 
     def make_lane(self, own: dict[str, Any]) -> TupleTwin:
         raise NotImplementedError
@@ -70,8 +74,8 @@ class LaneTwin(TupleTwin):
     def home(self, places: Sequence[float | None], is_odd: bool) -> int:
         home = 0
         for divided, made, attribute, cut in self.cuts:
-            place = None if attribute < 0 else places[attribute]
-            if home == divided and (is_odd if place is None else place > cut):
+            place = places[attribute]
+            if home == divided and (is_odd if attribute < 0 else place is not None and place > cut):
                 home = made
         return home
 
@@ -134,6 +138,7 @@ class LaneTwin(TupleTwin):
             self.held = {one.number: one for one in sorted(
                 (one for lane in self.used for one in lane.held.values()), key=lambda one: one.number)}  # fmt: skip
             self.deal([])
+            self.is_joined = self.by == "count"
             decisions = self.lanes[0].decide_due()
         self.forget(decisions)
         return decisions
@@ -155,7 +160,7 @@ class LaneTwin(TupleTwin):
         self.held = {number: one for number, one in self.held.items() if one.row not in gone}
 
     def after_insert(self, one: Held) -> list[Decision]:
-        if self.arrivals % self.round == 0 or self.arrivals == self.first:
+        if not self.is_joined and self.arrivals % (self.round if len(self.used) > 1 else self.first) == 0:
             wanted = self.most
             if self.by == "time":
                 wanted = max(1, min(wanted, len(self.held) // (self.pending_of_a_lane * self.k)))
@@ -163,6 +168,7 @@ class LaneTwin(TupleTwin):
                 rows = tuple(one.row for one in self.held.values())
                 self.deal(self.dealings[rows] if wanted > 1 else [])
             self.came = [0] * self.most
+        self.is_joined = False
         return []
 
     def flush(self) -> list[Decision]:

@@ -143,10 +143,9 @@ def test_least_loss_in_lanes_is_its_twin(seed, timed):
         given = {"k": draw.choice([2, 3]), "deadline": draw.choice([9, 14]), "reuse": 5, "threads": draw.choice([2, 3]),
                  "by": "time" if timed else "count", **draw.choice([{}, {"l": 2}, {"max_share": 0.6}])}  # fmt: skip
         pair = driving.Pair("least-loss", scene, given)
-        pair.run.twin.round = draw.choice([5, 11])
-        for lane in (pair.made._engine.decider,):
-            lane._round = pair.run.twin.round
-        pair.run.twin.first = min(pair.run.twin.first, pair.run.twin.round)
+        twin, decider = pair.run.twin, pair.made._engine.decider
+        twin.round = decider._round = draw.choice([5, 11])
+        twin.first = decider._soon = min(twin.first, twin.round)
         records = driving.random_records(scene, 90, seed=seed, people=40, missing=0.2)
         start = 0
         while start < len(records):

@@ -27,7 +27,7 @@ class FastSettings(LaneSettings):
     round: Count | None = Field(
         None,
         description="Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; "
-        "by default twice `deadline`, and at least 16384.",
+        "by default twice `deadline`, and at least 4096.",
     )
 
 
@@ -54,7 +54,7 @@ class Fast(StreamMethod):
         Greatest number of lanes. The output depends on it, but never on how threads are scheduled.
     round
         Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; by default
-        twice the deadline, and at least 16384.
+        twice the deadline, and at least 4096.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.
 

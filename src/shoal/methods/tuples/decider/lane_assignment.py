@@ -25,7 +25,8 @@ class LaneAssignment:
     """A chain of cuts, each dividing one lane's tuples in two by one attribute.
 
     The cuts are chosen on pending tuples, so that the tuples of one lane are as similar as possible, but both parts
-    have at least the share `smallest`. Where a tuple does not carry the attribute of a cut, its row number decides.
+    have at least the share `smallest`. A tuple that does not carry the attribute of a cut stays in the lane divided, so
+    such tuples are together. Where no attribute divides well, row numbers do.
     """
 
     def __init__(self, shape: Shape, *, smallest: float = 0.3) -> None:
@@ -43,10 +44,7 @@ class LaneAssignment:
         """The lane of each tuple."""
         lanes = np.zeros(values.shape[1], dtype=np.int64)
         for divided, made, attribute, cut in self._cuts:
-            is_above = rows % 2 == 1
-            if attribute != _NONE:
-                known = values[attribute]
-                is_above = np.where(np.isnan(known), is_above, known > cut)
+            is_above = rows % 2 == 1 if attribute == _NONE else values[attribute] > cut  # False for NaN
             lanes[(lanes == divided) & is_above] = made
         return lanes
 

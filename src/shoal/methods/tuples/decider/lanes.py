@@ -26,8 +26,11 @@ ROWS_OF_A_LANE: Final = 16
 """A lane needs at least this many times k arrivals within the deadline."""
 PENDING_OF_A_LANE: Final = 4
 """Where the deadline is a duration, a lane needs at least this many times k pending tuples."""
-FIRST_CHECK: Final = 256
-_LEAST_ROUND: Final = 16_384
+FIRST_CHECK: Final = 64
+"""Where there is one lane, it is checked at the earliest after this many arrivals whether there can be more."""
+_LEAST_ROUND: Final = 4096
+_SEGMENT: Final = 8192
+"""Arrivals that lanes accept before it is seen whether one of them has stopped."""
 _MOST_UNEVEN: Final = 1.5
 """Tuples are dealt again if a lane gets more than this many times its share of the arrivals."""
 WORTH_THREADS: Final = 256
@@ -51,8 +54,8 @@ class Lanes:
         self._is_timed, self._deadline, self._k = bool(plan[t.TIMED]), int(plan[t.DEADLINE]), int(plan[t.K])
         self._arrived = np.zeros(len(self.lanes), dtype=np.int64)
         """Arrivals of each lane since the last check."""
-        self._first = FIRST_CHECK if self._is_timed else self._deadline
         self._round = round_rows or max(_LEAST_ROUND, 0 if self._is_timed else 2 * self._deadline)
+        self._soon = min(self._round, FIRST_CHECK if self._is_timed else max(FIRST_CHECK, self._deadline))
 
     # ---- what they know
 
@@ -94,15 +97,12 @@ class Lanes:
         start, count = 0, len(arrivals.rows)
         arrivals = self._assigned(arrivals)
         while start < count:
-            number = int(self.lanes[0].tally[t.NUMBER])
-            end = min(start + self._arrivals_to_check(number), count)
-            dealt = self.assignment.version
-            self._accept(arrivals, start, end)
-            if len(self.used) > 1:
+            number, dealt = int(self.lanes[0].tally[t.NUMBER]), self.assignment.version
+            to_check = self._arrivals_to_check(number)
+            end = self._accept(arrivals, start, min(start + to_check, count, start + _SEGMENT))
+            if self.assignment.version == dealt and len(self.used) > 1:
                 self._arrived += np.bincount(arrivals.lanes[start:end], minlength=len(self.lanes))
-            else:
-                self._arrived[:] = 0
-            if self._arrivals_to_check(number + end - start - 1) == 1:
+            if self.assignment.version == dealt and end == start + to_check:
                 self._deal_if_needed()
             if self.assignment.version != dealt:
                 arrivals = self._assigned(arrivals)
@@ -134,17 +134,17 @@ class Lanes:
     def _assigned(self, arrivals: t.Arrivals) -> t.Arrivals:
         return arrivals._replace(lanes=self.assignment.lanes_of(arrivals.values, arrivals.rows))
 
-    def _accept(self, arrivals: t.Arrivals, start: int, end: int) -> None:
-        """Accept arrivals; where a lane stops, all lanes go back to that arrival and are joined."""
+    def _accept(self, arrivals: t.Arrivals, start: int, end: int) -> int:
+        """Accept arrivals; where a lane stops, all go back to that arrival and are joined. Return how far it came."""
         lanes = self.used
         if len(lanes) == 1:
             lanes[0].work(arrivals, start, end)
-            return
+            return end
         may_go_back = end - start > 1 or self._is_timed
         saved = self._work_all(arrivals, start, end, saves=may_go_back)
         stops = [int(lane.tally[t.NEXT]) for lane in lanes if lane.tally[t.STUCK]]
         if not stops:
-            return
+            return end
         stop = min(stops)
         if may_go_back:
             for one in saved:
@@ -153,7 +153,8 @@ class Lanes:
         self._join()
         if not self._is_timed:  # the arrival that made the tuple due is accepted already
             self.lanes[0].tally[t.AT] = arrivals.rows[stop - 1]
-        self.lanes[0].work(self._assigned(arrivals), stop, end)
+            self.lanes[0].work(arrivals, stop, stop)
+        return stop
 
     def _work_all(self, arrivals: t.Arrivals, start: int, end: int, *, saves: bool = False) -> list[_Saved]:
         """Let all lanes accept arrivals, and stop where they cannot publish a tuple; return what they were before."""
@@ -177,10 +178,9 @@ class Lanes:
     # ---- dealing
 
     def _arrivals_to_check(self, number: int) -> int:
-        """Arrivals from this number on until tuples may be dealt again."""
-        if number < self._first:
-            return min(self._first, self._round) - number % self._round
-        return self._round - number % self._round
+        """Arrivals from this number on until tuples may be dealt again; sooner where there is one lane."""
+        step = self._round if len(self.used) > 1 else self._soon
+        return step - number % step
 
     def _deal_if_needed(self) -> None:
         wanted, arrived = len(self.lanes), self._arrived
@@ -205,6 +205,7 @@ class Lanes:
         of_clusters = self.assignment.lanes_of(content.centers, content.clusters)
         for number, lane in enumerate(self.lanes[: max(wanted, len(lanes))]):
             content.give(lane, of_tuples == number, of_clusters == number)
+        self._arrived = np.zeros_like(self._arrived)
 
     # ---- snapshots
 
