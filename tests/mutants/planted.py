@@ -119,9 +119,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "kernels/tuples/least_loss.py",
-        "least-loss publishes k - 1 members",
-        "    if members < s.plan[K]:",
-        "    if members < s.plan[K] - 1:",
+        "at the end least-loss leaves k - 1 people for a last cluster",
+        "if members > 0 and people < s.plan[K]:",
+        "if members > 0 and people < s.plan[K] - 1:",
         TUPLES,
     ),
     Mutant(
