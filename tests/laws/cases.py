@@ -30,7 +30,13 @@ HIERARCHIES = {
     "closed": ({"kind": "nested", "tree": TREE}, Hierarchy.from_nested(TREE)),
     "suffix": ({"kind": "suffix"}, Hierarchy.by_suffix()),
     "prefix": ({"kind": "prefix", "separator": "."}, Hierarchy.by_prefix(".")),
+    "geo": ({"kind": "geo", "cells": [0.5, 1, 10]}, Hierarchy.geo([0.5, 1, 10])),
+    "bins": ({"kind": "bins", "widths": [50, 1000]}, Hierarchy.bins([50, 1000])),
+    "ip": ("ip", Hierarchy.ip()),
 }
+COORDINATES = ("40.71,-74.01", "40.72,-74.02", "40.21,-74.9", "41.5,-73.2", "-33.9,151.2", "40.71, -74.01", "north")
+NUMBERS = ("70010", "70010.5", "70040", "70120", "-30050", "7e4", "seventy")
+ADDRESSES = ("192.0.2.1", "192.0.2.9", "192.0.7.1", "198.51.100.4", "2001:db8::1", "2001:db8::2", "192.0.2")
 
 
 def stream(rows: int = 160, *, seed: int = 1, jitter_s: float = 4, wrong_start: bool = False) -> pa.Table:
@@ -183,6 +189,14 @@ def recast(table: pa.Table, **types: pa.DataType) -> pa.Table:
     return table
 
 
+def renamed(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """The same events with other sites; the last name is no value of the hierarchy."""
+    sites = table["site"].to_pylist()
+    number = {site: place for place, site in enumerate(sorted({site for site in sites if site is not None}))}
+    chosen = [None if site is None else names[number[site] % len(names)] for site in sites]
+    return table.set_column(table.column_names.index("site"), "site", pa.array(chosen, type=pa.string()))
+
+
 def numbered(table: pa.Table) -> pa.Table:
     """The same stream with whole numbers for people and values."""
     for name, known, first in (("user", PEOPLE, 7_000_000_001), ("site", SITES, 5_550_000_001)):
@@ -207,6 +221,9 @@ Z_CASES = [
     z_case("closed", GENERALIZE, {"site": "closed"}, data=stream(seed=3), lap=None),
     z_case("suffix", {**GENERALIZE, "z": 3}, {"site": "suffix"}, data=stream(seed=4)),
     z_case("prefix", {**GENERALIZE, "carry": ["device"]}, {"site": "prefix"}, data=stream(seed=5)),
+    z_case("geo", {**GENERALIZE, "z": 3}, {"site": "geo"}, data=renamed(stream(seed=14), COORDINATES), lap=None),
+    z_case("bins", {**GENERALIZE, "z": 3}, {"site": "bins"}, data=renamed(stream(seed=15), NUMBERS), lap=None),
+    z_case("late-ip", {**LATE, **GENERALIZE}, {"site": "ip"}, data=renamed(stream(seed=16), ADDRESSES), lap=None),
     z_case("table", TABLE),
     z_case("table-of-trees", TABLE_OF_TREES, {"site": "suffix"}, data=stream(seed=6)),
     z_case("late", {**LATE, "carry": ["device"]}),

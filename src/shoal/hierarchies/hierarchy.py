@@ -8,6 +8,15 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from shoal.errors import InputError, PolicyError
+from shoal.hierarchies.computed import (
+    RULES,
+    GeoCells,
+    HostNames,
+    IpPrefixes,
+    NumberBins,
+    PathRule,
+    rule_from_dict,
+)
 from shoal.hierarchies.tree import ROOT_PARENT, IntArray, Tree, empty_tree, is_label, plant
 from shoal.hierarchies.tree_builders import plant_balanced, plant_levels, plant_nested
 
@@ -21,7 +30,8 @@ class Hierarchy:
     """An immutable tree of labels, from single values up to one root.
 
     A *closed* hierarchy lists all its labels. An *open* one accepts any text as a value and derives the path from
-    the text. Make one with the ``from_…``, ``flat`` and ``by_…`` constructors.
+    the text, or computes it: from coordinates, numbers, addresses, host names. Make one with the ``from_…``, ``flat``
+    and ``by_…`` constructors, or with ``geo``, ``bins``, ``ip`` and ``hosts``.
 
     Notes
     -----
@@ -56,23 +66,30 @@ class Hierarchy:
     (('all', 'news', 'a.example', 'b.example', 'shop', 'c.example'), [-1, 0, 1, 1, 0, 4], [3, 2, 1, 1, 1, 1])
     """
 
-    __slots__ = ("_ids", "_root", "_separator", "_side", "_tree")
+    __slots__ = ("_ids", "_root", "_rule", "_separator", "_side", "_tree")
     _ids: dict[str, int]
     _root: str
+    _rule: PathRule | None
     _separator: str | None
     _side: Side | None
     _tree: Tree
 
     def __init__(self) -> None:
-        raise PolicyError("hierarchy: make one with from_nested, from_csv, flat, balanced, by_suffix or by_prefix")
+        raise PolicyError(
+            "hierarchy: make one with from_nested, from_csv, flat, balanced, by_suffix, by_prefix, "
+            "geo, bins, ip or hosts"
+        )
 
     @classmethod
     def _closed(cls, tree: Tree) -> Self:
         return cls._make(tree, tree.labels[0], None, None)
 
     @classmethod
-    def _make(cls, tree: Tree, root: str, separator: str | None, side: Side | None) -> Self:
+    def _make(
+        cls, tree: Tree, root: str, separator: str | None, side: Side | None, rule: PathRule | None = None
+    ) -> Self:
         made = object.__new__(cls)
+        made._rule = rule
         made._tree, made._root, made._separator, made._side = tree, root, separator, side
         made._ids = {label: node for node, label in enumerate(tree.labels)}
         return made
@@ -137,11 +154,54 @@ class Hierarchy:
         return cls._make(empty_tree(), root, separator, side)
 
     @classmethod
+    def geo(cls, cells: Iterable[float | str] = ("0.01", "0.1", "1", "10"), root: str = "*") -> Self:
+        """Computed: places ``latitude,longitude``, in cells of ever larger sizes in degrees.
+
+        >>> Hierarchy.geo().path("40.7128,-74.006")[1:3]
+        ('40.71…40.72,-74.01…-74', '40.7…40.8,-74.1…-74')
+        """
+        return cls._computed(GeoCells(cells), root)
+
+    @classmethod
+    def bins(cls, widths: Iterable[float | str], root: str = "*") -> Self:
+        """Computed: numbers, in bins of ever larger widths; ``20…30`` contains 20 and not 30.
+
+        >>> Hierarchy.bins([10, 100]).path("37.5")
+        ('37.5', '30…40', '0…100', '*')
+        """
+        return cls._computed(NumberBins(widths), root)
+
+    @classmethod
+    def ip(cls, v4: Iterable[int] = (24, 16, 8), v6: Iterable[int] = (64, 48, 32), root: str = "*") -> Self:
+        """Computed: IPv4 and IPv6 addresses, in networks of ever shorter prefixes.
+
+        >>> Hierarchy.ip().path("192.0.2.77")
+        ('192.0.2.77', '192.0.2.0/24', '192.0.0.0/16', '192.0.0.0/8', '*')
+        """
+        return cls._computed(IpPrefixes(v4, v6), root)
+
+    @classmethod
+    def hosts(cls, root: str = "*") -> Self:
+        """Computed: host names up to their public suffix, such as ``co.uk``; needs the extra ``hosts``.
+
+        The list of public suffixes is the one that the package publicsuffixlist contains; nothing is downloaded.
+        """
+        return cls._computed(HostNames(), root)
+
+    @classmethod
+    def _computed(cls, rule: PathRule, root: str) -> Self:
+        if not is_label(root):
+            raise PolicyError("hierarchy: root must be text that is not empty")
+        return cls._make(empty_tree(), root, None, None, rule)
+
+    @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """The hierarchy that :meth:`to_dict` wrote."""
         try:
             if content["kind"] == "open":
                 return cls.from_separator(content["separator"], side=content["side"], root=content["root"])
+            if content["kind"] in RULES:
+                return cls._computed(rule_from_dict(dict(content)), content["root"])
             labels, parents = list(content["labels"]), list(content["parents"])
         except (KeyError, TypeError):
             raise PolicyError("hierarchy: not what Hierarchy.to_dict writes; write it again") from None
@@ -150,6 +210,8 @@ class Hierarchy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and texts, the same for equal hierarchies."""
+        if self._rule is not None:
+            return {**self._rule.to_dict(), "root": self._root}
         if self.is_open:
             return {"kind": "open", "separator": self._separator, "side": self._side, "root": self._root}
         return {"kind": "closed", "labels": list(self.labels), "parents": self.parents.tolist()}
@@ -158,8 +220,13 @@ class Hierarchy:
 
     @property
     def is_open(self) -> bool:
-        """Whether any text is a value."""
-        return self._separator is not None
+        """Whether values are not listed: any text is one, or any that a path can be computed for."""
+        return self._separator is not None or self._rule is not None
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether paths are computed from values, such as coordinates or addresses."""
+        return self._rule is not None
 
     @property
     def separator(self) -> str | None:
@@ -203,7 +270,9 @@ class Hierarchy:
         return True  # an open hierarchy has no nodes
 
     def __contains__(self, label: object) -> bool:
-        return isinstance(label, str) and (self.is_open or label in self._ids)
+        if not isinstance(label, str) or self._rule is None:
+            return isinstance(label, str) and (self.is_open or label in self._ids)
+        return self._rule.labels(label) is not None
 
     # ---- questions
 
@@ -213,6 +282,8 @@ class Hierarchy:
 
     def path(self, label: str) -> tuple[str, ...]:
         """Labels from this one up to the root."""
+        if self._rule is not None and (labels := self._rule.labels(label)) is not None:
+            return (label, *labels, self._root)
         if label not in self:
             raise InputError("hierarchy: a value is not in it; add the value to it, or leave such rows out")
         return self._open_path(label) if self.is_open else self._closed_path(label)
@@ -249,9 +320,11 @@ class Hierarchy:
         return isinstance(other, Hierarchy) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash((self._root, self._separator, self._side, self.labels))
+        return hash((self._root, self._separator, self._side, self.labels, self.is_computed))
 
     def __repr__(self) -> str:
+        if self._rule is not None:
+            return f"<Hierarchy of kind {self._rule.kind!r} under {self._root!r}>"
         if self.is_open:
             return f"<Hierarchy by {self._side} at {self._separator!r} under {self._root!r}>"
         return f"<Hierarchy of {len(self)} labels under {self._root!r}>"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
@@ -74,10 +74,63 @@ class PrefixHierarchy(Section):
         return Hierarchy.by_prefix(self.separator, root=self.root)
 
 
+class GeoHierarchy(Section):
+    """Places ``latitude,longitude`` in cells of ever larger sizes in degrees."""
+
+    kind: Literal["geo"]
+    cells: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.geo(self.cells, root=self.root)
+
+
+class BinsHierarchy(Section):
+    """Numbers in bins of ever larger widths."""
+
+    kind: Literal["bins"]
+    widths: tuple[float, ...] = Field(description="give the widths of the bins, such as [10, 100]")
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.bins(self.widths, root=self.root)
+
+
+class IpHierarchy(Section):
+    """IP addresses in networks of ever shorter prefixes."""
+
+    kind: Literal["ip"]
+    v4: tuple[int, ...] = (24, 16, 8)
+    v6: tuple[int, ...] = (64, 48, 32)
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.ip(self.v4, self.v6, root=self.root)
+
+
+class HostsHierarchy(Section):
+    """Host names up to their public suffix."""
+
+    kind: Literal["hosts"]
+    root: Name = "*"
+
+    def build(self) -> Hierarchy:
+        return Hierarchy.hosts(root=self.root)
+
+
+def _by_name(described: object) -> object:
+    """A kind alone, such as "geo", means its defaults."""
+    return {"kind": described} if isinstance(described, str) else described
+
+
 HierarchySection = Annotated[
-    CsvHierarchy | NestedHierarchy | FlatHierarchy | SuffixHierarchy | PrefixHierarchy,
-    Field(discriminator="kind"),
-]
+    Annotated[
+        CsvHierarchy | NestedHierarchy | FlatHierarchy | SuffixHierarchy | PrefixHierarchy
+        | GeoHierarchy | BinsHierarchy | IpHierarchy | HostsHierarchy,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(_by_name),
+]  # fmt: skip
 
 
 _SECTION: Final[TypeAdapter[Any]] = TypeAdapter(HierarchySection)

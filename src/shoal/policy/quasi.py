@@ -20,7 +20,7 @@ from shoal.policy.tables import ColumnType, StreamSection
 from shoal.schema import Categorical, Numeric, Schema
 
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_OPEN: Final = ("suffix", "prefix")
+_OPEN: Final = ("suffix", "prefix", "geo", "bins", "ip", "hosts")
 _WIDEST: Final = {"low": 1 - 2**53, "high": 2**53 - 1}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from shoal.auditor.hierarchies.computed import KINDS, read_computed
 from shoal.auditor.reading.lines import csv_records
 from shoal.errors import InputError, PolicyError
 
@@ -125,6 +126,8 @@ class Separated:
 
 def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Hierarchy:
     """Build what a policy's ``hierarchy = {kind = …}`` describes."""
+    if isinstance(spec, str):
+        spec = {"kind": spec}
     if not isinstance(spec, Mapping):
         raise PolicyError(f'{name}: give a table such as {{kind = "csv", path = "levels.csv"}}')
     kind = spec.get("kind")
@@ -139,7 +142,9 @@ def read_hierarchy(spec: Any, *, folder: Path, name: str) -> Hierarchy:
         return Flat(None if values is None else {str(value) for value in values}, str(spec.get("root", ROOT)))
     if kind in ("suffix", "prefix"):  # a tuple, not a set: a policy's value may not be hashable
         return _from_separator(spec, name)
-    raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix")
+    if kind in KINDS:
+        return read_computed(spec, str(spec.get("root", ROOT)), name)
+    raise PolicyError(f"{name}: kind is one of csv, nested, flat, suffix, prefix, {', '.join(KINDS)}")
 
 
 def _from_separator(spec: Mapping[str, Any], name: str) -> Separated:

@@ -13,6 +13,7 @@ from shoal.kernels.z import crowd as crowd_kernel
 from shoal.kernels.z.events import NO_ROOM, decide_text
 from shoal.methods.arrow_input import plain_type
 from shoal.methods.text_keys import Bools, Ints, Words
+from shoal.methods.z.computed_paths import ComputedPaths
 from shoal.methods.z.crowd import CrowdTable
 from shoal.methods.z.values import Levels, ListedLabels, OpenTexts, PlainValues, Reading, Rule, Values, hash_text
 
@@ -45,14 +46,15 @@ class CrowdColumn:
         self.crowd = CrowdTable()
         self.values: Any = PlainValues(key)
         if hierarchy is not None:
-            self.values = OpenTexts(hierarchy, key) if hierarchy.is_open else ListedLabels(hierarchy, key)
+            kind: Any = OpenTexts if hierarchy.is_open else ListedLabels
+            self.values = (ComputedPaths if hierarchy.is_computed else kind)(hierarchy, key)
         self._key = key
         self._singles = 0
 
     @property
     def is_listed(self) -> bool:
-        """Whether only values of a list can be decided."""
-        return self.hierarchy is not None and not self.hierarchy.is_open
+        """Whether only values of a list, or those with a computed path, can be decided."""
+        return self.hierarchy is not None and (self.hierarchy.is_computed or not self.hierarchy.is_open)
 
     def knows(self, text: str | None) -> bool:
         """Whether a value can be decided; a missing value can: it is private."""

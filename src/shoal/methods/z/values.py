@@ -98,7 +98,7 @@ class PlainValues:
         return plain(pick_texts(reading.column, rows))
 
 
-class _PathValues:
+class PathValues:
     """Values in a hierarchy, decided along the path to its root."""
 
     def decide(self, crowd: CrowdTable, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
@@ -116,7 +116,7 @@ class _PathValues:
         raise NotImplementedError  # abstract
 
 
-class ListedLabels(_PathValues):
+class ListedLabels(PathValues):
     """Values of a hierarchy that lists its labels."""
 
     def __init__(self, hierarchy: Hierarchy, key: Words) -> None:
@@ -150,7 +150,7 @@ class ListedLabels(_PathValues):
         return self._labels.take(pa.array(nodes, mask=nodes < 0))
 
 
-class OpenTexts(_PathValues):
+class OpenTexts(PathValues):
     """Values whose text contains their ancestors, such as a.b.example."""
 
     def __init__(self, hierarchy: Hierarchy, key: Words) -> None:
