@@ -140,7 +140,7 @@ def generalizing(hierarchy: object) -> dict:
 @pytest.mark.parametrize(
     ("hierarchy", "sentence"),
     [
-        ("suffix", "[anonymize] hierarchy: must be a table"),
+        (5, "[anonymize] hierarchy: must be a table"),
         ({}, '[anonymize.hierarchy] kind: must be one of "csv", "nested", "flat", "suffix", "prefix"'),
         ({"kind": "sufix"}, 'did you mean "suffix"?'),
         ({"kind": "suffix", "sep": "."}, "[anonymize.hierarchy] sep: unknown key; did you mean"),

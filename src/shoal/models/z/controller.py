@@ -42,9 +42,9 @@ _FEW: Final = 30
 """With fewer people shown than this, one of them decides whether the target is met: release nothing instead."""
 _THIN_EPOCHS: Final = 2
 """Recent epochs in which a z must not have shown fewer people than that."""
-_DEVIATIONS: Final = 2.6
+_DEVIATIONS: Final = 3.0
 """Standard deviations by which a forecast is raised."""
-_RARELY: Final = 0.98
+_RARELY: Final = 0.995
 """And at least by the shortfall that this share of recent forecasts stayed below."""
 _PRIOR: Final = 0.12
 """The deviation assumed before the first forecast; it counts like one epoch."""
