@@ -38,6 +38,7 @@ LONG = (
     "z_following",
     "z_targets",
     "z_tuning",
+    "z_ways",
     "z_combine",
     "decoys",
     "sanitize_speed",
@@ -49,7 +50,7 @@ LONG = (
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss",
-    "tuples_missing", "z_combine", "z_targets", "z_tuning",
+    "tuples_missing", "z_combine", "z_targets", "z_tuning", "z_ways",
 }  # fmt: skip
 
 
