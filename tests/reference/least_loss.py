@@ -41,7 +41,7 @@ class LeastLossTwin(TupleTwin):
         numbers = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Num))
         exchanges = labels >= numbers and self.k >= 20 and not self.candidates_limit
         self.exchanges = 8 if exchanges else 0
-        price, self.age, self.floor = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
+        price, self.age, self.floor = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
         self.price_factor = price / math.sqrt(self.k)
         self.ranks = [self.ranks_of(attribute) for attribute in self.attributes]
         self.weights = 0.0
@@ -72,7 +72,7 @@ class LeastLossTwin(TupleTwin):
 
     @property
     def near(self) -> int:
-        return min(8, self.k)
+        return min(4 if self.exchanges else 8, self.k)
 
     def insert(self, one: Held) -> None:
         others = [other for other in self.held.values() if other is not one]
@@ -148,7 +148,8 @@ class LeastLossTwin(TupleTwin):
     def chosen_members(self, first: Held, held: Sequence[Held]) -> list[Held] | None:
         wanted, pool = self.k, [first, *self.allowed(first, held)]
         self.left_out = self.not_planned(first, pool, wanted)
-        members, scores = self.grow([first], pool, wanted, self.floor)
+        is_floored = self.exchanges or any(len(one.carried) < len(self.attributes) for one in held)
+        members, scores = self.grow([first], pool, wanted, self.floor if is_floored else 0.0)
         if len(members) < self.k:
             return None
         members = self.exchange(members, self.narrow(pool, members, scores))

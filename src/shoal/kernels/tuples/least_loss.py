@@ -18,6 +18,7 @@ from shoal.kernels.tuples.layout import (
     EXCHANGES,
     FLOOR,
     HEAD,
+    INCOMPLETE,
     IS_DIVERSE,
     LIVE,
     MEMBER,
@@ -57,7 +58,8 @@ def choose_members(s, t):
     own = price_candidates(s, count) / s.plan[K]
     plan_attributes(s, count, s.plan[K])
     s.pending_i[MEMBER, 0] = 0
-    members = grow(s, MEMBER, 1, count, s.plan[K], own, s.ratios[FLOOR])
+    floor = s.ratios[FLOOR] if s.plan[EXCHANGES] > 0 or s.tally[INCOMPLETE] > 0 else 0.0
+    members = grow(s, MEMBER, 1, count, s.plan[K], own, floor)
     if members < s.plan[K]:
         return 0
     if s.plan[EXCHANGES] > 0:

@@ -18,6 +18,7 @@ from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
 _MOST_NEAR: Final = 8
+_NEAR_WHERE_EXCHANGED: Final = 4
 _EXCHANGES: Final = 8
 _SMALLEST_EXCHANGED: Final = 20
 
@@ -104,9 +105,9 @@ class LeastLoss(StreamMethod):
         candidates, exchanges = settings.candidates, _exchanges_members(settings)
         # Fewer than k - 1 would find no cluster, and diversity may need more.
         plan[t.CANDIDATES] = max(candidates, 2 * settings.k) if candidates else 0
-        plan[t.NEAR] = min(_MOST_NEAR, settings.k)
+        plan[t.NEAR] = min(_NEAR_WHERE_EXCHANGED if exchanges else _MOST_NEAR, settings.k)
         plan[t.EXCHANGES] = _EXCHANGES if exchanges else 0
-        price, ratios[t.AGE], ratios[t.FLOOR] = (0.6, 0.3, 0.8) if exchanges else (1.5, 0.2, 0.5)
+        price, ratios[t.AGE], ratios[t.FLOOR] = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
         return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_least_loss)
 
