@@ -216,7 +216,7 @@ def annealed(rows: Rows, clusters: Ints, reach: int, moves: int) -> float:
     members = np.zeros((len(numbers), sizes.max()), dtype=np.int64)
     for number in range(len(numbers)):
         members[number, : sizes[number]] = np.flatnonzero(cluster == number)
-    heats = (0.3, 0.01)
+    heats = (0.1, 0.003)
     return float(
         anneal(rows.values, cluster, members, sizes, reach, moves, *heats, 1, rows.tables, rows.starts, rows.widths)
     )
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the three tables."""
     asked = parser(__doc__, data="UCI's files of Adult and PM2.5")
     asked.add_argument("--rows", type=int, default=30_000)
-    asked.add_argument("--moves", type=int, default=8_000_000)
+    asked.add_argument("--moves", type=int, default=40_000_000)
     given = parse(asked, arguments)
     rows, moves = (200, 2000) if given.tiny else (given.rows, given.moves)
     found = real_streams(given.data, rows) if given.data else synthetic_streams(rows)
