@@ -61,7 +61,7 @@ def geweke(values: npt.NDArray[np.float64]) -> float:
 def papers_geweke(values: npt.NDArray[np.float64]) -> float:
     """The score as the paper prints it: the same difference over the root of the summed variances of the values.
 
-    It is smaller than Geweke's by about the root of the number of values, so it accepts nearly every chain.
+    It is smaller than Geweke's by about the root of the number of values, so that independent values always pass.
     """
     early, late = _parts(values)
     return _ratio(values, early.mean() - late.mean(), early.var() + late.var())

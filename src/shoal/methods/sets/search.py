@@ -139,12 +139,13 @@ class Search:
 
     def count_again(self, size: int) -> bool:
         """Whether k people have every itemset of a size that occurs, in the current state."""
-        counting, k = self._counting(), self._settings.crowds[size - 1]
-        for blocks in range(1, size + 1):
-            if self._counted_again.get(blocks, 0) < k:
-                if counting.violations(blocks, k).total:
-                    return False
-                self._counted_again[blocks] = k
+        k = self._settings.crowds[size - 1]
+        left = [blocks for blocks in range(1, size + 1) if self._counted_again.get(blocks, 0) < k]
+        counting = self._counting() if left else None
+        for blocks in left:
+            if counting is None or counting.violations(blocks, k).total:
+                return False
+            self._counted_again[blocks] = k
         return True
 
     # ---- sampling
