@@ -1,4 +1,4 @@
-"""What shoal is measured beside: the package zanon, Algorithm 1 in plain Python, and a bare compiled loop."""
+"""What shoal is compared with: the package zanon, Algorithm 1 in plain Python, and a bare compiled loop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def zanon_cost(stream: Stream, z: int, *, warm: int = 200_000, timed: int = 150_
 
 
 def naive_cost(stream: Stream, z: int) -> tuple[Cost, int]:
-    """What Algorithm 1 needs in plain Python, and how many events it releases."""
+    """The cost of Algorithm 1 in plain Python, and the number of events it releases."""
     times, people, sites = stream.lists(stream.batch.num_rows)
     window, seen = stream.window, {}
     released = []
@@ -94,7 +94,7 @@ def look_up(key, table, people, people_bytes, sites, sites_bytes):
 
 
 class BareLoop:
-    """A compiled loop that hashes both texts and looks the pair up among the live ones: the least there is to do."""
+    """A compiled loop that hashes both texts and looks the pair up: a lower bound for any exact method."""
 
     def __init__(self, stream: Stream, live_pairs: int) -> None:
         people, sites = Texts.of(stream.batch.column("user")), Texts.of(stream.batch.column("site"))
@@ -105,6 +105,6 @@ class BareLoop:
         self.run()  # compiles
 
     def run(self) -> int:
-        """Once over the stream; how many pairs were found."""
+        """Read the stream once; return how many pairs were found."""
         found: int = look_up(self._key, self._table, *self._columns)
         return found
