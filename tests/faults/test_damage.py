@@ -1,4 +1,4 @@
-"""Checkpoints that are torn, altered or belong to something else are named; nothing starts anew in silence."""
+"""Checkpoints that are torn, altered or belong to something else are reported; no run starts over silently."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import CheckpointError
 from shoal.sinks.files import JoinedFileSink
 from tests.faults.scene import KILLED, POLICY, SINKS, STATE, Forker, Scene, Sink
-from tests.reference.effort import IS_EXHAUSTIVE
+from tests.reference.effort import IS_EXHAUSTIVE, some_by_default
 
 CSV, PARQUET = SINKS[0], next(sink for sink in SINKS if sink.path == "out.parquet")
 FOLDER = next(sink for sink in SINKS if sink.path == "out/")
+KINDS = [CSV, PARQUET, FOLDER]
+"""One sink of each class: a file, a joined file, a folder."""
 ADVICE = "restore the file, or start over with a new checkpoint folder"
 
 
@@ -259,7 +261,7 @@ class TestOutput:
         refused(scene, name, "checkpoint")
 
     @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
-    @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+    @pytest.mark.parametrize("sink", some_by_default(SINKS, KINDS), ids=lambda sink: sink.path)
     def test_what_was_released(self, forker: Forker, tmp_path: Path, sink: Sink, how: str) -> None:
         """Every format: a partial file, or the parts of a folder or of a file that is joined at the end."""
         scene = Scene.set(forker, tmp_path, sink)
@@ -331,7 +333,7 @@ class TestOutput:
         assert not (tmp_path / "out.parquet").exists()
 
     @pytest.mark.parametrize("how", ["cut", "longer", "flipped", "gone"])
-    @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+    @pytest.mark.parametrize("sink", some_by_default(SINKS, KINDS), ids=lambda sink: sink.path)
     def test_after_the_end(self, forker: Forker, tmp_path: Path, sink: Sink, how: str) -> None:
         """A finished run started again does not call a damaged release finished."""
         scene = Scene.set(forker, tmp_path, sink)
