@@ -181,6 +181,23 @@ def test_the_loss_is_reported_by_column():
     assert again.metrics == made.metrics
 
 
+def test_a_label_with_a_single_child_is_not_published():
+    """ "fixed" and "Wi-Fi" mean the same, so only the finer one is published."""
+    networks = Hierarchy.from_nested({"any": {"mobile": ["3G", "4G"], "fixed": ["Wi-Fi"]}})
+    schema = Schema(person="maid", quasi=[Categorical("network", networks), Categorical("place", PLACES)])
+    places, own = ["c1", "c2", "v1", "v2"], ["3G", "4G", "Wi-Fi", "Wi-Fi"]
+    table = pa.table({
+        "maid": [f"u{n}" for n in range(48)], "place": [places[n % 4] for n in range(48)],
+        "network": [own[n // 4 % 4] for n in range(48)],
+    })  # fmt: skip
+    for k in (2, 5, 11):
+        made = FlexibleK(schema, None, k=k, key=KEY)
+        made.push_batch(table)
+        labels = set(made.flush().rows.column("network").to_pylist())
+        assert "Wi-Fi" in labels
+        assert "fixed" not in labels
+
+
 def test_whole_numbers_lie_in_one_cell_only():
     schema = Schema(person="maid", quasi=[Numeric("speed", low=0, high=100, grid=25), Categorical("device")])
     speeds = [0, 24, 25, 49, 99, 100]
