@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from shoal.auditor.hierarchies.hierarchy import read_hierarchy
 from shoal.errors import InputError, PolicyError, RunError
 from shoal.hierarchies import Hierarchy, computed
+from shoal.policy.loading import parse_policy
 from tests.reference.effort import tries
 
 KINDS = {
@@ -152,3 +153,25 @@ def test_without_the_list_the_extra_is_named(monkeypatch):
         Hierarchy.hosts()
     with pytest.raises(PolicyError, match=r"shoal\[hosts\]"):
         read_hierarchy("hosts", folder=Path(), name="hierarchy")
+
+
+@pytest.mark.parametrize(
+    ("described", "expected"),
+    [
+        ("geo", Hierarchy.geo()),
+        ({"kind": "geo", "cells": [0.5, 1]}, Hierarchy.geo(["0.5", 1])),
+        ({"kind": "bins", "widths": [10, 100]}, Hierarchy.bins([10, 100])),
+        ("ip", Hierarchy.ip()),
+        ({"kind": "ip", "v4": [8], "root": "any"}, Hierarchy.ip([8], root="any")),
+    ],
+    ids=str,
+)
+def test_a_policy_names_or_describes_it(described, expected):
+    policy = parse_policy({
+        "stream": {"person": "user", "time": "ts"},
+        "source": {"kind": "csv", "path": "in.csv"},
+        "anonymize": {"method": "z-anonymity", "attribute": "value", "z": 2, "window": "1h",
+                      "on_private": "generalize", "hierarchy": described},
+        "sink": {"kind": "csv", "path": "out.csv"},
+    })  # fmt: skip
+    assert policy.hierarchies == {"value": expected}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
@@ -74,11 +74,23 @@ class PrefixHierarchy(Section):
         return Hierarchy.by_prefix(self.separator, root=self.root)
 
 
+def _numbers(given: object) -> object:
+    """A list as a tuple, with whole numbers and fractions as they are written; raises ValueError."""
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(one, int | float) and not isinstance(one, bool) for one in given
+    ):
+        raise ValueError("must be a list of numbers")
+    return tuple(given)
+
+
+_Numbers = Annotated[tuple[Any, ...], PlainValidator(_numbers)]
+
+
 class GeoHierarchy(Section):
     """Places ``latitude,longitude`` in cells of ever larger sizes in degrees."""
 
     kind: Literal["geo"]
-    cells: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    cells: _Numbers = (0.01, 0.1, 1, 10)
     root: Name = "*"
 
     def build(self) -> Hierarchy:
@@ -89,7 +101,7 @@ class BinsHierarchy(Section):
     """Numbers in bins of ever larger widths."""
 
     kind: Literal["bins"]
-    widths: tuple[float, ...] = Field(description="give the widths of the bins, such as [10, 100]")
+    widths: _Numbers = Field(description="give the widths of the bins, such as [10, 100]")
     root: Name = "*"
 
     def build(self) -> Hierarchy:
@@ -100,8 +112,8 @@ class IpHierarchy(Section):
     """IP addresses in networks of ever shorter prefixes."""
 
     kind: Literal["ip"]
-    v4: tuple[int, ...] = (24, 16, 8)
-    v6: tuple[int, ...] = (64, 48, 32)
+    v4: _Numbers = (24, 16, 8)
+    v6: _Numbers = (64, 48, 32)
     root: Name = "*"
 
     def build(self) -> Hierarchy:
