@@ -53,9 +53,12 @@ def test_the_steps_are_found():
     assert set(walkthrough.new_files()) == {"src/shoal/methods/tuples/exact_k.py", "tests/laws/exact_cases.py"}
     assert [name for name, _, _ in walkthrough.edits()] == [
         "src/shoal/methods/registry.py",
+        "src/shoal/__init__.py",
+        "src/shoal/__init__.py",
         "src/shoal/auditor/judge.py",
         "tests/laws/test_laws.py",
         "tests/laws/tuple_cases.py",
+        "docs/reference/policy.md",
     ]
 
 
@@ -73,6 +76,15 @@ def test_the_method_keeps_every_law_and_its_example_runs(tree):
     assert ended.returncode == 0, ended.stdout[-3000:]
     assert "failed" not in ended.stdout
     assert int(ended.stdout.split(" passed")[0].split()[-1]) > 10
+
+
+def test_lists_of_methods_know_it_and_it_can_be_warmed_up(tree):
+    assert run(tree, "-m", "tests.docs.settings_tables").returncode == 0
+    lists = ["tests/docs/test_settings_tables.py", "tests/policy/test_tuples.py", "tests/test_public_names.py"]
+    ended = run(tree, "-m", "pytest", "-q", *lists, "--deselect", f"{lists[-1]}::test_every_method_has_a_page")
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    ended = run(tree, "-c", "from shoal.pipeline.warmup import warm; warm('exact-k')")
+    assert ended.returncode == 0, ended.stderr[-3000:]
 
 
 def test_a_policy_runs_and_is_audited(tree, tmp_path):

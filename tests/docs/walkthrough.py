@@ -23,8 +23,8 @@ def _link(source: str, target: str) -> None:
 
 
 def copy_tree(folder: Path) -> Path:
-    """A copy of the package and its tests, compiled kernels included."""
-    for name in ("src", "tests"):
+    """A copy of the package, its tests and its pages, compiled kernels included."""
+    for name in ("src", "tests", "docs"):
         shutil.copytree(ROOT / name, folder / name, copy_function=_link)
     shutil.copy2(ROOT / "pyproject.toml", folder)
     return folder

@@ -158,7 +158,7 @@ def _stream_method(name: str) -> StreamMethod:
     elif family == "tuples":
         letter = Categorical("y", Hierarchy.flat(["a", "b"], root="any"))
         schema = Schema(person="person", time="time", quasi=[Numeric("x", low=0, high=10), letter])
-        made = kind(schema, k=2, deadline="10s", reuse="10s", key=bytes(16))
+        made = kind(schema, k=2, deadline=10, reuse=0, key=bytes(16))
     else:
         values = [{"name": name, "kind": "letter"} for name in "ab"]
         ontology = Ontology.from_table(values, value="name", is_a=["kind"], tag="sparse", attribute="y")

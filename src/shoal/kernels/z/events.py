@@ -23,7 +23,7 @@ def admit_text(key, clock, text, time, lateness, max_gap, person):
 
 @kernel
 def decide_text(key, pool, pairs, attrs, names, marks, person, text, time, z, window):
-    """Decide one event whose value is a text: 0 or PRIVATE, as decide_values does; NO_ROOM to ask for room."""
+    """Decide one event whose value is a text, as PlainValues.decide does: 0 or PRIVATE; NO_ROOM if tables are full."""
     low, high = siphash128(key[0], key[1], text, np.int64(0), len(text))
     expire(pool, attrs, names, marks, time - window)
     if not has_room(pool, marks, np.int64(1)):
