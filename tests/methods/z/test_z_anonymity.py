@@ -637,7 +637,7 @@ def test_single_records_give_memory_back(monkeypatch):
 
 def test_a_reader_of_paths_must_say_where_they_come_from():
     with pytest.raises(NotImplementedError):
-        values._PathValues()._paths(None, slice(0), None)
+        values.PathValues()._paths(None, slice(0), None)
 
 
 @pytest.mark.compiled
