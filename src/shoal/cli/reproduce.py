@@ -34,7 +34,7 @@ _FEWEST_RUNS: Final = 3
 _FULL_RUNS: Final = 100
 _QUICK_SECONDS: Final = {"fast": 5, "kvarp": 8, "km": 10, "z": 8}
 _FAST_SECONDS, _KVARP_SECONDS, _Z_SECONDS = 90, 320, 120
-"""Processor seconds, compiling apart, measured on an Intel Xeon: of the paper's rows, and of 100 runs."""
+"""Rough processor seconds, compiling apart, on an Intel Xeon: of the paper's rows, and of 100 runs."""
 _KM_SECONDS, _KM_SECONDS_PER_MILLION = 15, 280
 """Of 20,000 people, and extrapolated from one k and σ with as many people as the paper."""
 
