@@ -6,7 +6,6 @@ import ipaddress
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -109,25 +108,6 @@ def test_what_it_refuses(make, words):
         make()
 
 
-class Suffixes:
-    """A list of three suffixes with the interface of publicsuffixlist."""
-
-    def publicsuffix(self, host):
-        return next(
-            (known for known in ("co.uk", "uk", "example") if host == known or host.endswith(f".{known}")), None
-        )
-
-
-@pytest.fixture
-def suffix_list(monkeypatch):
-    module = ModuleType("publicsuffixlist")
-    module.PublicSuffixList = Suffixes
-    monkeypatch.setitem(sys.modules, "publicsuffixlist", module)
-    computed._public_suffixes.cache_clear()
-    yield
-    computed._public_suffixes.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("host", "path"),
     [
@@ -135,12 +115,13 @@ def suffix_list(monkeypatch):
         ("WWW.Shop.CO.UK", ("WWW.Shop.CO.UK", "Shop.CO.UK", "CO.UK", "*")),
         ("co.uk", ("co.uk", "*")),
         ("mail.example", ("mail.example", "example", "*")),
+        ("a.github.io", ("a.github.io", "github.io", "*")),
         ("host.internal", ("host.internal", "internal", "*")),
         ("a..b", ()),
         ("", ()),
     ],
 )
-def test_host_names_end_at_their_public_suffix(suffix_list, host, path):
+def test_host_names_end_at_their_public_suffix(host, path):
     hierarchy = Hierarchy.hosts()
     assert (hierarchy.path(host) if host in hierarchy else ()) == path
     assert read_hierarchy("hosts", folder=Path(), name="hierarchy").path(host) == path

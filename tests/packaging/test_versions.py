@@ -24,8 +24,8 @@ def test_package_changelog_and_citation_have_one_version():
 
 
 def test_every_extra_is_part_of_all_and_dev_installs_all():
-    assert set(EXTRAS) == {"ontology", "places", "figures", "postgres", "all", "dev"}
-    assert EXTRAS["all"] == ["shoal[ontology,places,figures,postgres]"]
+    assert set(EXTRAS) == {"ontology", "places", "figures", "hosts", "postgres", "all", "dev"}
+    assert EXTRAS["all"] == ["shoal[ontology,places,figures,hosts,postgres]"]
     assert "shoal[all]" in EXTRAS["dev"]
 
 
