@@ -10,7 +10,7 @@ from benchmarks.numpy_fads import CategoricalColumn, NumericColumn, Table
 from benchmarks.numpy_fads import fads as numpy_fads
 from benchmarks.numpy_k_varp import k_varp as numpy_k_varp
 from benchmarks.real_data import folder_with
-from shoal import Castle, Fads, Fast, IotAnonymization, KVarp, LeastLoss
+from shoal import Castle, Fads, IotAnonymization, KVarp, LeastLoss
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import Stream, remove_values
@@ -18,7 +18,6 @@ from shoal.reproduce.data.streams import Stream, remove_values
 SETTING = {"k": 50, "deadline": 2000, "reuse": 200}
 TINY = {"k": 5, "deadline": 100, "reuse": 20}
 FEW = 200
-LANES = ((5, 2000), (5, 8000), (50, 2000), (50, 8000))
 
 
 class Bench:
@@ -84,20 +83,6 @@ def missing_rows(bench: Bench, stream: Stream) -> list[list[str]]:
     return rows
 
 
-def lane_rows(stream: Stream, settings: Sequence[tuple[int, int]], *, tiny: bool) -> list[list[str]]:
-    """FAST on one thread and two compared with FADS."""
-    rows = []
-    for k, deadline in settings:
-        bench = Bench({**SETTING, "k": k, "deadline": deadline}, tiny=tiny)
-        one, one_loss = bench.ours(stream, Fads)
-        rows.append([f"{k}", f"{deadline:,}", "`fads`", *one.rates(len(stream)), "1", f"{one_loss:.3f}"])
-        for threads in (1, 2):
-            cost, loss = bench.ours(stream, Fast, threads=threads)
-            cells = [*cost.rates(len(stream)), f"{one.wall / cost.wall:.2f}", f"{loss:.3f}"]
-            rows.append([f"{k}", f"{deadline:,}", f"`fast`, threads = {threads}", *cells])
-    return rows
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything, print and write it."""
     asked = parser(__doc__, data="UCI's adult.data")
@@ -109,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gaps = remove_values(whole, at_most=3, seed=1)
     report = Report(__file__, given, data=whole.origin)
     bench = Bench(TINY if given.tiny else SETTING, tiny=given.tiny)
-    for make in (Fads, KVarp, IotAnonymization, Castle, LeastLoss, Fast):  # compile first
+    for make in (Fads, KVarp, IotAnonymization, Castle, LeastLoss):  # compile first
         bench.ours(whole.head(3000), make, tries=1)
     report.text(
         "setting",
@@ -119,9 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     columns = ["", *rate_columns("tuples"), "times NumPy, by processor time", "average loss"]
     report.table("whole", columns, whole_rows(bench, whole))
     report.table("missing", columns, missing_rows(bench, gaps))
-    columns = ["k", "deadline", "", *rate_columns("tuples"), "times `fads`, by wall clock", "average loss"]
-    lanes = ((5, 100),) if given.tiny else LANES
-    report.table("lanes", columns, lane_rows(whole, lanes, tiny=given.tiny))
     report.write()
 
 
