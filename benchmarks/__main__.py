@@ -19,7 +19,6 @@ SUITE = (
     "tuples_fast",
     "tuples_growth",
     "tuples_loss",
-    "tuples_missing",
     "audit_tuples",
     "arrival_attack",
     "sets_speed",
@@ -34,6 +33,9 @@ SUITE = (
 )
 """What `make bench` runs."""
 LONG = (
+    "tuples_missing",
+    "tuples_optimum",
+    "tuples_frontier",
     "z_model",
     "z_following",
     "z_targets",
@@ -50,7 +52,7 @@ LONG = (
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss",
-    "tuples_missing", "z_combine", "z_targets", "z_tuning", "z_ways",
+    "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_targets", "z_tuning", "z_ways",
 }  # fmt: skip
 
 
