@@ -111,14 +111,14 @@ MUTANTS: Final = (
         TUPLES,
     ),
     Mutant(
-        "kernels/tuples/castle.py",
+        "kernels/tuples/castle/castle.py",
         "CASTLE publishes a union of k - 1 people",
         "if f.tally[UNION_CROWD] < s.plan[K] or",
         "if f.tally[UNION_CROWD] < s.plan[K] - 1 or",
         TUPLES,
     ),
     Mutant(
-        "kernels/tuples/least_loss.py",
+        "kernels/tuples/least_loss/least_loss.py",
         "at the end least-loss leaves k - 1 people for a last cluster",
         "if members > 0 and people < s.plan[K]:",
         "if members > 0 and people < s.plan[K] - 1:",

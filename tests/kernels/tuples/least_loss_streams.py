@@ -15,7 +15,13 @@ LINE = [Numeric("x", low=0, high=1)]
 TREE = {"top": {"left": ["a", "b"], "right": ["c", "d"]}}
 BOTH = [Numeric("x", low=0, high=1), Categorical("y", Hierarchy.from_nested(TREE))]
 
-plain = plain_kernels("tuples.generalize", "tuples.candidates", "tuples.growth", "tuples.exchange", "tuples.least_loss")
+plain = plain_kernels(
+    "tuples.generalize",
+    "tuples.least_loss.candidates",
+    "tuples.least_loss.growth",
+    "tuples.least_loss.exchange",
+    "tuples.least_loss.least_loss",
+)
 
 
 def held(rows, people=None, quasi=LINE, **plan):

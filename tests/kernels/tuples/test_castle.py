@@ -9,7 +9,7 @@ import pytest
 
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.castle_generalize import (
+from shoal.kernels.tuples.castle.generalize import (
     CLUSTER_COUNTS,
     CROWD,
     FIRST,
@@ -26,8 +26,8 @@ from shoal.schema import Categorical, Numeric
 from tests.kernels.tuples.test_kernels import arrivals, fill, make
 from tests.reference.plain import plain_kernels
 
-plain = plain_kernels("tuples.castle", "tuples.castle_generalize", "tuples.castle_split", "tuples.diversity")
-hulls, parts, castle = plain.castle_generalize, plain.castle_split, plain.castle
+plain = plain_kernels("tuples.castle.castle", "tuples.castle.generalize", "tuples.castle.split", "tuples.diversity")
+hulls, parts, castle = plain.generalize, plain.split, plain.castle
 UNIT = [Numeric("x", low=0, high=1)]
 TREE = {"all": {"left": ["a", "b", "c"], "right": {"far": ["d"], "near": ["e", "f"]}}}
 TWO = [Numeric("x", low=0, high=1, weight=3), Categorical("c", Hierarchy.from_nested(TREE))]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.castle_generalize import FORMING
+from shoal.kernels.tuples.castle.generalize import FORMING
 from shoal.schema import Numeric
 from tests.kernels.tuples.test_castle import castle, parts, placed
 from tests.kernels.tuples.test_kernels import fill, make

@@ -9,7 +9,7 @@ import pytest
 
 from tests.reference.plain import plain_kernels
 
-selecting = plain_kernels("tuples.top_k").top_k
+selecting = plain_kernels("tuples.least_loss.top_k").top_k
 INF = np.inf
 
 

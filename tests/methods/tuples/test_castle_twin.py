@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.errors import CheckpointError, PolicyError
-from shoal.kernels.tuples.castle import restore_clusters, run_castle
-from shoal.kernels.tuples.castle_generalize import FORMING
+from shoal.kernels.tuples.castle.castle import restore_clusters, run_castle
+from shoal.kernels.tuples.castle.generalize import FORMING
 from shoal.methods.tuples.castle import Castle
 from shoal.methods.tuples.decider import memory
 from shoal.schema import Numeric, Schema

@@ -16,7 +16,7 @@ from tests.reference.plain import plain_kernels
 
 plain = plain_kernels(
     "tuples.queue", "tuples.generalize", "tuples.k_varp", "tuples.emit", "tuples.nearest", "tuples.reuse",
-    "tuples.run", "tuples.fads", "tuples.least_loss",
+    "tuples.run", "tuples.fads", "tuples.least_loss.least_loss",
 )  # fmt: skip
 NAN = math.nan
 TWO = [Numeric("x", low=0, high=10), Numeric("y", low=0, high=10)]

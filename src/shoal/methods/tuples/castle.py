@@ -10,9 +10,9 @@ import numpy.typing as npt
 from pydantic import Field
 
 from shoal.crypto.keys import Secret
-from shoal.kernels.tuples import castle_generalize as c
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.castle import restore_clusters, run_castle
+from shoal.kernels.tuples.castle import generalize as c
+from shoal.kernels.tuples.castle.castle import restore_clusters, run_castle
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import Count
 from shoal.methods.tuples.decider.base import Arrays, Ints

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
-from shoal.kernels.tuples.least_loss import run_least_loss
+from shoal.kernels.tuples.least_loss.least_loss import run_least_loss
 from shoal.methods.base import StreamMethod
 from shoal.methods.settings import MOST
 from shoal.methods.tuples.engine import TupleEngine

@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import piece
-from shoal.kernels.tuples.candidates import packed, widenings
 from shoal.kernels.tuples.generalize import meet, range_loss, width
-from shoal.kernels.tuples.growth import carriers_needed, grow
 from shoal.kernels.tuples.layout import (
     ALLOWED,
     CHAIN,
@@ -32,8 +30,10 @@ from shoal.kernels.tuples.layout import (
     TRIAL,
     WEIGHT,
 )
+from shoal.kernels.tuples.least_loss.candidates import packed, widenings
+from shoal.kernels.tuples.least_loss.growth import carriers_needed, grow
+from shoal.kernels.tuples.least_loss.top_k import bound_least, list_up_to
 from shoal.kernels.tuples.queue import gather_front
-from shoal.kernels.tuples.top_k import bound_least, list_up_to
 
 TRIES = 4
 TRIED = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.tuples.castle_generalize import (
+from shoal.kernels.tuples.castle.generalize import (
     CROWD,
     FIRST,
     FORMING,
@@ -26,7 +26,7 @@ from shoal.kernels.tuples.castle_generalize import (
     union_of,
     widen,
 )
-from shoal.kernels.tuples.castle_split import choose_part, publish_part, split
+from shoal.kernels.tuples.castle.split import choose_part, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
 from shoal.kernels.tuples.emit import reuse_cluster, suppress, write_decision
 from shoal.kernels.tuples.generalize import draft, is_new_person

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import piece
-from shoal.kernels.tuples.castle_generalize import (
+from shoal.kernels.tuples.castle.generalize import (
     UNION_CROWD,
     clear_hull,
     load_tuple,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.tuples.candidates import meet_others, pack_candidates, price_candidates
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, diversify, first_failure, stays_diverse
 from shoal.kernels.tuples.emit import publish_draft
-from shoal.kernels.tuples.exchange import exchange
 from shoal.kernels.tuples.generalize import count_carriers, draft, generalize_members, is_new_person
-from shoal.kernels.tuples.growth import grow, plan_attributes
 from shoal.kernels.tuples.layout import (
     ALIVE,
     ALLOWED,
@@ -30,6 +27,9 @@ from shoal.kernels.tuples.layout import (
     TAIL,
     K,
 )
+from shoal.kernels.tuples.least_loss.candidates import meet_others, pack_candidates, price_candidates
+from shoal.kernels.tuples.least_loss.exchange import exchange
+from shoal.kernels.tuples.least_loss.growth import grow, plan_attributes
 from shoal.kernels.tuples.nearest import mark_all, measure
 from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.reuse import covers, is_capped, is_fair

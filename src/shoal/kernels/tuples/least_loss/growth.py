@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.kernels.compiling import piece
-from shoal.kernels.tuples.candidates import packed, reach_labels, reaches, widenings
 from shoal.kernels.tuples.generalize import draft, meet, width
 from shoal.kernels.tuples.layout import (
     ALLOWED,
@@ -43,8 +42,9 @@ from shoal.kernels.tuples.layout import (
     TYPICAL_OF,
     WEIGHT,
 )
+from shoal.kernels.tuples.least_loss.candidates import packed, reach_labels, reaches, widenings
+from shoal.kernels.tuples.least_loss.top_k import least_between
 from shoal.kernels.tuples.queue import count_keys
-from shoal.kernels.tuples.top_k import least_between
 
 LACK = 3.0
 RARE = 0.5

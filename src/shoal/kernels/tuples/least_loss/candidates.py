@@ -41,8 +41,8 @@ from shoal.kernels.tuples.layout import (
     VALUES,
     WEIGHT,
 )
+from shoal.kernels.tuples.least_loss.top_k import bound_least, list_up_to
 from shoal.kernels.tuples.nearest import exclude_own_person, mark_all, measure
-from shoal.kernels.tuples.top_k import bound_least, list_up_to
 
 MOST_MET = 256
 MET_WHERE_EXCHANGED = 128

@@ -1,0 +1,1 @@
+"""The kernels of CASTLE: join clusters, generalize, split, merge."""
