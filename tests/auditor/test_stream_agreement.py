@@ -122,7 +122,7 @@ def test_a_truth_without_the_time_column_is_unchanged(tmp_path) -> None:
 def test_a_later_file_with_such_a_column_is_refused(tmp_path) -> None:
     (tmp_path / "in1.csv").write_text("t,a\n1,x\n")
     (tmp_path / "in2.csv").write_text("t,a,row\n1,x,ann\n")
-    with pytest.raises(InputError, match=r"in2.csv: has a column 'row' and the first file has not"):
+    with pytest.raises(InputError, match=r"in2.csv: has a column 'row' but the first file does not"):
         published(tmp_path, policy_of(kind="csv"))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from shapely.affinity import rotate
 
 from shoal.errors import PolicyError
 from shoal.hierarchies.neighbourhood import EARTH_RADIUS_M, FloatArray, components
@@ -59,16 +60,39 @@ def region_around(sites: FloatArray) -> Any:
     return shapely.buffer(shapely.MultiPoint(points).convex_hull, margin, quad_segs=4)
 
 
+_TURNS: Final = (0.0, 17.0, 41.0, 73.0)
+"""Degrees by which the plane is turned before cells are drawn. GEOS now and then draws a cell over others if edges are
+parallel to an axis; turned a little, the same sites give correct cells."""
+_ROUNDING: Final = 1e-6
+
+
+def _diagram(sites: FloatArray, region: Any) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """The cell of every site and the edges of the Voronoi diagram, clipped to the region."""
+    points = shapely.points(sites)
+    for degrees in _TURNS:
+        turned, around = (rotate(shape, degrees, origin=(0, 0)) for shape in (shapely.MultiPoint(points), region))
+        polygons, edges = (
+            shapely.get_parts(rotate(drawn, -degrees, origin=(0, 0)))
+            for drawn in (
+                shapely.voronoi_polygons(turned, extend_to=around),
+                shapely.voronoi_polygons(turned, extend_to=around, only_edges=True),
+            )
+        )
+        owners, numbers = shapely.STRtree(points).query(polygons, predicate="contains")
+        cells = np.full(len(sites), None, dtype=object)
+        cells[numbers] = shapely.make_valid(polygons[owners])
+        cells = shapely.intersection(cells, region)
+        covered = np.nansum(shapely.area(cells)) / region.area
+        if shapely.is_valid(polygons).all() and abs(covered - 1) < _ROUNDING:
+            break
+    return cells, shapely.get_parts(shapely.intersection(edges, region))
+
+
 def voronoi_cells(sites: FloatArray, region: Any) -> NDArray[np.object_]:
     """The cell of every site, clipped to the region."""
     if len(sites) == 1:
         return np.array([region], dtype=object)
-    found = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region))
-    owners, numbers = shapely.STRtree(shapely.points(sites)).query(found, predicate="contains")
-    cells = np.full(len(sites), None, dtype=object)
-    cells[numbers] = found[owners]
-    clipped: NDArray[np.object_] = shapely.intersection(cells, region)
-    return clipped
+    return _diagram(sites, region)[0]
 
 
 def shared_edges(sites: FloatArray, region: Any) -> Pairs:
@@ -77,8 +101,7 @@ def shared_edges(sites: FloatArray, region: Any) -> Pairs:
     The edges are clipped, not the cells: two cells clipped separately would not share the new corners to the last
     digit. The middle of an edge is equally near to its two sites, and to no third.
     """
-    edges = shapely.get_parts(shapely.voronoi_polygons(shapely.MultiPoint(sites), extend_to=region, only_edges=True))
-    pieces = shapely.get_parts(shapely.intersection(edges, region))
+    pieces = _diagram(sites, region)[1]
     pieces = pieces[shapely.length(pieces) > MILLIMETRE]
     middles = shapely.line_interpolate_point(pieces, 0.5, normalized=True)
     tree = shapely.STRtree(shapely.points(sites))
