@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import shutil
 from pathlib import Path
 
+import numba
 import pytest
 from benchmarks.z_peers import look_up
 
@@ -103,3 +105,15 @@ def test_all_ways_to_import_count_inside_nested_and_outside_of_the_package(text,
 def test_every_cache_carries_the_stamp_of_its_own_file():
     for made in (decide_text, count_values, admit, siphash128, fold, look_up):
         assert made._cache._cache_file._source_stamp == source_stamp(Path(made.py_func.__code__.co_filename))
+
+
+@pytest.mark.compiled
+def test_an_index_of_other_source_is_not_unpickled(tmp_path, monkeypatch):
+    cache_file = count_values._cache._cache_file
+    monkeypatch.setattr(cache_file, "_index_path", str(tmp_path / "old.nbi"))
+    names_a_lost_class = b"\x80\x04cshoal.kernels.z.crowd\nLostClass\n."
+    (tmp_path / "old.nbi").write_bytes(pickle.dumps(numba.__version__) + names_a_lost_class)
+    assert cache_file._load_index() == {}
+    (tmp_path / "old.nbi").write_bytes(pickle.dumps(cache_file._version) + names_a_lost_class)
+    with pytest.raises(AttributeError):
+        cache_file._load_index()

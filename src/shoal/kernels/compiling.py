@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from numba import __version__ as numba_version
 from numba import njit as _njit
 from numba import types
 from numba.core.codegen import JITCodeLibrary
@@ -68,7 +69,10 @@ def _stamped(made: Any) -> Any:
     """Use cached code only while all files it is compiled from are unchanged; Numba checks the function's own file."""
     cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = _stamp_of(made.py_func.__code__.co_filename)  # noqa: SLF001 - there is no public way
+        stamp = _stamp_of(made.py_func.__code__.co_filename)
+        cache_file._source_stamp = stamp  # noqa: SLF001 - there is no public way
+        # The version is read first: an older index may name classes that do not exist any more, and is not unpickled.
+        cache_file._version = f"{numba_version} {stamp}"  # noqa: SLF001
     return made
 
 
