@@ -24,8 +24,10 @@ def test_package_changelog_and_citation_have_one_version():
 
 
 def test_every_extra_is_part_of_all_and_dev_installs_all():
-    assert set(EXTRAS) == {"ontology", "places", "figures", "hosts", "postgres", "all", "dev"}
-    assert EXTRAS["all"] == ["shoal[ontology,places,figures,hosts,postgres]"]
+    live = {"kafka", "redis", "nats", "rabbitmq", "mqtt", "avro", "metrics"}
+    assert set(EXTRAS) == {"ontology", "places", "figures", "hosts", "postgres", "live", "all", "dev"} | live
+    assert EXTRAS["live"] == ["shoal[kafka,redis,nats,rabbitmq,mqtt,avro,metrics]"]
+    assert EXTRAS["all"] == ["shoal[ontology,places,figures,hosts,postgres,live]"]
     assert "shoal[all]" in EXTRAS["dev"]
 
 
