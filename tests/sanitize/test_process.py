@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import stat
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
@@ -290,7 +294,8 @@ def test_no_file_ever_holds_a_name(scene, step):
     assert any(name == (step or "published") for name, _ in seen)
     assert summary.dead == 2
     assert scene.holding() == []
-    for name in ("pii.sealed", "pii.sealed.keys", "internal.db", "internal.db.temporary", "pii.sealed.dead.jsonl"):
+    stores = ("pii.sealed.traces", "internal.db", "internal.db.temporary")
+    for name in ("pii.sealed", "pii.sealed.keys", "pii.sealed.dead.jsonl", *stores):
         assert stat.S_IMODE((scene.folder / name).stat().st_mode) == 0o600
 
 
@@ -304,6 +309,65 @@ def test_no_file_of_the_server_ever_holds_a_name(make_scene, request):
         contents = [path.read_bytes() for path in data.rglob("*") if path.is_file()]
         assert any(b"harbour" in content for content in contents)
         assert not any(b"CANARY" in content or b"@secret" in content for content in contents)
+
+
+def test_the_published_table_is_alone_and_typed(make_scene, request):
+    """A reader of its schema, or file, sees nothing else: the sealed traces and notes are elsewhere."""
+    scene = make_scene()
+    scene.write("in-1.csv", FIRST)
+    scene.run()
+    if "store" in scene.stores[0]:
+        look_with_psycopg(request.getfixturevalue("postgres")[0], scene.stores[1].rpartition('"')[0].rpartition('"')[2])
+    else:
+        look_with_sqlite(scene.folder)
+
+
+def look_with_psycopg(url, schema):
+    import psycopg  # an extra
+
+    with psycopg.connect(url, autocommit=True) as base:
+        columns = "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = %s"
+        tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+        assert dict(base.execute(columns, (schema,)).fetchall()) == {
+            "shoal_id": "bytea", "time_lo": "timestamp with time zone", "time_hi": "timestamp with time zone",
+            "place": "text", "network": "text", "mbps": "double precision", "serial": "bigint", "device": "text",
+        }  # fmt: skip
+        assert base.execute(tables, (schema,)).fetchall() == [("shoal_published",)]
+        assert len(base.execute(tables, (schema + "_sealed",)).fetchall()) == 2
+        around = f"""SELECT count(*) FROM {schema}.shoal_published
+                     WHERE tstzrange(time_lo, time_hi, '[]') @> '2026-03-01 12:00:00+00'::timestamptz"""
+        assert 0 < base.execute(around).fetchone()[0] < 200
+        base.execute(f"CREATE ROLE reader_of_{schema}")
+        base.execute(f"GRANT USAGE ON SCHEMA {schema} TO reader_of_{schema}")
+        base.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_of_{schema}")
+        base.execute(f"SET ROLE reader_of_{schema}")
+        assert base.execute(f"SELECT count(*) FROM {schema}.shoal_published").fetchone() == (200,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            base.execute(f"SELECT * FROM {schema}_sealed.shoal_external_traces")
+
+
+def look_with_sqlite(folder):
+    with closing(sqlite3.connect(folder / "external.db")) as base:
+        assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("shoal_published",)]
+        kinds = "SELECT DISTINCT typeof(mbps), typeof(serial), typeof(place), typeof(time_lo) FROM shoal_published"
+        assert base.execute(kinds).fetchall() == [("real", "integer", "text", "text")]
+        mornings = "SELECT count(*) FROM shoal_published WHERE strftime('%H', time_lo) = '06'"
+        assert 0 < base.execute(mornings).fetchone()[0] < 200
+
+
+def test_moments_finer_than_a_microsecond(make_scene):
+    """No column of PostgreSQL stores them, so records are read without the rest, and the audit passes."""
+    scene = make_scene()
+    scene.write("all.csv", FIRST)
+    table = arrow_csv.read_csv(scene.folder / "all.csv")
+    fine = pc.add(table["time"].cast(pa.timestamp("ns", "UTC")), pa.scalar(1789, pa.duration("ns")))
+    pq.write_table(table.set_column(3, "time", fine), scene.folder / "in-1.parquet")
+    scene.policy.write_text(scene.policy.read_text().replace("in-*.csv", "*.parquet").replace('"csv"', '"parquet"', 1)
+                            .replace('grid = "6h"\n', ""))  # fmt: skip
+    assert scene.run().status["audit"] == "passed"
+    rows = scene.published()
+    assert len(rows) > 190
+    assert {moment.microsecond for moment in pc.struct_field(rows["time"], "lo").to_pylist()} == {1}
 
 
 def test_dead_letters_say_where_and_why_and_never_what(scene):
@@ -331,7 +395,9 @@ def test_temporary_rows_and_their_key_go_after_a_while(make_scene):
     (key,) = scene.folder.glob("*.run-*.key")
     with Workspace(load_policy(scene.policy)) as workspace:
         secret = read_run_key(key, workspace.ring)
-        content = bytes(workspace.temporary.execute(f"SELECT content FROM {TEMPORARY.name}")[0][0])
+        content = bytes(
+            workspace.temporary.execute(f"SELECT content FROM {workspace.temporary.place(TEMPORARY)}")[0][0]
+        )
     assert secret is not None
     assert scene.sanitizer().clear(now=1000.0 + WEEK - 1) == 0
     assert key.exists()
@@ -390,10 +456,26 @@ def test_a_store_of_a_newer_version(make_scene, role):
     with Workspace(load_policy(scene.policy)) as workspace:
         store = getattr(workspace, role)
         with store.transaction():
-            store.put("version", b"2")
+            store.put("version", b"3")
     scene.write("in-2.csv", FIRST[100:])
     before = scene.everything()
-    with pytest.raises(StoreError, match=r"has format version 2; this shoal reads version 1\. Nothing was changed"):
+    with pytest.raises(StoreError, match=r"has format version 3; this shoal reads version 2\. Nothing was changed"):
+        scene.run()
+    assert scene.everything() == before
+
+
+def test_a_store_of_the_first_version(make_scene):
+    """Its notes and traces were in the same schema, or file, as the published table."""
+    scene = make_scene()
+    scene.write("in-1.csv", FIRST[:100])
+    scene.run()
+    with Workspace(load_policy(scene.policy)) as workspace:
+        store = workspace.external
+        sealed = store.place(store._meta)
+        store.execute(f"CREATE TABLE {store.place(replace(store._meta, public=True))} AS SELECT * FROM {sealed}")
+        store.execute(f"DROP TABLE {sealed}")
+    before = scene.everything()
+    with pytest.raises(StoreError, match=r"has format version 1; this shoal reads version 2\. .* start over with new"):
         scene.run()
     assert scene.everything() == before
 
@@ -432,7 +514,7 @@ def test_a_policy_mended_before_anything_was_taken_in(make_scene):
         scene.run()
 
 
-@pytest.mark.parametrize("gone", ["internal.db", "external.db"])
+@pytest.mark.parametrize("gone", ["internal.db", "external.db", "pii.sealed.traces"])
 @pytest.mark.parametrize("by", [Path.unlink, lambda path: path.write_bytes(b"")])
 def test_a_store_that_is_gone_is_not_made_again(scene, gone, by):
     scene.write("in-1.csv", FIRST[:60])

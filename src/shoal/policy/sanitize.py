@@ -21,8 +21,8 @@ _ONLY_FOR: Final = {"path": "sqlite", "url_env": "postgres", "url_file": "postgr
 
 
 def _schema_name(text: str) -> str:
-    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,59}", text):
-        raise ValueError("must be a name of lowercase letters, digits and _")
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,55}", text):  # PostgreSQL cuts names, here with _sealed, to 63 bytes
+        raise ValueError("must be a name of lowercase letters, digits and _, at most 56 of them")
     return text
 
 
@@ -61,9 +61,20 @@ class SanitizeSection(Section):
             for role in ("internal", "external")
             for steps, text in _store_problems(table.get(role))
         ]
+        schema = _schema_of(table.get("external"))
+        if schema is not None and schema == _schema_of(table.get("internal")):
+            text = "is that of [sanitize.internal], whose records must not be next to the published ones; name another"
+            found.append((("external", "schema_name"), text))
         if table.get("pii") == []:
             found.append((("pii",), "names no column; name the columns that identify a person"))
         return found
+
+
+def _schema_of(store: object) -> tuple[object, ...] | None:
+    """Return the schema of PostgreSQL that a store is in, as far as the policy shows."""
+    if not isinstance(store, Mapping) or store.get("store") != "postgres":
+        return None
+    return store.get("url_env"), store.get("url_file"), store.get("schema_name", "public")
 
 
 def _store_problems(store: object) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from shoal.sanitize.workspace import ID, PERSON, TRACES, Workspace
 def audit_stores(workspace: Workspace, consumed: int) -> str:
     """Return one line: passed, the broken promises, or why the stores could not be audited."""
     store = workspace.external
-    has_traces = store.execute(f"SELECT number FROM {TRACES.name} LIMIT 1")  # something was decided
+    has_traces = store.execute(f"SELECT number FROM {store.place(TRACES)} LIMIT 1")  # something was decided
     if workspace.schema_of(store) is None or workspace.policy.file is None or not has_traces:
         return "not audited: nothing is published yet"
     from shoal.auditor import audit
@@ -63,8 +64,7 @@ def _release(workspace: Workspace) -> pa.Table | None:
     layout = workspace.published(schema)
     rows = workspace.external.read(layout, layout.names)
     there = as_names(column_blocks(rows.column(ID)))
-    sealed = workspace.external.execute(f"SELECT ids FROM {TRACES.name} ORDER BY number")
-    ids = b"".join(workspace.ring.unseal(bytes(data), "trace", name=workspace.external.name) for (data,) in sealed)
+    ids = b"".join(_unsealed(workspace, "ids"))
     traced = as_names(np.frombuffer(ids, dtype=np.uint8).reshape(-1, 16))
     if not np.array_equal(np.sort(there), np.sort(traced)):
         return None
@@ -73,9 +73,14 @@ def _release(workspace: Workspace) -> pa.Table | None:
 
 
 def _traces(workspace: Workspace) -> pa.Table:
-    sealed = workspace.external.execute(f"SELECT trace FROM {TRACES.name} ORDER BY number")
-    opened = (workspace.ring.unseal(bytes(data), "trace", name=workspace.external.name) for (data,) in sealed)
+    opened = _unsealed(workspace, "trace")
     return pa.concat_tables([pa.ipc.open_stream(pa.py_buffer(data)).read_all() for data in opened])
+
+
+def _unsealed(workspace: Workspace, column: str) -> Iterator[bytes]:
+    store = workspace.external
+    for (data,) in store.execute(f"SELECT {column} FROM {store.place(TRACES)} ORDER BY number"):
+        yield workspace.ring.unseal(bytes(data), "trace", name=store.name)
 
 
 def _truth(workspace: Workspace, consumed: int) -> pa.Table:

@@ -27,7 +27,7 @@ from shoal.sanitize.decoys.decoys import DecoyMaker, Decoys
 from shoal.sanitize.decoys.memory import StoredMemory
 from shoal.sanitize.new_files import Seen, Sources, WholeLines, mark_read
 from shoal.sanitize.pii import Hasher, SealedHashes
-from shoal.sanitize.stores.columns import blocks_column, to_plain
+from shoal.sanitize.stores.columns import blocks_column, cut_to_microseconds, to_plain
 from shoal.sanitize.tags import Blocks, Tags, as_blocks
 from shoal.sanitize.workspace import BATCH, GROUPS, ID, PERSON, PII, TAG, Workspace
 from shoal.sources.compression import detect
@@ -164,7 +164,7 @@ class Intake:
         pii = self._hashed(batch, self._pii_hasher, workspace.section.pii, keep=True)
         persons = self._hashed(batch, self._person_hasher, self._who, keep=False)
         workspace.reach("sealed")
-        data = pa.Table.from_batches([batch.select(self._data)])
+        data = cut_to_microseconds(pa.Table.from_batches([batch.select(self._data)]))
         memory = StoredMemory(workspace.internal, workspace.ring, data.schema)
         decoys = self._decoys(persons, pii, data, memory) if len(data) else None
         self.progress.letters = self._letters.commit()

@@ -172,7 +172,7 @@ class Sanitizer:
 def _status(workspace: Workspace, intake: Intake, publisher: Publisher) -> dict[str, Any]:
     """Return counts. Real records and decoys are one number: the status must not reveal how many are real."""
     schema, state = workspace.schema_of(workspace.internal), publisher.state
-    kept = workspace.temporary.execute(f"SELECT count(*), min(made) FROM {RUNS.name}")[0]
+    kept = workspace.temporary.execute(f"SELECT count(*), min(made) FROM {workspace.temporary.place(RUNS)}")[0]
     return {
         "internal": {
             "store": workspace.internal.name,
@@ -217,7 +217,9 @@ def clear_runs(workspace: Workspace, now_ns: int, consumed: int) -> list[str]:
     """Clear expired runs: delete their temporary rows and keys, and check that both are gone; return their names."""
     _destroy_strays(workspace)
     cleared = []
-    for run, made in workspace.temporary.execute(f"SELECT run, made FROM {RUNS.name} ORDER BY run"):
+    for run, made in workspace.temporary.execute(
+        f"SELECT run, made FROM {workspace.temporary.place(RUNS)} ORDER BY run"
+    ):
         pending = workspace.temporary.count(TEMPORARY, "run = ? AND batch > ?", (run, consumed))
         if made + workspace.section.keep.ns <= now_ns and not pending:
             _clear_run(workspace, str(run))
@@ -227,7 +229,7 @@ def clear_runs(workspace: Workspace, now_ns: int, consumed: int) -> list[str]:
 
 def _destroy_strays(workspace: Workspace) -> None:
     """Destroy keys of runs that died before they had rows; no other process is running."""
-    known = {str(run) for (run,) in workspace.temporary.execute(f"SELECT run FROM {RUNS.name}")}
+    known = {str(run) for (run,) in workspace.temporary.execute(f"SELECT run FROM {workspace.temporary.place(RUNS)}")}
     for path in workspace.sealed.parent.glob(f"{escape(workspace.sealed.name)}.run-*.key*"):
         run = path.name.removeprefix(f"{workspace.sealed.name}.run-").partition(".")[0]
         if run not in known or path.suffix == ".tmp":
@@ -236,7 +238,7 @@ def _destroy_strays(workspace: Workspace) -> None:
 
 def _clear_run(workspace: Workspace, run: str) -> None:
     store = workspace.temporary
-    contents = store.execute(f"SELECT content FROM {TEMPORARY.name} WHERE run = ?", (run,))
+    contents = store.execute(f"SELECT content FROM {store.place(TEMPORARY)} WHERE run = ?", (run,))
     samples = [bytes(content)[_SAMPLED] for (content,) in contents]
     with store.transaction():
         store.delete(TEMPORARY, "run = ?", (run,))

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -31,6 +32,8 @@ RUNS: Final = Layout("shoal_temporary_runs", (("run", "text"), ("made", "integer
 TRACES: Final = Layout(
     "shoal_external_traces", (("number", "integer"), ("ids", "bytes"), ("trace", "bytes")), ("number",)
 )
+PUBLISHED: Final = Layout("shoal_published", ((ID, "bytes"),), public=True)
+"""Columns of the data follow; without a key, so that appending always costs the same."""
 _MADE_UNDER: Final = ("stream", "anonymize", "sanitize")
 _FILLED: Final = ("schema", "progress", "state", "snapshot")
 """Entries that a store has once it contains data."""
@@ -76,9 +79,9 @@ class Workspace:
             raise StoreError(f"{self.keys}: there are no stores yet; run shoal sanitize first")
         with ExitStack() as stack:
             stack.enter_context(only_one(self.sealed.with_name(self.sealed.name + ".lock")))
-            self.internal = _opened(stack, "internal", self.section.internal)
-            self.temporary = _opened(stack, "temporary", self.section.internal)
-            self.external = _opened(stack, "external", self.section.external)
+            self.internal = self._opened(stack, "internal", self.section.internal)
+            self.temporary = self._opened(stack, "temporary", self.section.internal)
+            self.external = self._opened(stack, "external", self.section.external)
             self.ring = self._ring(master)
             self._make_tables()
             self._stack = stack.pop_all()
@@ -109,10 +112,15 @@ class Workspace:
             (self.external, self.internal, "progress"),
         ):
             if store not in made and other in made and other.get(mark) is not None:
-                raise StoreError(
-                    f"{store.name}: is empty or new, but {other.name} belongs to one that was filled; "
-                    "restore the old one, or start over with new stores and a new [sanitize] sealed"
-                )
+                raise _is_lost(store.name, other.name)
+        has_rows = self.external in made and self.external.get("schema") is not None
+        if has_rows and not self.external.has(PUBLISHED):
+            raise _is_lost(self.external.name, "its sealed part")
+
+    def _opened(self, stack: ExitStack, role: str, section: StoreSection) -> Store:
+        store = _open_store(role, section, self.sealed)
+        stack.callback(store.close)
+        return store
 
     @property
     def _stores(self) -> tuple[Store, ...]:
@@ -167,8 +175,8 @@ class Workspace:
         return Layout("shoal_internal_records", (*own, *_free(schema)), (BATCH, ID))  # type: ignore[arg-type]
 
     def published(self, schema: pa.Schema) -> Layout:
-        """Return the layout of the external store's rows; without a key, so that appending always costs the same."""
-        return Layout("shoal_published", ((ID, "bytes"), *_free(schema)))
+        """Return the layout of the external store's rows."""
+        return replace(PUBLISHED, columns=(*PUBLISHED.columns, *_free(schema)))
 
     def schema_of(self, store: Store) -> pa.Schema | None:
         """Return the schema of the stored data; None if there is none yet."""
@@ -183,22 +191,27 @@ def _free(schema: pa.Schema) -> tuple[Any, ...]:
     return kinds_of(schema)
 
 
-def _opened(stack: ExitStack, role: str, section: StoreSection) -> Store:
-    store = _open_store(role, section)
-    stack.callback(store.close)
-    return store
+def _is_lost(name: str, other: str) -> StoreError:
+    return StoreError(
+        f"{name}: is empty or new, but {other} belongs to one that was filled; "
+        "restore the old one, or start over with new stores and a new [sanitize] sealed"
+    )
 
 
-def _open_store(role: str, section: StoreSection) -> Store:
+def _open_store(role: str, section: StoreSection, sealed: Path) -> Store:
+    """Open a store; the sealed tables of the external one are in a file next to `sealed`, or in a second schema."""
+    is_external = role == "external"
     if section.store == "sqlite":
         assert section.path is not None, "the policy was checked"
         path = section.path.path
         own = path.with_name(path.name + ".temporary") if role == "temporary" else path
-        return SqliteStore(role, own, private=role != "external")
+        traces = sealed.with_name(sealed.name + ".traces") if is_external else None
+        return SqliteStore(role, own, private=not is_external, sealed=traces)
     from shoal.sanitize.stores.postgres import PostgresStore  # psycopg is an extra
 
     url, shown = _url(section)
-    return PostgresStore(role, url, shown=shown, schema=section.schema_name)
+    schema = section.schema_name
+    return PostgresStore(role, url, shown=shown, schema=schema, sealed=f"{schema}_sealed" if is_external else None)
 
 
 def _url(section: StoreSection) -> tuple[str, str]:

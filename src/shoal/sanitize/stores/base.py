@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -17,28 +17,37 @@ import pyarrow.compute as pc
 
 from shoal.errors import PolicyError, StoreError
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""2: moments have the types of the database, and sealed tables are apart from the published one."""
 RESERVED: Final = "shoal_"
 """The prefix of shoal's own columns; data columns must not have it."""
 _LOOKED_UP: Final = 500
 
-Kind = Literal["bytes", "text", "integer", "real", "boolean"]
+Kind = Literal["bytes", "text", "integer", "real", "boolean", "decimal", "moment", "local moment", "date", "time"]
+"""A local moment has no time zone."""
 ARROW: Final[dict[Kind, pa.DataType]] = {
     "bytes": pa.binary(),
     "text": pa.string(),
     "integer": pa.int64(),
     "real": pa.float64(),
     "boolean": pa.bool_(),
+    "decimal": pa.string(),
+    "moment": pa.string(),
+    "local moment": pa.string(),
+    "date": pa.string(),
+    "time": pa.string(),
 }
+"""How a store accepts and returns a kind; it is text where the database reads and writes its own type as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table: its name, its columns and its primary key."""
+    """A table: its name, its columns and its primary key; `public` if anyone may read it."""
 
     name: str
     columns: tuple[tuple[str, Kind], ...]
     key: tuple[str, ...] = ()
+    public: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,7 +60,10 @@ class Layout:
 
 
 class Store(ABC):
-    """A database, or a part of one, that belongs to one role of one process."""
+    """A database, or a part of one, that belongs to one role of one process.
+
+    A store with a public table has a sealed part, with rights of its own, where all other tables are.
+    """
 
     TYPES: dict[Kind, str]
 
@@ -84,6 +96,10 @@ class Store(ABC):
         """Reclaim and overwrite the space of deleted rows, as far as the database can."""
 
     @abstractmethod
+    def place(self, table: Layout) -> str:
+        """Return the name of a table for SQL, with the part of the store that it is in."""
+
+    @abstractmethod
     def has(self, table: Layout) -> bool:
         """Return whether a table exists."""
 
@@ -99,14 +115,17 @@ class Store(ABC):
 
     def check_version(self) -> bool:
         """Return whether the store exists; raise StoreError if another version of shoal made it."""
-        if not self.has(self._meta):
+        if self.has(self._meta):
+            found = self.get("version")
+            version = int(found) if found and found.isdigit() else 0
+        elif self.has(replace(self._meta, public=True)):
+            version = 1  # everything was in the public part
+        else:
             return False
-        found = self.get("version")
-        version = int(found) if found and found.isdigit() else 0
         if version != VERSION:
             raise StoreError(
                 f"{self.name}: has format version {version}; this shoal reads version {VERSION}. Nothing was changed; "
-                "use the shoal it was made with"
+                "use the shoal it was made with, or start over with new stores and a new [sanitize] sealed"
             )
         return True
 
@@ -120,13 +139,13 @@ class Store(ABC):
 
     def get(self, name: str) -> bytes | None:
         """Read a value from the meta table."""
-        rows = self.execute(f"SELECT value FROM {quoted(self._meta.name)} WHERE name = ?", (name,))
+        rows = self.execute(f"SELECT value FROM {self.place(self._meta)} WHERE name = ?", (name,))
         return bytes(rows[0][0]) if rows else None
 
     def put(self, name: str, value: bytes) -> None:
         """Write a value to the meta table."""
         self.execute(
-            f"INSERT INTO {quoted(self._meta.name)} (name, value) VALUES (?, ?) "
+            f"INSERT INTO {self.place(self._meta)} (name, value) VALUES (?, ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (name, value),
         )
@@ -137,7 +156,7 @@ class Store(ABC):
         marks = ", ".join("?" * len(table.names))
         rest = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.names if name not in table.key)
         sql = (
-            f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({marks}) "
+            f"INSERT INTO {self.place(table)} ({names}) VALUES ({marks}) "
             f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO UPDATE SET {rest}"
         )
         self.execute_many(sql, rows)
@@ -153,7 +172,7 @@ class Store(ABC):
             part = keys[start : start + _LOOKED_UP]
             marks = ", ".join("?" * len(part))
             where = f"{quoted(table.key[0])} IN ({marks})"
-            yield from self.execute(f"SELECT {names} FROM {quoted(table.name)} WHERE {where}", part)
+            yield from self.execute(f"SELECT {names} FROM {self.place(table)} WHERE {where}", part)
 
     def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
         """Return fixed-length byte columns concatenated row by row, rows in any order."""
@@ -174,17 +193,17 @@ class Store(ABC):
     def count(self, table: Layout, where: str = "", values: Sequence[Any] = ()) -> int:
         """Count rows."""
         condition = f" WHERE {where}" if where else ""
-        return int(self.execute(f"SELECT count(*) FROM {quoted(table.name)}{condition}", values)[0][0])
+        return int(self.execute(f"SELECT count(*) FROM {self.place(table)}{condition}", values)[0][0])
 
     def delete(self, table: Layout, where: str, values: Sequence[Any]) -> None:
         """Remove rows."""
-        self.execute(f"DELETE FROM {quoted(table.name)} WHERE {where}", values)
+        self.execute(f"DELETE FROM {self.place(table)} WHERE {where}", values)
 
     def _definition(self, table: Layout) -> str:
         _check_names(table)
         columns = [f"{quoted(name)} {self.TYPES[kind]}" for name, kind in table.columns]
         keys = [f"PRIMARY KEY ({', '.join(map(quoted, table.key))})"] if table.key else []
-        return f"CREATE TABLE {quoted(table.name)} ({', '.join([*columns, *keys])}){self._ending(table)}"
+        return f"CREATE TABLE {self.place(table)} ({', '.join([*columns, *keys])}){self._ending(table)}"
 
     def _ending(self, table: Layout) -> str:
         return ""

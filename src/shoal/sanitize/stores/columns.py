@@ -1,4 +1,4 @@
-"""Convert Arrow columns to the types that stores support, and back: text, integer, real, boolean, bytes."""
+"""Convert Arrow columns to the kinds that stores support, and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kinds_of(schema: pa.Schema) -> tuple[tuple[str, Kind], ...]:
 
 
 def to_plain(rows: pa.Table) -> pa.Table:
-    """Convert rows for a store: moments become text, ranges two columns, NaN becomes NULL."""
+    """Convert rows for a store: ranges become two columns, NaN becomes NULL."""
     columns: dict[str, pa.ChunkedArray] = {}
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if pa.types.is_struct(field.type):
@@ -35,6 +35,22 @@ def to_plain(rows: pa.Table) -> pa.Table:
         else:
             columns[field.name] = _plain(column)
     return pa.table(columns)
+
+
+def cut_to_microseconds(rows: pa.Table) -> pa.Table:
+    """Cut moments and times of day to whole microseconds, the finest that PostgreSQL stores."""
+    fields = [field.with_type(_cut(field.type)) for field in rows.schema]
+    columns = [
+        column if column.type == field.type else column.cast(field.type, safe=False)
+        for field, column in zip(fields, rows.columns, strict=True)
+    ]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _cut(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    return pa.time64("us") if kind == pa.time64("ns") else kind
 
 
 def from_plain(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -79,16 +95,24 @@ def _parts(kind: pa.DataType) -> Sequence[pa.Field]:
 def _kind(kind: pa.DataType) -> Kind:
     if pa.types.is_boolean(kind):
         return "boolean"
+    if pa.types.is_decimal(kind) or kind == pa.uint64():  # half of the latter do not fit into 63 bits
+        return "decimal"
     if pa.types.is_integer(kind):
         return "integer"
     if pa.types.is_floating(kind):
         return "real"
+    if pa.types.is_timestamp(kind):
+        return "local moment" if kind.tz is None else "moment"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_time(kind):
+        return "time"
     return "bytes" if pa.types.is_binary(kind) else "text"
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) and kind != pa.uint64():
         return column.cast(pa.int64())
     if pa.types.is_floating(kind):
         wide = column.cast(pa.float64())
@@ -99,4 +123,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _back(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_time(kind) and pa.types.is_string(column.type):  # Arrow has no direct cast
+        moments = pc.binary_join_element_wise("1970-01-01", column, " ")
+        return moments.cast(pa.timestamp(kind.unit)).cast(kind)
     return column if column.type == kind else column.cast(kind)

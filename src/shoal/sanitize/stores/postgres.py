@@ -19,27 +19,38 @@ _COPIED: Final = 100_000
 
 
 class PostgresStore(Store):
-    """Tables in one schema of a database; `shown` is its name in messages, since the URL may contain a password."""
+    """Tables in one schema of a database; `shown` is its name in messages, since the URL may contain a password.
+
+    `sealed` is a second schema, closed to other users, for all tables but the public one.
+    """
 
     TYPES = {  # noqa: RUF012
         "bytes": "BYTEA", "text": "TEXT", "integer": "BIGINT", "real": "DOUBLE PRECISION", "boolean": "BOOLEAN",
+        "decimal": "NUMERIC", "moment": "TIMESTAMPTZ", "local moment": "TIMESTAMP", "date": "DATE", "time": "TIME",
     }  # fmt: skip
 
-    def __init__(self, role: str, url: str, *, shown: str, schema: str = "public") -> None:
+    def __init__(self, role: str, url: str, *, shown: str, schema: str = "public", sealed: str | None = None) -> None:
         super().__init__(role, f"{shown} (PostgreSQL, schema {schema})")
         try:
             import psycopg
         except ImportError:
             raise missing_extra(f"{self.name}: PostgreSQL", package="psycopg", extra="postgres") from None
         self._error = psycopg.Error
-        self._schema = schema
+        self._schema, self._sealed = schema, sealed or schema
         with self._errors():
             self._base = psycopg.connect(url, autocommit=True)
             self._lock()
-            if schema != "public":
-                self.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
-            self.execute(f"SET search_path TO {quoted(schema)}")
-            self.execute("SET client_min_messages TO warning")
+            for name in dict.fromkeys((schema, self._sealed)):
+                self._make_schema(name)
+            for setting in ("client_min_messages TO warning", "TimeZone TO 'UTC'", "DateStyle TO 'ISO'"):
+                self.execute(f"SET {setting}")
+
+    def _make_schema(self, name: str) -> None:
+        """Create a schema unless it exists; an administrator may have created it for a role with fewer rights."""
+        if self.execute("SELECT to_regnamespace(?)", (quoted(name),))[0][0] is None:
+            self.execute(f"CREATE SCHEMA {quoted(name)}")
+            if name == self._sealed:
+                self.execute(f"REVOKE ALL ON SCHEMA {quoted(name)} FROM PUBLIC")
 
     def _lock(self) -> None:
         """Lock the store for one process on any machine; the lock ends with the connection."""
@@ -60,7 +71,7 @@ class PostgresStore(Store):
 
     def insert(self, table: Layout, rows: pa.Table) -> None:
         names = ", ".join(map(quoted, table.names))
-        sql = f"COPY {quoted(table.name)} ({names}) FROM STDIN (FORMAT csv)"
+        sql = f"COPY {self.place(table)} ({names}) FROM STDIN (FORMAT csv)"
         with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
             for batch in rows.select(table.names).to_batches(max_chunksize=_COPIED):
                 copy.write(_written(batch))
@@ -68,7 +79,7 @@ class PostgresStore(Store):
     def read(self, table: Layout, names: Sequence[str], where: str = "", values: Sequence[int] = ()) -> pa.Table:
         # COPY takes no parameters; the values are whole numbers.
         condition = f" WHERE {where.replace('?', '{}').format(*map(int, values))}" if where else ""
-        query = f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{condition}"
+        query = f"SELECT {', '.join(map(quoted, names))} FROM {self.place(table)}{condition}"
         sql = f"COPY ({query}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)"
         with self._errors(), self._base.cursor() as cursor, cursor.copy(sql) as copy:
             data = b"".join(bytes(part) for part in copy)
@@ -87,10 +98,13 @@ class PostgresStore(Store):
                 raise
 
     def compact(self, table: Layout) -> None:
-        self.execute(f"VACUUM FULL {quoted(table.name)}")
+        self.execute(f"VACUUM FULL {self.place(table)}")
+
+    def place(self, table: Layout) -> str:
+        return f"{quoted(self._schema if table.public else self._sealed)}.{quoted(table.name)}"
 
     def has(self, table: Layout) -> bool:
-        return self.execute("SELECT to_regclass(?)", (quoted(table.name),))[0][0] is not None
+        return self.execute("SELECT to_regclass(?)", (self.place(table),))[0][0] is not None
 
     def holds(self, pieces: Sequence[bytes]) -> bool:
         """Always False: a client sees rows, not files."""

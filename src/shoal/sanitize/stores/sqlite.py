@@ -22,14 +22,20 @@ _FETCHED: Final = 50_000
 class SqliteStore(Store):
     """A database file; `private` ones are readable by their owner only, from the first byte on.
 
+    `sealed` is a second, private file for all tables but the public one. SQLite commits to both files or to none.
     The rollback journal contains old pages and is deleted with the transaction; deleted rows are overwritten.
     """
 
-    TYPES = {"bytes": "BLOB", "text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER"}  # noqa: RUF012
+    TYPES = {  # noqa: RUF012
+        "bytes": "BLOB", "text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER",
+        # SQLite has no such types; its date functions read the text, and a decimal keeps its digits.
+        "decimal": "TEXT", "moment": "TEXT", "local moment": "TEXT", "date": "TEXT", "time": "TEXT",
+    }  # fmt: skip
 
-    def __init__(self, role: str, path: Path, *, private: bool) -> None:
+    def __init__(self, role: str, path: Path, *, private: bool, sealed: Path | None = None) -> None:
         super().__init__(role, str(path))
         self.path = path
+        self._sealed = sealed
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(open_or_create(path, private=private))
@@ -41,6 +47,10 @@ class SqliteStore(Store):
                 "journal_mode = DELETE",
             ):
                 self._base.execute(f"PRAGMA {pragma}")
+            if sealed is not None:
+                sealed.parent.mkdir(parents=True, exist_ok=True)
+                os.close(open_or_create(sealed, private=True))
+                self._base.execute("ATTACH DATABASE ? AS sealed", (str(sealed),))
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._errors():
@@ -53,7 +63,7 @@ class SqliteStore(Store):
     def insert(self, table: Layout, rows: pa.Table) -> None:
         marks = ", ".join("?" * len(table.names))
         names = ", ".join(map(quoted, table.names))
-        sql = f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({marks})"
+        sql = f"INSERT INTO {self.place(table)} ({names}) VALUES ({marks})"
         with self._errors():
             for batch in rows.select(table.names).to_batches(max_chunksize=_FETCHED):
                 self._base.executemany(sql, zip(*(column.to_pylist() for column in batch.columns), strict=True))
@@ -61,7 +71,7 @@ class SqliteStore(Store):
     def read_joined(self, table: Layout, names: Sequence[str], where: str, values: Sequence[int]) -> bytes:
         # One long text built by the database costs a tenth of reading as many rows.
         digits = " || ".join(f"hex({quoted(name)})" for name in names)
-        sql = f"SELECT group_concat({digits}, '') FROM {quoted(table.name)} WHERE {where}"
+        sql = f"SELECT group_concat({digits}, '') FROM {self.place(table)} WHERE {where}"
         return bytes.fromhex(self.execute(sql, values)[0][0] or "")
 
     def read_some(self, table: Layout, names: Sequence[str], first: int, chosen: Sequence[bytes]) -> pa.Table:
@@ -81,7 +91,7 @@ class SqliteStore(Store):
         batches = []
         with self._errors():
             cursor = self._base.execute(
-                f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{condition}", values
+                f"SELECT {', '.join(map(quoted, names))} FROM {self.place(table)}{condition}", values
             )
             while rows := cursor.fetchmany(_FETCHED):
                 columns: list[Any] = list(zip(*rows, strict=True))
@@ -105,9 +115,15 @@ class SqliteStore(Store):
     def compact(self, table: Layout) -> None:
         self.execute("VACUUM")
 
+    def place(self, table: Layout) -> str:
+        return f"{self._part(table)}.{quoted(table.name)}"
+
+    def _part(self, table: Layout) -> str:
+        return "main" if table.public or self._sealed is None else "sealed"
+
     def has(self, table: Layout) -> bool:
-        found = self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,))
-        return bool(found)
+        sql = f"SELECT 1 FROM {self._part(table)}.sqlite_master WHERE type = 'table' AND name = ?"
+        return bool(self.execute(sql, (table.name,)))
 
     def holds(self, pieces: Sequence[bytes]) -> bool:
         files = [self.path.with_name(self.path.name + ending) for ending in _BESIDE]
