@@ -35,7 +35,7 @@ def sections(**others: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 LINKS = [
     "out.csv", "out.csv.partial", "out.csv.dead.jsonl", "trace.parquet", "trace.parquet.parts/.part-00000.parquet.tmp",
-    "state/lock", "state/key", "state/checkpoint-00000000.tmp",
+    "state/lock", "state/key",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,8 @@ class Disk:
 
     def step(self, name: str, path: Any, act: Callable[[], Any], torn: Callable[[], Any] | None = None) -> Any:
         """Do something that changes the disk, or die at it."""
-        self.steps.append(f"{name} {os.path.basename(os.fspath(path))}")
+        base = re.sub(r"(checkpoint-\d+)-[0-9a-f]{8}", r"\1", os.path.basename(os.fspath(path)))  # less what is random
+        self.steps.append(f"{name} {base}")
         is_now = self._at == len(self.steps)
         if self._how == "full" and self._at is not None and len(self.steps) >= self._at and name in _TAKES_ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))

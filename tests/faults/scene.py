@@ -163,7 +163,7 @@ class Scene:
 
     def checkpoints(self) -> list[Path]:
         """From oldest to newest."""
-        return sorted((self.folder / STATE).glob("checkpoint-*[0-9]"))
+        return sorted((self.folder / STATE).glob("checkpoint-*-*[0-9a-f]"))
 
     def forget(self, *, keep_key: bool = False) -> None:
         """Remove everything runs have made."""

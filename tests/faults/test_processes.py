@@ -30,7 +30,7 @@ def test_killed_from_outside(tmp_path: Path) -> None:
     for newest in (1, 2):
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
         with process:
-            while not (tmp_path / STATE / f"checkpoint-{newest:08d}").exists() and process.poll() is None:
+            while not [*(tmp_path / STATE).glob(f"checkpoint-{newest:08d}-*")] and process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=0.01)
             process.kill()

@@ -18,7 +18,8 @@ from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.run import StreamRun
 from shoal.policy import Policy, parse_policy, tables
 from shoal.policy.tables import SinkSection, SourceSection
-from shoal.sources.base import Idle
+from shoal.sinks.base import PlainSink
+from shoal.sources.base import Idle, Mark
 from shoal.testing.scripted import ScriptedSource
 
 SECOND = 10**9
@@ -103,6 +104,22 @@ def test_idle_time_is_recorded_before_the_method_gets_it(tmp_path: Path, monkeyp
     assert run(of, FIRST, LATER).suppressed > 0
 
 
+def test_idle_without_a_time_changes_nothing(tmp_path: Path) -> None:
+    expected = run(policy(tmp_path), FIRST, LATER)
+    assert run(policy(tmp_path), Idle(None), FIRST, Idle(None), LATER).released == expected.released
+
+
+def test_a_decision_of_the_source_is_recorded_before_it_is_polled_again(tmp_path: Path) -> None:
+    of = policy(tmp_path, checkpoint={"path": "state", "every": 1000})
+    with pytest.raises(Killed):
+        run(of, FIRST, Mark(), Killed())
+    folder = CheckpointFolder(tmp_path / "state", warn=print)
+    found = folder.latest()
+    folder.release()
+    assert found is not None
+    assert found.progress.position == {"step": 2}
+
+
 def test_an_error_of_the_source_ends_the_run_after_what_was_read(tmp_path: Path) -> None:
     summary = run(policy(tmp_path), FIRST, InputError("broke off"), LATER)
     assert summary.failure == "broke off"
@@ -130,7 +147,7 @@ class Topic(SourceSection, SinkSection):
         return f"topic {self.topic}"
 
 
-class MemorySink:
+class MemorySink(PlainSink):
     """Keeps rows in memory."""
 
     def __init__(self) -> None:

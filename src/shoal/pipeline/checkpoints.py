@@ -1,7 +1,9 @@
 """Checkpoints on disk: complete or absent, sealed, and tied to one policy, key and source.
 
-A checkpoint is a file ``checkpoint-NNNNNNNN``: magic, length of the sealed progress, the sealed progress, the sealed
-snapshot of the method. The last two are kept: if the newest is damaged, the one before it is used.
+A checkpoint is a file ``checkpoint-NNNNNNNN-xxxxxxxx``: magic, length of the sealed progress, the sealed progress, the
+sealed snapshot of the method. The number grows; the rest is random, so that a process which was shut out never
+overwrites a checkpoint of its successor. The last two that were published are kept: if the newest is damaged, the one
+before it is used.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
@@ -36,8 +39,8 @@ from shoal.sinks.durable import make_folder, output_error
 _MAGIC: Final = b"SHOALCKPT3"
 _OLD_MAGICS: Final = (b"SHOALCKPT1", b"SHOALCKPT2")
 _HEAD: Final = struct.Struct("<10sQ")
-_NAME: Final = re.compile(r"checkpoint-(\d{8,})")
-_KEPT: Final = 2
+_NAME: Final = re.compile(r"checkpoint-(\d{8,})(-[0-9a-f]{8})?(?P<unfinished>\.tmp)?")
+"""Earlier versions wrote no random part."""
 _PURPOSE: Final = "checkpoint"
 KEY_NAME: Final = "key"
 LOCK_NAME: Final = "lock"
@@ -109,6 +112,8 @@ class CheckpointFolder:
             self.release()
             raise
         self._number = max((number for number, _ in self._found()), default=-1)
+        self._before: str | None = None
+        """The last checkpoint that counts: loaded, or published."""
 
     def _take_lock(self) -> BinaryIO:
         with output_error(self.path / LOCK_NAME):
@@ -165,8 +170,18 @@ class CheckpointFolder:
 
     def latest(self) -> Checkpoint | None:
         """The newest complete checkpoint; None if there never was one."""
+        return self._first_complete([path for _, path in sorted(self._found(), reverse=True)])
+
+    def load(self, names: Sequence[str]) -> Checkpoint | None:
+        """The first complete one of these checkpoints, which a sink has published; None if it never published any.
+
+        Others do not count, however new they are.
+        """
+        return self._first_complete([self.path / name for name in names])
+
+    def _first_complete(self, paths: Sequence[Path]) -> Checkpoint | None:
         damaged: list[tuple[Path, VaultError]] = []
-        for number, path in sorted(self._found(), reverse=True):
+        for path in paths:
             try:
                 checkpoint = self._read(path)
             except (SealBroken, WrongKey) as error:
@@ -175,7 +190,7 @@ class CheckpointFolder:
             for bad, why in damaged:  # the key is the right one: it opened this one
                 reason = "the mark of its key is altered" if isinstance(why, WrongKey) else why
                 self._warn(f"{bad}: this checkpoint is damaged ({reason}); using the one before it")
-            self._number = number  # the damaged one is overwritten next; this one stays until then
+            self._before = path.name
             return checkpoint
         if damaged:
             raise _none_is_whole(damaged)
@@ -200,17 +215,26 @@ class CheckpointFolder:
             raise SealBroken("its end is lost or altered")
         return Checkpoint(Progress(**content["progress"]), snapshot)
 
-    def write(self, checkpoint: Checkpoint) -> None:
-        """Add a checkpoint; it is durable when this returns, and the one before it still exists."""
+    def write(self, checkpoint: Checkpoint) -> str:
+        """Add a checkpoint and return its name; it is durable when this returns, and all others still exist."""
         content = {"progress": asdict(checkpoint.progress), "snapshot": _digest(checkpoint.snapshot)}
         sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
         self._number += 1
-        path = self.path / f"checkpoint-{self._number:08d}"
+        path = self.path / f"checkpoint-{self._number:08d}-{secrets.token_hex(4)}"
         with output_error(path):
             self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
-            for number, old in self._found():
-                if number <= self._number - _KEPT:
-                    old.unlink()
+        return path.name
+
+    def prune(self, published: str) -> None:
+        """Keep the checkpoint published now and the one before it; remove older ones and what killed runs left.
+
+        Newer ones stay: they can only be those of a process that has taken over.
+        """
+        with output_error(self.path):
+            for number, path in self._found(unfinished=True):
+                if number <= self._number and path.name not in (published, self._before):
+                    path.unlink(missing_ok=True)
+        self._before = published
 
     def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
         temporary = path.with_name(path.name + ".tmp")
@@ -222,9 +246,10 @@ class CheckpointFolder:
         os.replace(temporary, path)
         sync_folder(self.path)
 
-    def _found(self) -> list[tuple[int, Path]]:
+    def _found(self, *, unfinished: bool = False) -> list[tuple[int, Path]]:
+        """Checkpoints and their numbers, with or without those that a killed run did not finish."""
         matches = ((_NAME.fullmatch(path.name), path) for path in self.path.iterdir())
-        return [(int(match[1]), path) for match, path in matches if match]
+        return [(int(match[1]), path) for match, path in matches if match and (unfinished or not match["unfinished"])]
 
 
 def require_same_run(progress: Progress, *, policy: str, sources: dict[str, Any], folder: Path) -> None:

@@ -28,6 +28,15 @@ class Outputs:
         self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, checked=resumable)
         self._sinks = {"rows": self._rows, **({"trace": self._trace} if self._trace else {})}
 
+    @property
+    def decides(self) -> bool:
+        """Whether the sink of the rows records which checkpoint counts."""
+        return self._rows.decides
+
+    def published(self) -> tuple[str, ...]:
+        """The checkpoints that sink names, newest first."""
+        return self._rows.published()
+
     def open(self, method: StreamMethod, receipts: Receipts) -> None:
         """Start, or go back to the commits of these receipts."""
         _open(self._rows, method.output_schema, receipts.get("rows"))
@@ -45,6 +54,11 @@ class Outputs:
         """Make everything durable."""
         self.letters.commit()
         return {"letters": self.letters.receipt, **{name: sink.commit(epoch) for name, sink in self._sinks.items()}}
+
+    def publish(self, checkpoint: str) -> None:
+        """The checkpoint is durable: make everything committed visible."""
+        for sink in self._sinks.values():
+            sink.publish(checkpoint)
 
     def finish(self) -> Receipts:
         """Publish everything under its name; receipts may have changed."""

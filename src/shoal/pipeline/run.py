@@ -1,11 +1,14 @@
 """The run of a stream: poll the source, push records into the method, write what it releases, commit when due.
 
-A commit is: sinks committed, then one checkpoint with the state of the method, the position of the source and the
-receipts of the sinks. A run that was killed resumes from the last checkpoint: sinks drop what came later, the source
-returns the same records again, and the method decides the same about them.
+A commit is, in this order: sinks committed; one checkpoint with the state of the method, the position of the source and
+the receipts of the sinks; sinks publish, with the name of the checkpoint; the source is told; old checkpoints are
+removed. A run that was killed resumes from the checkpoint that the sink published, or from the newest one if no sink
+keeps a record of that: sinks drop or skip what came later, the source returns the same records again, and the method
+decides the same about them.
 
 Time that passes without a record (:class:`~shoal.sources.base.Idle`) changes decisions too, and no source returns it a
 second time. So it is written to a checkpoint *before* it is passed to the method, and a resumed run repeats it first.
+The same holds for decisions of the source (:class:`~shoal.sources.base.Mark`).
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from shoal.pipeline.summary import RunReport
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
-from shoal.sources.base import Decoded, End, Idle, Source
+from shoal.sources.base import Decoded, End, Idle, Mark, Source
 from shoal.times import column_ns
 
 _SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
@@ -108,9 +111,11 @@ class StreamRun:
     # ---- start
 
     def _resume(self) -> bool:
-        """Go back to the last checkpoint, if there is one."""
-        found = self._folder.latest() if self._folder else None
-        if found is None or self._folder is None:
+        """Go back to the checkpoint that counts, if there is one."""
+        if self._folder is None:
+            return False
+        found = self._folder.load(self.outputs.published()) if self.outputs.decides else self._folder.latest()
+        if found is None:
             return False
         require_same_run(
             found.progress, policy=self.progress.policy, sources=self.progress.sources, folder=self._folder.path
@@ -147,10 +152,14 @@ class StreamRun:
         try:
             while not isinstance(polled := self.source.poll(), End):
                 if isinstance(polled, Idle):
-                    self._pass_time(polled.now)
+                    self._idle(polled.now)
+                elif isinstance(polled, Mark):
+                    self._commit("reading")
                 else:
                     self._push(polled)
         except InputError as error:
+            if self.source.is_live:
+                raise  # nothing ended: the next run continues at the last checkpoint
             # What could be read was used; the run ends as if the input ended here, and reports it.
             self.progress = replace(self.progress, failure=str(error))
         self._hand_over(self.method.flush())
@@ -159,13 +168,14 @@ class StreamRun:
         first = self.method.counts["pushed"]
         self._check(decoded.batch, is_first=first == 0)
         self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
-        self.progress = replace(self.progress, position=self.source.position)
         self.observer.progress(self.report.progress())
         if self.timer.is_due(self.method.counts["pushed"]):
             self._commit("reading")
 
-    def _pass_time(self, now: int) -> None:
+    def _idle(self, now: int | None) -> None:
         """Pass time to the method. Record it first: a replay must decide the same, and no source repeats idle time."""
+        if now is None:
+            return
         if self._folder is not None:
             self.progress = replace(self.progress, advance_to=now)
             self._commit("reading")
@@ -204,11 +214,16 @@ class StreamRun:
 
     def _commit(self, phase: Phase) -> None:
         """Make the output durable, then the state that belongs to it, in this order."""
-        self.progress = replace(self.progress, receipts=self.outputs.commit(self.progress.epoch))
+        receipts = self.outputs.commit(self.progress.epoch)
+        self.progress = replace(self.progress, receipts=receipts, position=self.source.position)
         self._write_checkpoint(phase)
 
     def _write_checkpoint(self, phase: Phase) -> None:
+        """Write a checkpoint; only when it is durable, show what belongs to it and remove older ones."""
         self.progress = replace(self.progress, phase=phase, epoch=self.progress.epoch + 1)
         if self._folder is not None:
-            self._folder.write(Checkpoint(self.progress, self.method.snapshot()))
+            name = self._folder.write(Checkpoint(self.progress, self.method.snapshot()))
+            self.outputs.publish(name)
+            self.source.keep(self.progress.position or {})
+            self._folder.prune(name)
         self.timer.restart(self.method.counts["pushed"])

@@ -5,13 +5,18 @@ A sink accepts rows. A sink of bytes (files, standard output) is composed of an 
 follow. The run does not know which system it writes to.
 
 The run decides when to commit. Its order makes a replay harmless: every sink commits, then the checkpoint with the
-method's state, the source's position and the receipts is written. After a crash, `recover` takes the sink back to the
-last receipt, and the rows after it are written again.
+method's state, the source's position and the receipts is written, then every sink publishes. After a crash, `recover`
+takes the sink back to the last receipt, and the rows after it are written again.
+
+Files, and message systems without transactions, derive from :class:`PlainSink`: the newest complete checkpoint counts.
+Sinks of messages number them and skip those that the system holds already (:mod:`shoal.sinks.numbered`). A sink with
+transactions (Kafka) **decides** which checkpoint counts: `publish` commits the transaction together with the
+checkpoint's name, and `published` reads the name back. Whatever else lies in the checkpoint folder does not count.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -20,7 +25,17 @@ Receipt = dict[str, Any]
 
 
 class Sink(Protocol):
-    """Where rows go."""
+    """Where rows go. Call `published` if it decides, then `open` or `recover`, then the others."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether this sink records which checkpoint counts. At most one sink of a run does."""
+
+    def published(self) -> tuple[str, ...]:
+        """Names of the checkpoint published last and of the one before it; () if none ever was.
+
+        Called once, before everything else. From here on an earlier process that still writes is shut out.
+        """
 
     def open(self, schema: pa.Schema) -> None:
         """Start with nothing written."""
@@ -37,8 +52,12 @@ class Sink(Protocol):
     def commit(self, epoch: int) -> Receipt | None:
         """Make everything written durable; None if the sink cannot recover.
 
+        With transactions: everything is acknowledged inside the open transaction, and not visible yet.
         `epoch` counts the commits of the run from 0; a commit repeated after a crash has the same number.
         """
+
+    def publish(self, checkpoint: str) -> None:
+        """The checkpoint of this name is durable: make everything committed visible, together with the name."""
 
     def finish(self) -> Receipt | None:
         """Publish the result under its name, after the last commit. Repeating it after a crash does no harm."""
@@ -51,3 +70,16 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Close what is open; what was not committed may be lost."""
+
+
+class PlainSink:
+    """The part of the contract that a sink without transactions does not need: the newest checkpoint counts."""
+
+    decides: ClassVar[bool] = False
+
+    def published(self) -> tuple[str, ...]:
+        """This sink does not know any."""
+        return ()
+
+    def publish(self, checkpoint: str) -> None:
+        """Nothing to do: a commit made everything durable."""

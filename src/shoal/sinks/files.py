@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.crypto.safe_open import open_to_read
 from shoal.encode.base import Encoder, Writer
 from shoal.sinks.atomic_file import AtomicFile, check_target
-from shoal.sinks.base import Receipt
+from shoal.sinks.base import PlainSink, Receipt
 from shoal.sinks.durable import Guarded
 from shoal.sinks.marks import Mark
 from shoal.sinks.part_files import PartFiles
@@ -21,7 +21,7 @@ from shoal.sinks.part_files import PartFiles
 _ROWS_A_PART: Final = 5_000_000
 
 
-class FileSink:
+class FileSink(PlainSink):
     """One file. It can be committed more than once if the format can be appended to."""
 
     def __init__(self, encoder: Encoder, file: AtomicFile) -> None:
@@ -82,7 +82,7 @@ class FileSink:
         self._file.close()
 
 
-class StandardOutputSink:
+class StandardOutputSink(PlainSink):
     """Standard output: every batch is flushed at once, because the reader of a pipe waits for it."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -127,7 +127,7 @@ class StandardOutputSink:
         _abandon(self._writer)
 
 
-class FolderSink:
+class FolderSink(PlainSink):
     """A folder of part files; every commit ends a part."""
 
     def __init__(self, encoder: Encoder, parts: PartFiles, *, rows_a_part: int = _ROWS_A_PART) -> None:
@@ -192,7 +192,7 @@ class FolderSink:
         self._parts.close()
 
 
-class JoinedFileSink:
+class JoinedFileSink(PlainSink):
     """One file of a format that cannot be appended to: part files next to it, joined at the end."""
 
     def __init__(self, encoder: Encoder, path: Path, *, private: bool = False) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from shoal.decode.base import Decoded, Decoder, Position
 from shoal.errors import InputError, PolicyError
-from shoal.sources.base import End
+from shoal.sources.base import End, FiniteSource
 from shoal.sources.compression import COMPRESSIONS, Compression
 from shoal.sources.input_file import STANDARD_INPUT, InputFile, unreadable
 
@@ -28,7 +28,7 @@ class OpenDecoder(Protocol):
         """`types` are those of the first file, `first_row` is the number of the file's first record in the stream."""
 
 
-class FileSource:
+class FileSource(FiniteSource):
     """The records of files, one file after another. It ends with the last one and is never idle.
 
     The first file determines the columns and their types. Its decoder stays open between `schema` and the

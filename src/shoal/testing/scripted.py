@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from shoal.sources.base import Decoded, End, Idle, Position
+from shoal.sources.base import Decoded, End, FiniteSource, Idle, Polled, Position
 
 Step = bytes | Exception
 
@@ -83,14 +83,15 @@ class _Playing(io.RawIOBase):
         return b"".join(pieces)
 
 
-class ScriptedSource:
-    """A source that follows a script of batches, idle times and errors.
+class ScriptedSource(FiniteSource):
+    """A source that follows a script of batches, idle times, marks and errors.
 
     Parameters
     ----------
     script
-        Batches and :class:`~shoal.sources.base.Idle` are returned by `poll`; an exception is raised.
-        The source ends after the last step. A position is the number of steps taken.
+        Batches, :class:`~shoal.sources.base.Idle` and :class:`~shoal.sources.base.Mark` are returned by `poll`; an
+        exception is raised. The source ends after the last step. A position is the number of steps up to the last one
+        that was not idle.
     schema
         The columns of the batches.
 
@@ -107,10 +108,10 @@ class ScriptedSource:
     inputs = 1
     numbers_rows = False
 
-    def __init__(self, script: Iterable[pa.RecordBatch | Decoded | Idle | Exception], *, schema: pa.Schema) -> None:
+    def __init__(self, script: Iterable[pa.RecordBatch | Polled | Exception], *, schema: pa.Schema) -> None:
         self.schema = schema
         self._script = tuple(script)
-        self._step = 0
+        self._step = self._after = 0
 
     def identity(self) -> dict[str, str]:
         """Scripts of the same name count as the same input."""
@@ -121,9 +122,9 @@ class ScriptedSource:
 
     def open(self, columns: tuple[str, ...], position: Position | None) -> None:
         """Go to a step; the columns are those of the script."""
-        self._step = position["step"] if position else 0
+        self._step = self._after = position["step"] if position else 0
 
-    def poll(self) -> Decoded | Idle | End:
+    def poll(self) -> Polled:
         """Take the next step."""
         if self._step == len(self._script):
             return End()
@@ -131,12 +132,14 @@ class ScriptedSource:
         self._step += 1
         if isinstance(step, Exception):
             raise step
+        if not isinstance(step, Idle):
+            self._after = self._step
         return Decoded(step, (), self.position) if isinstance(step, pa.RecordBatch) else step
 
     @property
     def position(self) -> Position:
-        """The steps taken."""
-        return {"step": self._step}
+        """The steps taken, up to the last one that was not idle."""
+        return {"step": self._after}
 
     def place(self, row: int) -> dict[str, Any]:
         """The number of the record, from 1."""
