@@ -1,7 +1,8 @@
-"""Converts JSON values to the types of their columns and finds those that do not fit."""
+"""Converts values of JSON, and of Avro, to the types of their columns and finds those that do not fit."""
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from typing import Any, Final
@@ -13,15 +14,20 @@ from shoal.decode.base import Refused
 from shoal.decode.columns import cast_text, misfit_reason
 
 _NESTED: Final = "an object or a list where a single value is needed"
+_BYTES: Final = "bytes where a text or a number is needed"
 _NO_NAME: Final = "an item is neither text nor a whole number of up to 64 bits; write it as text"
 EXACT: Final = 2**53  # integers up to here are exact as floats
 _NULL: Final = type(None)
-_FAST: Final = {
+_FAST: Final[dict[pa.DataType, set[type]]] = {
     pa.string(): {str, _NULL},
     pa.bool_(): {bool, _NULL},
     pa.int64(): {int, _NULL},
     pa.float64(): {float, _NULL},
+    pa.timestamp("ns", tz="UTC"): {datetime.datetime, pa.TimestampScalar, _NULL},  # of Avro; JSON has texts
+    pa.date32(): {datetime.date, _NULL},
 }
+_TIMES: Final = (datetime.date, pa.TimestampScalar)  # a datetime is a date
+_NO_NUMBERS: Final = (str, *_TIMES)
 
 
 class _Misfit(Exception):
@@ -49,9 +55,12 @@ def is_name(value: Any) -> bool:
 
 
 def json_column(
-    values: list[Any], field: pa.Field, lines: Sequence[bytes | None], *, names_only: bool = False
+    values: list[Any], field: pa.Field, lines: Sequence[bytes | None] | None, *, names_only: bool = False
 ) -> tuple[Any, list[Refused]]:
-    """Make a column; a value that does not fit becomes null and a refusal. With `names_only` all must be items."""
+    """Make a column; a value that does not fit becomes null and a refusal. With `names_only` all must be items.
+
+    `lines` are the texts of the records, so that numbers in a column of texts stay as written; None if they have none.
+    """
     if names_only:
         wrong = [row for row, value in enumerate(values) if _has_others(value)]
         for row in wrong:
@@ -73,12 +82,12 @@ def _has_others(value: Any) -> bool:
     return isinstance(value, float | bool)
 
 
-def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None]) -> tuple[Any, list[Refused]]:
+def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None] | None) -> tuple[Any, list[Refused]]:
     fitting: list[Any] = []
     refused = []
     for row, value in enumerate(values):
         try:
-            if isinstance(value, float) and field.type == pa.string():
+            if isinstance(value, float) and field.type == pa.string() and lines is not None:
                 value = _float_text(lines[row], field.name)
             fitting.append(_fitting(value, field.type))
         except _Misfit as misfit:
@@ -102,9 +111,18 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
         return [_fitting(item, kind.value_type) for item in value]
     if isinstance(value, dict | list):
         raise _Misfit(_NESTED)
+    if isinstance(value, bytes):
+        raise _Misfit(_BYTES)
     if kind == pa.string():
-        return value if isinstance(value, str) else orjson.dumps(value).decode()
+        return value if isinstance(value, str) else _text(value)
     return _single(value, kind)
+
+
+def _text(value: Any) -> str:
+    """A number or a boolean as JSON writes it, a time in ISO 8601."""
+    if isinstance(value, pa.TimestampScalar):
+        return str(value.cast(pa.string()).as_py())
+    return value.isoformat() if isinstance(value, datetime.date) else orjson.dumps(value).decode()
 
 
 def _single(value: Any, kind: pa.DataType) -> Any:
@@ -115,16 +133,18 @@ def _single(value: Any, kind: pa.DataType) -> Any:
     elif pa.types.is_integer(kind):
         value = _integer(value)
     elif pa.types.is_floating(kind):
-        if isinstance(value, str) or (isinstance(value, int) and abs(value) > EXACT):
+        if isinstance(value, _NO_NUMBERS) or (isinstance(value, int) and abs(value) > EXACT):
             raise _Misfit
         value = float(value)
-    elif not isinstance(value, str):
+    elif not isinstance(value, _NO_NUMBERS):
         raise _Misfit
     return _scalar(value, kind)
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, str) or (isinstance(value, float) and not (value.is_integer() and abs(value) <= EXACT)):
+    if isinstance(value, _NO_NUMBERS) or (
+        isinstance(value, float) and not (value.is_integer() and abs(value) <= EXACT)
+    ):
         raise _Misfit
     return int(value)
 

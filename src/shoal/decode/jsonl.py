@@ -8,16 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 
-from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
-from shoal.decode.columns import NOT_UTF8
-from shoal.decode.json_values import EXACT, infer, is_name, json_column
-from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
-from shoal.errors import InputError
+from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable
+from shoal.decode.json_records import SAMPLE_RECORDS, Columns, FirstRecords, JsonParser
+from shoal.decode.text import BLOCK_BYTES, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 
-_SAMPLE_RECORDS: Final = 1_000
 _SAMPLE_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -65,124 +61,45 @@ class JsonlDecoder(TextDecoder["_Window"]):
         optional: Collection[str] = (),
     ) -> None:
         super().__init__(file, columns=columns, types=types, optional=optional)
-        self._assumed = dict(assumed or {})
-        self._lists, self._carried = frozenset(lists), frozenset(carried)
-        self._longest = max_record_bytes
+        self._needed = Columns(
+            file.name, self._columns, self._declared, dict(assumed or {}), frozenset(lists), frozenset(carried),
+            self._optional,
+        )  # fmt: skip
+        self._parser = JsonParser(max_record_bytes, "line", TOO_LONG)
         self._block_bytes = block_bytes
 
     def _begin(self, blocks: Blocks) -> _Window:
-        window = _Window(blocks, self._longest)
+        window = _Window(blocks, self._parser.longest)
         if self._schema is None:
             self._schema = self._infer(window)
         return window
 
     def _decoded(self, window: _Window) -> Iterator[Decoded]:
         for lines in window.lines():
-            yield self._decode(lines, window.position)
+            records, refused = self._parser.parse(lines.texts)
+            columns, misfits = self._needed.arrays(records, self.schema, lines.texts)
+            yield Decoded.of(columns, self.schema, refused + misfits, window.position, lines.numbers)
 
     def _infer(self, window: _Window) -> pa.Schema:
-        missing = [name for name in self._columns if name not in self._declared]
-        records = self._first_records(window, set(missing)) if missing else []
-        absent = {name for name in missing if not any(name in record for record in records)}
-        self._columns = tuple(name for name in self._columns if name not in absent & self._optional)
-        missing = [name for name in missing if name in self._columns]
-        self._require_keys(missing, [record for record in records if record])
-        found = {name: self._assumed.get(name) or self._guess(name, records) for name in missing}
-        if window.blocks.is_live:
-            found |= {
-                name: pa.float64() for name in found if name in self._carried and _may_get_fraction(name, records)
-            }
-        return pa.schema([(name, self._declared.get(name) or found[name]) for name in self._columns])
+        missing = {name for name in self._columns if name not in self._declared}
+        records = self._first_records(window, missing) if missing else []
+        return self._needed.schema(records, is_live=window.blocks.is_live)
 
     def _first_records(self, window: _Window, names: set[str]) -> list[dict[str, Any]]:
         """The records that types are taken from, without taking them out of the window."""
         if not window.blocks.is_live:
-            return self._parse(window.sample(len))[0]
-        records: list[dict[str, Any]] = []
-        left = names - self._optional
+            return self._parser.parse(window.sample(len))[0]
+        first = FirstRecords(names - self._optional)
 
         def until_all_appeared(texts: list[bytes]) -> int:
-            for text in texts[len(records) : _SAMPLE_RECORDS]:
-                if records and not left:
+            for text in texts[len(first.records) :]:
+                if first.suffice:
                     break
-                records.append(self._parse([text])[0][0])
-                left.difference_update(records[-1])
-            return _SAMPLE_RECORDS if records and not left else len(texts)
+                first.add(self._parser.parse([text])[0][0])
+            return SAMPLE_RECORDS if first.suffice else len(texts)
 
         window.sample(until_all_appeared)
-        return records
-
-    def _guess(self, name: str, records: list[dict[str, Any]]) -> pa.DataType:
-        values = [record.get(name) for record in records]
-        has_lists = name in self._lists and any(isinstance(value, list) for value in values)
-        if has_lists:
-            return pa.list_(pa.string())
-        names = [value for value in values if is_name(value)] if name in self._lists else []
-        return infer(names or values)
-
-    def _require_keys(self, names: Sequence[str], records: list[dict[str, Any]]) -> None:
-        """Refuse a key that none of the first records has: it is probably misspelt."""
-        missing = [repr(name) for name in names if not any(name in record for record in records)]
-        if records and missing:
-            what = f"is no key {missing[0]}" if len(missing) == 1 else f"are no keys {', '.join(missing)}"
-            raise InputError(
-                f"{self._file.name}: there {what} in its first {len(records)} records; correct the policy, or give the "
-                "type in [source] types if it comes later"
-            )
-
-    def _decode(self, lines: _Lines, position: Position) -> Decoded:
-        records, refused = self._parse(lines.texts)
-        columns = []
-        for field in self.schema:
-            values = [record.get(field.name) for record in records]
-            column, wrong = json_column(values, field, lines.texts, names_only=field.name in self._lists)
-            columns.append(column)
-            refused += wrong
-        return Decoded.of(columns, self.schema, refused, position, lines.numbers)
-
-    def _parse(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Refused]]:
-        """The objects of the lines (empty for an unusable one), and the refusals."""
-        try:
-            records = [orjson.loads(text) for text in texts]  # type: ignore[arg-type]
-            if set(map(type, records)) <= {dict} and max(map(len, texts), default=0) <= self._longest:  # type: ignore[arg-type]
-                return records, []
-        except ValueError:
-            pass
-        return self._parse_each(texts)
-
-    def _parse_each(self, texts: Sequence[bytes | None]) -> tuple[list[dict[str, Any]], list[Refused]]:
-        records: list[dict[str, Any]] = []
-        refused = []
-        for row, text in enumerate(texts):
-            record, reason = ({}, TOO_LONG) if text is None or len(text) > self._longest else _parse_one(text)
-            records.append(record)
-            if reason is not None:
-                refused.append(Refused(row, None, reason))
-        return records, refused
-
-
-def _may_get_fraction(name: str, records: list[dict[str, Any]]) -> bool:
-    """Whether a column has shown whole numbers only, all of them exact as floats."""
-    values = [record[name] for record in records if record.get(name) is not None]
-    return bool(values) and all(type(value) is int and abs(value) <= EXACT for value in values)
-
-
-def _parse_one(text: bytes) -> tuple[dict[str, Any], str | None]:
-    try:
-        record = orjson.loads(text)
-    except ValueError:
-        return {}, _why_invalid(text)
-    return (record, None) if isinstance(record, dict) else ({}, "not a JSON object; write one object a line")
-
-
-def _why_invalid(text: bytes) -> str:
-    if b"\0" in text:
-        return HAS_NUL
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return NOT_UTF8
-    return "not valid JSON; write one object a line"
+        return first.records
 
 
 class _Window:
@@ -210,8 +127,8 @@ class _Window:
             is_all = self.blocks.is_complete and self.blocks.failure is None
             end = len(head) if is_all and len(head) < _SAMPLE_BYTES else head.rfind(b"\n") + 1
             texts = [text for text in head[:end].split(b"\n") if text.strip()]
-            if counted(texts) >= _SAMPLE_RECORDS or len(head) == _SAMPLE_BYTES or self.blocks.is_complete:
-                return texts[:_SAMPLE_RECORDS]
+            if counted(texts) >= SAMPLE_RECORDS or len(head) == _SAMPLE_BYTES or self.blocks.is_complete:
+                return texts[:SAMPLE_RECORDS]
             self.blocks.grow()
 
     def lines(self) -> Iterator[_Lines]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -59,13 +60,7 @@ class PreparedDecoder(Decoder):
 
     @property
     def schema(self) -> pa.Schema:
-        found = self._checked()
-        kinds = {field.name: field.type for field in found}
-        if self._time is not None and _counts(kinds[self._time]):
-            kinds[self._time] = _TIME
-        if self._row is not None:
-            kinds.setdefault(self._row, pa.int64())
-        return pa.schema([(name, kinds[name]) for name in self._columns])
+        return prepared_schema(self._checked(), self._columns, row=self._row, time=self._time)
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -74,8 +69,9 @@ class PreparedDecoder(Decoder):
     def batches(self, position: Position | None = None) -> Iterator[Decoded]:
         schema, numbers_rows = self.schema, self.numbers_rows
         for decoded in self._inner.batches(position):
-            yield self._prepared(decoded, schema, numbers_rows=numbers_rows)
-            self._next += decoded.rows
+            first, self._next = self._next, self._next + decoded.rows
+            timed = decoded if self._time is None else with_times(decoded, self._time, self._unit)
+            yield with_row_numbers(timed, str(self._row), first, schema) if numbers_rows else timed
 
     def close(self) -> None:
         self._inner.close()
@@ -89,30 +85,51 @@ class PreparedDecoder(Decoder):
             )
         return schema
 
-    def _prepared(self, decoded: Decoded, schema: pa.Schema, *, numbers_rows: bool) -> Decoded:
-        batch, refused, kept = decoded.batch, decoded.refused, decoded.kept
-        columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if numbers_rows:
-            columns[str(self._row)] = pa.array(self._next + kept)
-        is_time = np.ones(batch.num_rows, dtype=np.bool_)
-        if self._time is not None and _counts(columns[self._time].type):
-            columns[self._time], is_time = self._timestamps(columns[self._time])
-        rows = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-        if not is_time.all():
-            reason = (
-                f'not a time between 1824 and 2116 in {UNIT_NAMES[self._unit]} (time_unit = "{self._unit}"); '
-                "correct it, or time_unit in [stream]"
-            )
-            wrong = (Refused(int(row), self._time, reason) for row in kept[~is_time])
-            refused = tuple(sorted((*refused, *wrong), key=lambda one: one.row))
-            rows = rows.filter(pa.array(is_time))
-        return Decoded(rows, refused, decoded.position, decoded.lines)
 
-    def _timestamps(self, column: Any) -> tuple[Any, npt.NDArray[np.bool_]]:
-        """Convert numbers to timestamps; return which values are times or missing."""
-        times, usable = column_ns(column, UNITS[self._unit])
-        is_missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-        return pa.array(times, mask=~usable).cast(pa.timestamp("ns")).cast(_TIME), usable | is_missing
+def prepared_schema(found: pa.Schema, columns: Sequence[str], *, row: str | None, time: str | None) -> pa.Schema:
+    """The schema of prepared batches, made of that of the batches as decoded."""
+    kinds = {field.name: field.type for field in found}
+    if time is not None and _counts(kinds[time]):
+        kinds[time] = _TIME
+    if row is not None:
+        kinds.setdefault(row, pa.int64())
+    return pa.schema([(name, kinds[name]) for name in columns])
+
+
+def with_row_numbers(decoded: Decoded, row: str, first: int, schema: pa.Schema) -> Decoded:
+    """Add the column of row numbers; `first` is the number of the first record, refused or not."""
+    columns = {**_columns(decoded.batch), row: pa.array(first + decoded.kept)}
+    batch = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    return replace(decoded, batch=batch)
+
+
+def with_times(decoded: Decoded, time: str, unit: str) -> Decoded:
+    """Convert the column of times to timestamps if it holds numbers; refuse records whose number is not a time."""
+    columns = _columns(decoded.batch)
+    if not _counts(columns[time].type):
+        return decoded
+    columns[time], is_time = _timestamps(columns[time], unit)
+    rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    if is_time.all():
+        return replace(decoded, batch=rows)
+    reason = (
+        f'not a time between 1824 and 2116 in {UNIT_NAMES[unit]} (time_unit = "{unit}"); '
+        "correct it, or time_unit in [stream]"
+    )
+    wrong = (Refused(int(row), time, reason) for row in decoded.kept[~is_time])
+    refused = tuple(sorted((*decoded.refused, *wrong), key=lambda one: one.row))
+    return replace(decoded, batch=rows.filter(pa.array(is_time)), refused=refused)
+
+
+def _columns(batch: pa.RecordBatch) -> dict[str, Any]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _timestamps(column: Any, unit: str) -> tuple[Any, npt.NDArray[np.bool_]]:
+    """Convert numbers to timestamps; return which values are times or missing."""
+    times, usable = column_ns(column, UNITS[unit])
+    is_missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(times, mask=~usable).cast(pa.timestamp("ns")).cast(_TIME), usable | is_missing
 
 
 def _counts(kind: pa.DataType) -> bool:

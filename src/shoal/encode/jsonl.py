@@ -27,26 +27,28 @@ class JsonlEncoder(Encoder):
         return ".jsonl" + SUFFIXES[self._compression]
 
     def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
-        return _JsonlWriter(out, schema, compression=self._compression)
+        return _JsonlWriter(out, compression=self._compression)
 
 
 class _JsonlWriter(Writer):
-    def __init__(self, out: BinaryIO, schema: pa.Schema, *, compression: Compression) -> None:
+    def __init__(self, out: BinaryIO, *, compression: Compression) -> None:
         self._out = compressor(compression, out)
-        keys = [orjson.dumps(name).decode() + ":" for name in schema.names]
-        self._before = [("{" if at == 0 else ",") + key for at, key in enumerate(keys)]
 
     def write(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        parts: list[Any] = []
-        for before, column in zip(self._before, batch.columns, strict=True):
-            parts += [before, json_column(column)]
-        lines = pc.binary_join_element_wise(*parts, "}\n", "")
-        self._out.write(_bytes_of(lines))
+        self._out.write(_bytes_of(json_objects(batch, end="}\n")))
 
     def close(self) -> None:
         self._out.close()
+
+
+def json_objects(batch: pa.RecordBatch, *, end: str = "}") -> Any:
+    """Every row as the text of an object."""
+    parts: list[Any] = []
+    for at, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        parts += [("{" if at == 0 else ",") + orjson.dumps(name).decode() + ":", json_column(column)]
+    return pc.binary_join_element_wise(*parts, end, "")
 
 
 def _bytes_of(lines: Any) -> pa.Buffer:
