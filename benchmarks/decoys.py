@@ -5,7 +5,7 @@
 
 A classifier (boosted trees, here in NumPy) sees everything the store holds: every column, how often values and pairs of
 values occur, how often an id comes back, its gaps in time, how many different values it has, how large its group is. It
-learns on the records of half of the people, with the truth beside them, and is asked about the other half; shadows stay
+learns on the records of half of the people, with the truth, and is asked about the other half; shadows stay
 with their person. The area under the ROC curve (0.5 is a coin) is reported with a bootstrap interval over people, and
 the columns it used most.
 """
@@ -143,7 +143,7 @@ def _owners(k: int, maker: Any, names: Any, who: Ints, made: Any) -> Ints:
 
 
 def features(data: pa.Table, ids: Names, normals: Sequence[Normal], time: str | None) -> tuple[Floats, list[str]]:
-    """One row of numbers a record: all that somebody without the key can see of it."""
+    """One row of numbers a record: all that an attacker without the key can see of it."""
     codes = {name: _codes(column_of(data, name)) for name in data.schema.names}
     person = np.unique(ids, return_inverse=True)[1]
     cells = group(b"0" * 16, data, normals).of

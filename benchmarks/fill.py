@@ -1,9 +1,9 @@
 """Fill the figures in README and docs from benchmarks/results, or check them.
 
-python -m benchmarks.fill           # write the blocks anew
+python -m benchmarks.fill           # write the blocks
 python -m benchmarks.fill --check   # change nothing; fail if a block differs, list blocks whose code has changed since
 
-A block stands between <!-- figures: BENCHMARK.TABLE --> and <!-- end -->. Nobody edits what is between them.
+A block is between <!-- figures: BENCHMARK.TABLE --> and <!-- end -->. Do not edit it by hand.
 """
 
 from __future__ import annotations

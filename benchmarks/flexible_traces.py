@@ -1,16 +1,16 @@
 """Can a phone's owner be found in an external release? python -m benchmarks.flexible_traces [--people N]
 
-The traceability attack on a made-up measurement campaign. An adversary knows the cell a person lives in and the hours
+The traceability attack on a synthetic measurement campaign. An adversary knows the cell a person lives in and the hours
 of the week in which the person measured there, perhaps the model of the phone too, and has what was published: labels
 of place, network, time and device, and the speed as it was measured. Rows whose labels cover what is known are the
 candidates. The same is tried on the raw data, with and without pseudonyms.
 
 - `least`, `median`: people behind a person's candidate rows, counted with the truth; `below`: the share of people with
-  fewer than promised (K, or K_s where the model is known), `alone`: with nobody else.
+  fewer than promised (K, or K_s where the model is known), `alone`: with no other.
 - `guess`: the share of the person's rows among those candidates whose labels are the finest. `over`: the share of
   people for whom that is above 1/K (1/K_s): people are counted, not rows, and one may have most rows of a group.
 - `together`: of people with at least three groups at home, how many other people (median) are in all of these groups,
-  and how many have none such: an adversary who knows where everybody was can tell them by what is published.
+  and how many have none such: an adversary who knows where everyone was can identify them in the release.
 - `precision`: the share of the candidates that are the person's; `recall`: the share of the person's rows, at home or
   elsewhere, that are among them. With pseudonyms the adversary takes all rows of the one that has most candidates.
 - `chained`: from a row of the person at home on to the next published row at another place with the same device label:
@@ -160,7 +160,7 @@ def published(table: pa.Table, truth: Truth, k: int) -> tuple[Shown, dict[str, f
 
 @dataclass(frozen=True)
 class Target:
-    """What the adversary knows of somebody."""
+    """What the adversary knows of a person."""
 
     person: int
     cell: int
@@ -254,7 +254,7 @@ def chain(shown: Shown, known: list[Target]) -> dict[str, Any]:
 
 
 def together(shown: Shown, known: list[Target]) -> dict[str, Any]:
-    """Who else is in all groups, by all labels, that somebody's rows at home are in."""
+    """Other people in all groups, by all labels, that contain a person's rows at home."""
     labels = np.stack((shown.place, shown.device, shown.network, shown.begin, shown.end))
     group = np.unique(labels, axis=1, return_inverse=True)[1].ravel()
     others = []
@@ -265,7 +265,7 @@ def together(shown: Shown, known: list[Target]) -> dict[str, Any]:
             sets = [set(shown.person[group == one].tolist()) for one in groups.tolist()]
             others.append(len(set.intersection(*sets)) - 1)
     found = np.array(others)
-    return {"people": len(found), "others": float(np.median(found)), "nobody else": float((found == 0).mean())}
+    return {"people": len(found), "others": float(np.median(found)), "no one else": float((found == 0).mean())}
 
 
 def speeds(shown: Shown, known: list[Target]) -> dict[str, float]:
@@ -339,9 +339,9 @@ ATTACKS = (
         lambda line: _share(line["speed"]["with home and hour at 0.01"]),
     ),
     ("speed to 1 Mbit/s and home: the row is found", lambda line: _share(line["speed"]["with home and hour at 1"])),
-    ("nobody else is in all groups of a person", lambda line: _share(line["together"]["nobody else"])),
+    ("no one else is in all groups of a person", lambda line: _share(line["together"]["no one else"])),
 )
-"""What stands in a line of the table, and how it is read from a result."""
+"""The rows of the table: a name, and how its figure is read from a result."""
 
 
 def attack_rows(lines: list[dict[str, Any]]) -> list[list[str]]:
@@ -382,7 +382,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "home": ("home", people),
         "device": ("home and device", people),
         "chain": ("chain", ["links", "chained", "rare links", "rare chained", "by chance"]),
-        "together": ("together", ["people", "others", "nobody else"]),
+        "together": ("together", ["people", "others", "no one else"]),
         "speed": ("speed", list(found["lines"][0]["speed"])),
     }
     report.table("attack", ["", *(line["data"] for line in found["lines"])], attack_rows(found["lines"]))

@@ -70,7 +70,7 @@ def _codes(columns: Sequence[pa.ChunkedArray]) -> Ints:
 
 
 def share(part: float, whole: float) -> str:
-    """A share as it stands in the docs."""
+    """A share as the docs show it."""
     return f"{part / whole:.2f}" if whole else "–"
 
 
@@ -160,7 +160,7 @@ def z_sybils(events: int, z: int, targets: int) -> list[str]:
 
 
 def repeated(stream: Stream, times: int, seed: int = 1) -> Stream:
-    """Every person comes so many times with the same values, in any order."""
+    """Every person comes `times` times with the same values, in any order."""
     order = np.random.default_rng(seed).permutation(np.tile(np.arange(len(stream)), times))
     return stream.with_table(stream.table.take(pa.array(order)))
 
@@ -172,7 +172,7 @@ def with_rare_secret(stream: Stream, values: int = 1_000, seed: int = 2) -> Stre
 
 
 def secrets_found(stream: Stream, k: int, times: int) -> str:
-    """People whose secret is the only one in all of their decisions, for one who knows which decisions they are in."""
+    """People whose secret is the only one in all of their decisions, if an attacker knows those decisions."""
     found = Released(
         LeastLoss(stream.schema, k=k, key=bytes(16), groups=True, **WINDOW), repeated(stream, times).table, stream.quasi
     )
@@ -272,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     report.table(
         "ends",
-        ["k", "grid", "ends that are somebody's value", "… of exactly one person", "people with such an end", "loss"],
+        ["k", "grid", "ends that are a person's value", "… of exactly one person", "people with such an end", "loss"],
         [[str(k), f"1/{steps} of the domain" if steps else "none", *ends_exposed(stream, k, steps)]
          for k in ks for steps in (None, 100, 50, 20)],
     )  # fmt: skip

@@ -208,7 +208,7 @@ class Report:
         print(", ".join(f"{name} {value}" for name, value in about.items()), flush=True)
 
     def table(self, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A table; cells are texts as they shall stand in the docs."""
+        """A table; cells are texts as the docs show them."""
         cells = [[str(cell) for cell in row] for row in rows]
         self._blocks[name] = {"columns": list(columns), "rows": cells}
         print(f"\n[{name}]\n" + markdown(self._blocks[name]), flush=True)

@@ -1,4 +1,4 @@
-"""FADS with whole-window NumPy arrays: what the compiled kernels are measured beside.
+"""FADS with whole-window NumPy arrays: the baseline of the compiled kernels.
 
 Deadline and reuse are counts of arrivals; no grid, no diversity. The same decisions as tests/reference/fads.py, to the
 last bit: sums over attributes go column by column, in the order of the schema.

@@ -1,4 +1,4 @@
-"""K-VARP with whole-window NumPy arrays: what the compiled kernels are measured beside.
+"""K-VARP with whole-window NumPy arrays: the baseline of the compiled kernels.
 
 A row's set of attributes is a number with one bit an attribute, so a partition is an equality and Jaccard's measure two
 bit counts. The same decisions as tests/reference/k_varp.py, to the last bit.

@@ -29,7 +29,7 @@ class Phases:
         self._begun = time.perf_counter()
 
     def __call__(self, what: str, size: int, blocks: int) -> None:
-        """Take what a run tells of itself."""
+        """Accept what a run reports."""
         self.enter(f"{what} {size}")
         self.blocks[self._phase] = blocks
 

@@ -25,7 +25,7 @@ _DAY = 24 * _HOUR
 
 
 def real_streams(folder: Path, rows: int) -> dict[str, Stream]:
-    """Every data set found in a folder or one below, as streams of at most so many rows."""
+    """Every data set found in a folder or one below, as streams of at most `rows` rows."""
     found = {}
     for name, (file, read) in _READERS.items():
         place = folder_with(folder, file)
@@ -51,7 +51,7 @@ def without(stream: Stream, shares: Mapping[str, float], *, seed: int = 1) -> St
 
 
 def first_columns(stream: Stream, count: int = 7) -> Stream:
-    """Keep at most so many quasi-identifiers, ranges and labels in turn."""
+    """Keep at most `count` quasi-identifiers, ranges and labels in turn."""
     numbers, labels = list(stream.domains), list(stream.trees)
     longest = max(len(numbers), len(labels))
     mixed = [names[place] for place in range(longest) for names in (numbers, labels) if place < len(names)]

@@ -29,7 +29,7 @@ def _batch(rng: np.random.Generator, first: int, people: int, attributes: int, r
 
 
 def measure(pairs: int, rows: int = 1_000_000) -> dict[str, Any]:
-    """Fill a window with about so many pairs, then measure speed over some rows with the window full."""
+    """Fill a window with about `pairs` pairs, then measure speed over some rows with the window full."""
     people = max(1_000, pairs * 20)  # so that nearly every event is a new pair
     attributes = 10_000
     method = ZAnonymity(z=10, window=pairs, person="user", time="ts", attribute="site", key=bytes(16))

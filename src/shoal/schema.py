@@ -183,7 +183,7 @@ class Categorical:
     def __post_init__(self) -> None:
         problems = [*_name_problems(self.name), *_weight_problems(self.name, self.weight)]
         if self.hierarchy is None:
-            pass  # whoever takes the schema looks for one elsewhere, or says that it is missing
+            pass  # the method finds one elsewhere, or reports that it is missing
         elif not hasattr(self.hierarchy, "leaf_counts"):
             problems.append(f"column {self.name!r}: hierarchy must be a shoal.Hierarchy")
         elif self.hierarchy.is_open:

@@ -141,7 +141,7 @@ def _text_ns(text: str, unit: int) -> int | None:
 
 
 def _zone_ns(zone: str | None) -> int | None:
-    """How far a zone is ahead of UTC; None if there is no such zone."""
+    """How far a zone is ahead of UTC; None if the zone does not exist."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
@@ -158,7 +158,7 @@ def _filled(column: pa.Array, value: float) -> npt.NDArray[np.float64]:
 def _float_ns(numbers: npt.NDArray[np.float64], unit: int) -> tuple[Ints, Bools]:
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = np.rint(numbers * unit)
-        usable = (scaled >= EARLIEST) & (scaled < LATEST + 1)  # LATEST itself is no float; NaN fails too
+        usable = (scaled >= EARLIEST) & (scaled < LATEST + 1)  # a float cannot hold LATEST exactly; NaN fails too
     return np.where(usable, scaled, 0).astype(np.int64), usable
 
 

@@ -228,7 +228,7 @@ def test_a_file_that_shrank_since_the_position() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_empty(data: bytes) -> None:
-    with pytest.raises(InputError, match=r"^visits\.csv: is empty, there is no header line$"):
+    with pytest.raises(InputError, match=r"^visits\.csv: is empty; it has no header line$"):
         _ = CsvDecoder(Memory(data), columns=["a"]).schema
 
 

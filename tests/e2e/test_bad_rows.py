@@ -32,8 +32,8 @@ def usable_rows_flow(scene: Scene, ended: Ended) -> None:
         (f"1,{CANARY}\xff,x\n".encode("latin-1"), "user", "not valid UTF-8"),
         (b"1,dan,\xff\n", "site", "not valid UTF-8"),
         (f"1,{CANARY}\0,x\n", None, "NUL byte"),
-        (",dan,x\n", "ts", "there is no time"),
-        (f'1,"",{CANARY}\n', "user", "there is no person"),
+        (",dan,x\n", "ts", "missing time"),
+        (f'1,"",{CANARY}\n', "user", "missing person identifier"),
         (f"{CANARY},dan,x\n", "ts", "not a time"),
         ("NaN,dan,x\n", "ts", "not a time"),
         ("inf,dan,x\n", "ts", "not a time"),
@@ -66,9 +66,9 @@ def test_a_bad_row_in_csv(scene: Scene, bad: str | bytes, column: str | None, re
         (f'{{"ts": 1, "user": "{CANARY}\0", "site": "x"}}', None, "NUL byte"),
         (f'{{"ts": 1, "user": ["{CANARY}"], "site": "x"}}', "user", ""),
         (f'{{"ts": "{CANARY}", "user": "dan", "site": "x"}}', "ts", "not a"),
-        ('{"ts": null, "user": "dan", "site": "x"}', "ts", "there is no time"),
+        ('{"ts": null, "user": "dan", "site": "x"}', "ts", "missing time"),
         ('{"ts": NaN, "user": "dan", "site": "x"}', None, "not valid JSON"),
-        (f'{{"ts": 1, "site": "{CANARY}"}}', "user", "there is no person"),
+        (f'{{"ts": 1, "site": "{CANARY}"}}', "user", "missing person identifier"),
     ],
 )
 def test_a_bad_row_in_json_lines(scene: Scene, bad: str, column: str | None, reason: str) -> None:

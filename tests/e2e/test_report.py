@@ -156,7 +156,7 @@ def test_an_empty_release(stage: Scene) -> None:
     ended = reported(stage, "--out", "told")
     assert ended.code == 0
     assert "0 windows of 1min" in ended.out.decode()
-    assert "picture        none: there is no window" in ended.out.decode()
+    assert "picture        none: no window was found" in ended.out.decode()
     assert lines(stage.folder / "told" / "windows.csv") == []
 
 

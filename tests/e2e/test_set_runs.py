@@ -64,13 +64,13 @@ def hides(sets: list[frozenset[str]], k: int, m: int) -> bool:
     return min(support.values()) >= k
 
 
-def beside(stage: Scene, what: str, sink: str = "out.jsonl") -> Any:
+def next_to(stage: Scene, what: str, sink: str = "out.jsonl") -> Any:
     return json.loads((stage.folder / f"{sink}.{what}.json").read_text())
 
 
 def images(stage: Scene, sink: str = "out.jsonl") -> Counter[frozenset[str]]:
     """What the input looks like under the published blocks."""
-    label_of = {item: label for label, items in beside(stage, "blocks", sink).items() for item in items}
+    label_of = {item: label for label, items in next_to(stage, "blocks", sink).items() for item in items}
     return Counter(frozenset(label_of[item] for item in items) for items in SETS.values())
 
 
@@ -80,11 +80,11 @@ def test_sets_are_published_with_certificate_and_blocks(stage: Scene) -> None:
     sets = shown(stage)
     assert hides(sets, 2, 2)
     assert Counter(sets) == images(stage)
-    assert len(beside(stage, "blocks")) > 1
-    summary = ended.summary
+    assert len(next_to(stage, "blocks")) > 1
+    summary, blocks = ended.summary, next_to(stage, "blocks")
     assert (summary["rows_in"], summary["records"], summary["released"], summary["dead"]) == (len(ROWS), 12, 12, 0)
-    assert (summary["items"], summary["blocks_before"], summary["blocks_after"]) == (6, 6, len(beside(stage, "blocks")))
-    certificate = beside(stage, "certificate")
+    assert (summary["items"], summary["blocks_before"], summary["blocks_after"]) == (6, 6, len(blocks))
+    certificate = next_to(stage, "certificate")
     assert certificate["error"] == summary["error"] > 0
     assert certificate["error"] == float(f"{certificate['error']:.2g}"), "all digits could be solved for rare items"
     assert [size["how"] for size in certificate["sizes"]] == ["counted", "counted"]
@@ -163,7 +163,7 @@ def test_parts_of_a_graph_are_linked(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"generalize": {"graph": "edges.csv"}, "k": 12, "m": 1}
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
-    assert [sorted(items) for items in beside(stage, "blocks").values()] == [list("abcdef")]
+    assert [sorted(items) for items in next_to(stage, "blocks").values()] == [list("abcdef")]
 
 
 def test_days_of_a_person_are_one_set(stage: Scene) -> None:
@@ -186,7 +186,7 @@ def test_whole_numbers_are_items(stage: Scene) -> None:
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
     assert hides(shown(stage), 2, 2)
-    assert sorted(item for items in beside(stage, "blocks").values() for item in items) == list("012345")
+    assert sorted(item for items in next_to(stage, "blocks").values() for item in items) == list("012345")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_apriori(stage: Scene) -> None:
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
     assert hides(shown(stage), 2, 2)
-    assert beside(stage, "certificate")["method"] == "k^m-apriori"
+    assert next_to(stage, "certificate")["method"] == "k^m-apriori"
 
 
 @pytest.mark.parametrize("is_apriori", [False, True])
@@ -246,7 +246,7 @@ def test_the_certificate_names_one_seed(stage: Scene, is_apriori: bool) -> None:
         ask_for_apriori(stage)
     stage.sections["anonymize"]["seed"] = 7
     assert stage.run("--quiet").code == 0
-    certificate = beside(stage, "certificate")
+    certificate = next_to(stage, "certificate")
     assert certificate["seed"] == certificate["settings"]["seed"] == 7
 
 
@@ -254,7 +254,7 @@ def test_the_summary_names_sampled_sizes(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"sigma": 0.9, "counted": 1, "adversary": "both", "joint": True}
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
-    sizes = beside(stage, "certificate")["sizes"]
+    sizes = next_to(stage, "certificate")["sizes"]
     assert [(size["size"], size["how"], size["adversary"]) for size in sizes] == [
         (1, "counted", "everyone"), (2, "sampled", "itemset"), (2, "sampled", "person"),
     ]  # fmt: skip
@@ -284,8 +284,8 @@ def test_summary_for_people(stage: Scene) -> None:
 
 def test_bad_rows_are_letters_and_the_rest_is_used(stage: Scene) -> None:
     bad = [
-        (f",{CANARY}\n", "user", "there is no person"),
-        (f"{CANARY},\n", "site", "there is no item"),
+        (f",{CANARY}\n", "user", "missing person identifier"),
+        (f"{CANARY},\n", "site", "missing item"),
         (f"p0,{CANARY}\n", "site", "not in the hierarchy"),
         ("p0,ab\n", "site", "not in the hierarchy"),
         (f"{CANARY}\n", None, "1 field where the header has 2"),
@@ -323,8 +323,8 @@ def test_bad_lists(stage: Scene) -> None:
         (letter["row"] - len(rows), letter["reason"].split(";")[0]) for letter in stage.letters("out.jsonl.dead.jsonl")
     ]
     assert found == [
-        (1, "there is no item"),
-        (2, "there is no item"),
+        (1, "missing item"),
+        (2, "missing item"),
         (3, "an item is null, empty or blank"),
         (4, "not a value of type list<item: string>"),
         (5, "an object or a list where a single value is needed"),
@@ -350,7 +350,7 @@ def test_items_that_are_no_names(stage: Scene) -> None:
         "an item is neither text nor a whole number of up to 64 bits"
     }
     assert ended.summary["dead_by_reason"] == {"unreadable": 5}
-    assert sorted(item for items in beside(stage, "blocks").values() for item in items) == ["7", *"abcdef"]
+    assert sorted(item for items in next_to(stage, "blocks").values() for item in items) == ["7", *"abcdef"]
 
 
 def test_single_items_that_are_no_names(stage: Scene) -> None:
@@ -409,7 +409,7 @@ def test_an_item_may_be_called_as_the_root_is(stage: Scene) -> None:
     stage.write("in.csv", HEAD + GOOD + "p0,*\np1,**\n")
     ended = stage.run("--quiet")
     assert ended.code == 0, ended.err
-    assert beside(stage, "blocks") == {"***": ["*", "**", *"abcdef"]}
+    assert next_to(stage, "blocks") == {"***": ["*", "**", *"abcdef"]}
 
 
 def test_rows_are_kept_on_request(stage: Scene) -> None:
@@ -479,7 +479,7 @@ def test_a_label_that_ends_as_the_separator_begins(stage: Scene) -> None:
     fails(stage, stage.run("--quiet"), 2, "[sink] separator: 1 labels", "choose one")
     stage.sections["sink"]["separator"] = " ~"
     assert stage.run("--quiet").code == 0
-    assert any("a~" in items for items in beside(stage, "blocks").values())
+    assert any("a~" in items for items in next_to(stage, "blocks").values())
 
 
 def test_a_label_that_no_csv_file_can_hold(stage: Scene) -> None:
@@ -512,7 +512,7 @@ def test_the_trace_records_positions(stage: Scene) -> None:
     assert trace["row"] == list(range(13))
     assert trace["position"][0] == -1
     assert sorted(trace["position"][1:]) == list(range(12))
-    label_of = {item: label for label, items in beside(stage, "blocks").items() for item in items}
+    label_of = {item: label for label, items in next_to(stage, "blocks").items() for item in items}
     sets = shown(stage)
     for position, items in zip(trace["position"][1:], SETS.values(), strict=True):
         assert sets[position] == {label_of[item] for item in items}

@@ -140,7 +140,7 @@ def test_bad_rows_are_letters_with_line_and_column(stage: Scene) -> None:
         (f"{CANARY},1000,master,0,w,n\n", "age", "outside"),
         (f"bob,30,{CANARY},0,w,n\n", "school", "hierarchy"),
         (f"bob,30,upper,0,{CANARY},n\n", "school", "hierarchy"),
-        (f",30,master,0,w,{CANARY}\n", "id", "there is no person"),
+        (f",30,master,0,w,{CANARY}\n", "id", "missing person identifier"),
         (f"{CANARY},30\n", None, "2 fields where the header has 6"),
     ]
     text = HEAD + good + "".join(line for line, _, _ in bad) + good.replace("q", "r")
@@ -534,8 +534,8 @@ def test_a_run_that_releases_nothing_reports_it(stage: Scene) -> None:
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
     ended = stage.run("--json")
     expected = (
-        "nothing was released: 9 of 9 rows (100.0%) were refused, 9 of them as null-person (column 'id': there is no "
-        f"person; fill the column); each one is listed in {stage.folder / 'out.jsonl.dead.jsonl'}"
+        "nothing was released: 9 of 9 rows (100.0%) were refused, 9 of them as null-person (column 'id': missing "
+        f"person identifier; fill the column); each one is listed in {stage.folder / 'out.jsonl.dead.jsonl'}"
     )
     assert ended.sentences == [f"shoal: warning: {expected}"]
     assert ended.summary["outcome"] == expected

@@ -189,7 +189,7 @@ def test_encoder_for() -> None:
         "arrow-stream": ArrowStreamEncoder,
     }
     assert {kind: encoder_for(kind) for kind in kinds} == kinds
-    with pytest.raises(PolicyError, match="there is no encoder 'xml'"):
+    with pytest.raises(PolicyError, match="format: 'xml' is unknown"):
         encoder_for("xml")
 
 

@@ -103,7 +103,7 @@ ONE_PROBLEM = [
     ("anonymize/item", None, "[anonymize] item: is missing; name the column that holds an item"),
     ("anonymize/item", "user", '[anonymize] item: the column "user" is already [stream] person'),
     ("anonymize/k", None, "[anonymize] k: is missing; give the number of people"),
-    ("anonymize/k", 1, "[anonymize] k: must be a whole number of at least 2: with 1 nobody hides"),
+    ("anonymize/k", 1, "[anonymize] k: must be a whole number of at least 2: with 1 no one is hidden"),
     ("anonymize/k", True, "[anonymize] k: must be a whole number"),
     ("anonymize/k", [5], "[anonymize] k: must be one number, or a list of m = 2"),
     ("anonymize/m", None, "[anonymize] m: is missing; give how many items"),

@@ -28,7 +28,7 @@ class Published:
     rows: Rows
     readable: Bools
     person: Ints | None
-    """Numbers from 0, -1 for nobody; None: unknown, every row counts as a person."""
+    """Numbers from 0, -1 without a person; None: unknown, every row counts as a person."""
     of_class: Ints
     """Equal for rows with equal published values."""
 

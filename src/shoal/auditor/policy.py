@@ -43,7 +43,7 @@ def read_policy(policy: Any) -> Policy:
 
 
 def words_of(content: Any) -> Iterator[str]:
-    """Yield every name and every text of a policy; a column that is none of them is not needed."""
+    """Yield every name and every text of a policy; a column that is not among them is not needed."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, Mapping):

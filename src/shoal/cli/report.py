@@ -119,7 +119,7 @@ def _draw(found: WindowReport, path: Path, *, private: bool) -> str:
     from shoal.figures.z_windows import draw_windows
 
     if not found.windows:
-        return "none: there is no window"
+        return "none: no window was found"
     target = found.target
     draw_windows(
         path,

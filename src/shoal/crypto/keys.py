@@ -91,7 +91,7 @@ def key_warning() -> str | None:
 
 
 def is_ours_alone(path: Path) -> bool:
-    """Return whether a file is regular, belongs to this user, and nobody else can read or change it."""
+    """Return whether a file is regular, belongs to this user, and no other user can read or change it."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS
 

@@ -21,7 +21,7 @@ DECODERS: Final = {
 def decoder_for(kind: str) -> type[Decoder]:
     """The decoder of a format, imported when it is first needed: some need a compiler."""
     if kind not in DECODERS:
-        raise PolicyError(f"format: there is no decoder {kind!r}; use one of {', '.join(DECODERS)}")
+        raise PolicyError(f"format: {kind!r} is unknown; use one of {', '.join(DECODERS)}")
     module, name = DECODERS[kind].split(":")
     found: type[Decoder] = getattr(import_module(module), name)
     return found

@@ -75,7 +75,7 @@ class ArrowDecoder(TableDecoder):
     def _open(self, stream: BinaryIO) -> Any:
         magic = stream.read(len(_FILE_MAGIC))
         if not magic:
-            raise InputError(f"{self._file.name}: is empty, there is no schema")
+            raise InputError(f"{self._file.name}: is empty; it has no schema")
         self._is_file = magic == _FILE_MAGIC
         source = _Rejoined(b"" if self._is_file else magic, stream)
         try:

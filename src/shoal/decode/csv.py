@@ -203,7 +203,7 @@ class _RecordFinder:
         found = next(self._found(np.arange(_MAX_COLUMNS), width=0, rows=1), None)
         self._record = 0
         if found is None:
-            raise self.blocks.failure or InputError(f"{self.blocks.name}: is empty, there is no header line")
+            raise self.blocks.failure or InputError(f"{self.blocks.name}: is empty; it has no header line")
         code, width = int(found.codes[0]), int(found.counts[0])
         if code or width > _MAX_COLUMNS:
             reason = _REASONS.get(code, f"it has more than {_MAX_COLUMNS} columns")

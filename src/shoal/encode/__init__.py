@@ -22,7 +22,7 @@ ENCODERS: Final = {
 def encoder_for(kind: str) -> type[Encoder]:
     """The encoder of a format, imported when it is first needed."""
     if kind not in ENCODERS:
-        raise PolicyError(f"format: there is no encoder {kind!r}; use one of {', '.join(ENCODERS)}")
+        raise PolicyError(f"format: {kind!r} is unknown; use one of {', '.join(ENCODERS)}")
     module, name = ENCODERS[kind].split(":")
     found: type[Encoder] = getattr(import_module(module), name)
     return found

@@ -32,7 +32,7 @@ _THICKEST, _THINNEST = 4.5, 1.2
 """Widths in points of lines that run on top of each other: the first is the widest, so that all are visible."""
 _LINE: Final = 1.5
 _SAME: Final = 0.01
-"""Lines closer than this part of the y axis cannot be told apart."""
+"""Lines closer than this part of the y axis cannot be distinguished."""
 _OFTEN: Final = 0.5
 """Lines are hidden if this share of their common points is that close."""
 _CHARACTERS_PER_INCH: Final = 8.6

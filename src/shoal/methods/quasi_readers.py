@@ -212,7 +212,7 @@ class CategoricalReader(Reader):
 
 
 def _texts(labels: pa.Array) -> list[str | None]:
-    """Labels as text; text that is not UTF-8 is no label of any hierarchy."""
+    """Labels as text; text that is not UTF-8 is not in any hierarchy."""
     try:
         return list(labels.cast(pa.string()).to_pylist())
     except UnicodeDecodeError:

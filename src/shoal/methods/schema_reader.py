@@ -32,8 +32,8 @@ FIRST_REFUSED: Final = len(GENERAL)
 _OUTSIDE: Final = "outside:"
 _UNKNOWN: Final = "unknown:"
 _SENTENCES: Final = {
-    "null-person": "there is no person; fill the column",
-    "null-time": "there is no time; fill the column",
+    "null-person": "missing person identifier; fill the column",
+    "null-time": "missing time; fill the column",
     "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text; "
     'numbers of milliseconds in a policy need time_unit = "ms" in [stream]',
     "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
@@ -86,7 +86,7 @@ class Single(NamedTuple):
     reason: int | None
     """Why it is refused; None where it is usable."""
     keys: Any
-    """The person's keyed hash, one row of two words; None where there is no person."""
+    """The person's keyed hash, one row of two words; None if the person is missing."""
     time: int
     raws: list[Any]
     """Its quasi-identifiers as numbers."""

@@ -108,7 +108,7 @@ def _kernels(method: str) -> list[Any]:
 def _is_missing(kernel: Any) -> bool:
     cache = getattr(kernel, "_cache", None)  # none where Numba is told not to compile
     index = getattr(cache, "_cache_file", None)
-    return index is not None and not index._load_index()  # noqa: SLF001 - there is no public way
+    return index is not None and not index._load_index()  # noqa: SLF001 - no public way exists
 
 
 # ---- ahead of time

@@ -165,8 +165,8 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
         private.append(Use(f"[dead_letters] path (by default {place.text})", place))
     private += [Use(key, place) for key, place in sanitize_places(table, folder)]
     method = _method(table)
-    for ending in method.beside_sink() if sinks and method and not sinks[0].place.is_standard else ():
-        place = beside(sinks[0].place, ending)
+    for ending in method.next_to_sink() if sinks and method and not sinks[0].place.is_standard else ():
+        place = next_to(sinks[0].place, ending)
         private.append(Use(f"[sink] path ({place.text} is written next to it)", place))
     return overlap_problems(inputs, sinks[0] if sinks else None, private)
 
@@ -175,10 +175,10 @@ def default_dead_letters(output: Location | None) -> Location:
     """Next to the output; in the current folder if the output is not a file."""
     if output is None or output.is_standard:
         return Location("shoal.dead.jsonl", Path.cwd() / "shoal.dead.jsonl")
-    return beside(output, ".dead.jsonl")
+    return next_to(output, ".dead.jsonl")
 
 
-def beside(sink: Location, ending: str) -> Location:
+def next_to(sink: Location, ending: str) -> Location:
     """The file next to the sink whose name ends so."""
     return Location(sink.text.rstrip("/") + ending, sink.path.with_name(sink.path.name + ending))
 

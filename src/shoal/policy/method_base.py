@@ -70,7 +70,7 @@ class MethodSection(Section):
         return {}
 
     @classmethod
-    def beside_sink(cls) -> tuple[str, ...]:
+    def next_to_sink(cls) -> tuple[str, ...]:
         """Endings of the files that are written next to the sink, with the release."""
         return ()
 

@@ -162,7 +162,7 @@ class SetSection(MethodSection, KmAprioriSettings):
     method: str
     item: Name = Field(description="name the column that holds an item, or a set of them")
     k: Crowds = Field(description="give the number of people that must share what is known")
-    m: Items = Field(description="give how many items of a person somebody may know")
+    m: Items = Field(description="give how many items of a person an attacker may know")
     generalize: GeneralizeSection = Field(
         description="add a table [anonymize.generalize] with one of hierarchy, places, graph or balanced"
     )
@@ -188,7 +188,7 @@ class SetSection(MethodSection, KmAprioriSettings):
         return generalize_files(table)
 
     @classmethod
-    def beside_sink(cls) -> tuple[str, ...]:
+    def next_to_sink(cls) -> tuple[str, ...]:
         return CERTIFICATE, BLOCKS
 
     @classmethod

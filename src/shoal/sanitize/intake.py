@@ -150,8 +150,8 @@ class Intake:
         found = np.zeros(decoded.batch.num_rows, dtype=bool)
         for name in self._who:
             found |= decoded.batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-        nobody = [Refused(int(row), self._who[0], _NO_PERSON) for row in decoded.kept[~found]]
-        for one in sorted((*decoded.refused, *nobody), key=lambda refused: refused.row):
+        unnamed = [Refused(int(row), self._who[0], _NO_PERSON) for row in decoded.kept[~found]]
+        for one in sorted((*decoded.refused, *unnamed), key=lambda refused: refused.row):
             letter = self.progress.place(first + one.row)
             if decoded.lines is not None:
                 letter["line"] = int(decoded.lines[one.row])

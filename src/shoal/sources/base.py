@@ -26,7 +26,7 @@ __all__ = ["Decoded", "End", "FiniteSource", "Idle", "Mark", "Polled", "Position
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """There is no record now, but more may come.
+    """No record is waiting now, but more may come.
 
     The run passes this time to the method, so that deadlines are kept while nothing arrives. It also serves signals and
     timers, so a live source returns this at least twice a second while it has no records.
@@ -73,7 +73,7 @@ class Source(Protocol):
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether every record counts as one person, because there is no column that names them."""
+        """Whether every record counts as one person, because no column names them."""
 
     @property
     def is_live(self) -> bool:

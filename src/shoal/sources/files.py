@@ -153,7 +153,7 @@ def find_files(
 
 def _matches(text: str, path: Path) -> list[Path]:
     if path.is_dir():
-        found, problem = sorted(filter(_is_input, path.iterdir())), "there is no file to read in this folder"
+        found, problem = sorted(filter(_is_input, path.iterdir())), "this folder has no file to read"
     elif path.exists() or not glob.has_magic(text):
         path.stat()
         return [path]

@@ -84,7 +84,7 @@ def _pushing_is_batching(make: Make, stream: pa.Table, expected: Output) -> None
 def records_are_refused_like_batches(make: Make, stream: pa.Table, *, columns: Sequence[str] | None = None) -> None:
     """A record with a value of an unusual type is accepted, refused or rejected as a batch of that record is.
 
-    Where Arrow has no column for the value, so that there is no such batch, the record is not published.
+    Where Arrow has no column for the value, so that no such batch exists, the record is not published.
     """
     good = next(record for record in records_of(stream) if None not in record.values())
     for name in columns or make().columns:

@@ -210,7 +210,7 @@ def test_active_people_come_from_the_truth():
     assert [(window.active, window.shown) for window in report.windows] == [(3, 2), (1, 0)]
     assert report.windows[1].share is None
     assert report.windows[1].average_set is None
-    assert "nobody is shown in 1" in report.text()
+    assert "no one is shown in 1" in report.text()
     assert "people active                 4" in report.text()
 
 

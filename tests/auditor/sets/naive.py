@@ -13,7 +13,7 @@ TREE = {"all": {"west": ["la", "sf", "seattle"], "east": ["ny", "boston", "miami
 ITEMS = ("la", "sf", "seattle", "ny", "boston", "miami")
 UP = {item: region for region, items in TREE["all"].items() for item in items}
 
-NO_CERTIFICATE = "The certificate was not checked: there is no certificate file next to the release."
+NO_CERTIFICATE = "The certificate was not checked: the release has no certificate file next to it."
 
 
 def unchecked(report):

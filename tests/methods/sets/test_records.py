@@ -154,7 +154,7 @@ def test_pairs_are_rows_but_sets_of_two_are_sets():
     for rows in ([["p", "a"], ["p", "b"]], np.array([["p", "a"], ["p", "b"]])):  # a person must not become an item
         with pytest.raises(InputError, match=r"every one is a list of two; give tuples if they are \(person, item\)"):
             read_records(rows)
-    with pytest.raises(InputError, match="record 1: is no set of items"):
+    with pytest.raises(InputError, match="record 1: not a set of items"):
         read_records([{"person": "p", "item": "a"}])
 
 
@@ -180,10 +180,10 @@ BAD = {
     "a number": (7, "records: give an iterable of sets"),
     "bytes": (b"a b", "records: give an iterable of sets"),
     "a table from one thing to another": ({"a": {"b"}}, "records: give an iterable of sets"),
-    "a null record": ([{"a"}, None], "record 2: is no set of items"),
-    "a record that is text": ([{"a"}, SECRET], "record 2: is no set of items"),
-    "texts": ([SECRET, SECRET], "record 1: is no set of items"),
-    "a record that is bytes": ([b"a", {"a"}], "record 1: is no set of items"),
+    "a null record": ([{"a"}, None], "record 2: not a set of items"),
+    "a record that is text": ([{"a"}, SECRET], "record 2: not a set of items"),
+    "texts": ([SECRET, SECRET], "record 1: not a set of items"),
+    "a record that is bytes": ([b"a", {"a"}], "record 1: not a set of items"),
     "a null Arrow record": (pa.array([["a"], ["b"], None]), "record 3: is null; leave it out"),
     "a null item": ([{"a"}, {"a"}, {"a", None}], "record 3: has an item that is neither text nor a whole number"),
     "a null Arrow item": (pa.array([["a"], ["b", "a", None]]), "record 2: has an item that is null"),

@@ -169,7 +169,7 @@ def test_items_unseen_at_the_fit_are_refused_by_counts(result):
         with pytest.raises(InputError) as caught:
             result.apply([*RECORDS, {item, "a"}, {item}])
         assert str(caught.value) == (
-            "record 13: has an item that nobody had when blocks were fitted (2 such items in 2 records); fit anew, "
+            "record 13: has an item that no record had when blocks were fitted (2 such items in 2 records); fit again, "
             "or leave them out"
         )
     assert result.apply([{"a"}, {"g"}]).records  # seen, and known
@@ -265,7 +265,7 @@ def test_the_same_seed_gives_the_same_release_in_another_process():
 def test_m_larger_than_any_record():
     made = method(m=5).anonymize(RECORDS)
     assert [one.how for one in made.certificate] == ["counted", "counted", "counted", "empty", "empty"]
-    assert made.certificate.sizes[4].statement == "size 5: nobody has 5 items."
+    assert made.certificate.sizes[4].statement == "size 5: no record has 5 items."
     assert holds(made, RECORDS, m=3)
     sampled = method(m=4, sigma=0.7, counted=0, adversary="both").anonymize([{"a"}] * 3 + [{"b"}] * 3)
     assert [one.how for one in sampled.certificate] == ["sampled", "sampled", "empty", "empty", "empty"]
@@ -302,7 +302,7 @@ def test_an_open_hierarchy():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k": 1}, "k: must be a whole number of at least 2: with 1 nobody hides"),
+        ({"k": 1}, "k: must be a whole number of at least 2: with 1 no one is hidden"),
         ({"k": 0}, "k: must be"),
         ({"k": 2.0}, "k: must be"),
         ({"k": True}, "k: must be"),

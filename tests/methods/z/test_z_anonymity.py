@@ -371,7 +371,7 @@ def test_records_that_cannot_be_used(lateness):
 def test_reasons_are_explained():
     z = make(hierarchy=TREE, on_private="generalize")
     assert z.explain("late").column == "ts"
-    assert z.explain("null-person") == Refusal("user", "there is no person; fill the column")
+    assert z.explain("null-person") == Refusal("user", "missing person identifier; fill the column")
     assert z.explain("unknown-value.site").column == "site"
 
 

@@ -90,11 +90,11 @@ def number_words(words: Words) -> Ints:
 
 
 def count_savings(groups: Groups, k: int, *, keeps_empty: bool) -> Savings:
-    """Count, for every epoch and value, the people below k who would reach it if nobody's set had the value.
+    """Count, for every epoch and value, the people below k who would reach it if no set had the value.
 
     People with a set S that contains the value a then have the same set as those with S without a: the groups merge.
     People who showed only a are no longer shown, or have the empty set if rows are released
-    without their values (``keeps_empty``). Groups only grow, so nobody is worse off.
+    without their values (``keeps_empty``). Groups only grow, so no one is worse off.
     """
     mine, other = groups.people[groups.group], _people_without(groups)
     is_gone = (groups.length[groups.group] == 1) & (not keeps_empty)

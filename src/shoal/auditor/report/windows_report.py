@@ -37,7 +37,7 @@ class Cost:
     rows: int
     """Released rows with the value."""
     windows: int
-    """The number of windows in which somebody is saved."""
+    """The number of windows in which a person is saved."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
@@ -66,7 +66,7 @@ class Window:
     largest_set: int
     average_set: float | None
     target_met: bool | None = None
-    """Whether the target was met; None without a target, or if nobody is shown."""
+    """Whether the target was met; None without a target, or if no one is shown."""
     costs: tuple[Cost, ...] = ()
     """The values that cost most, at most three."""
 
@@ -77,7 +77,7 @@ class Window:
 
     @property
     def share(self) -> float | None:
-        """The share of k-anonymous people among those shown; None if nobody is shown."""
+        """The share of k-anonymous people among those shown; None if no one is shown."""
         return self.anonymous / self.shown if self.shown else None
 
     @property
@@ -195,7 +195,7 @@ class WindowReport:
         shown = self.total("shown")
         silent = sum(not window.shown for window in self.windows)
         windows = f"{_counted(len(self.windows), 'window')} of {format_duration(self.rotation_ns)}"
-        without = f"; nobody is shown in {silent:,}" if silent else ""
+        without = f"; no one is shown in {silent:,}" if silent else ""
         lines = [f"report of z-anonymity: {windows}, k = {self.k}{without}"]
         if self.has_truth:
             lines.append(f"  people active      {self.total('active'):>12,}  (counted in every window)")

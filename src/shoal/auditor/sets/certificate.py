@@ -56,7 +56,7 @@ class Certificate:
         return any(claim.how in _SURE for claim in self.of(size))
 
     def is_empty(self, size: int) -> bool:
-        """Return whether the certificate claims that nobody has this many items."""
+        """Return whether the certificate claims that no record has this many items."""
         return any(claim.how == "empty" for claim in self.of(size))
 
 
@@ -122,11 +122,11 @@ def check_certificate(found: Certificate, promise: SetPromise, release: Sets, no
 
 
 def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:
-    """Check claims that nobody has this many items against the truth."""
+    """Check claims that no record has this many items against the truth."""
     longest = int(truth.sizes.max(initial=0))
     for size in range(1, min(found.m, longest) + 1):
         if found.is_empty(size):
-            _differs(f"size {size}: it claims that nobody has this many items, but somebody has", notes)
+            _differs(f"size {size}: it claims that no record has this many items, but one has", notes)
 
 
 def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
@@ -156,7 +156,7 @@ def _fault(claims: list[Claim], size: int, promise: SetPromise, release: Sets) -
     if not all(claim in sure or _is_proven(claim) for claim in claims):
         return "its samples do not prove its epsilon and delta, or these do not give its sigma"
     if any(claim.how == "empty" for claim in claims) and (release.sizes >= size).any():
-        return "it claims that nobody has this many items, but released sets have"
+        return "it claims that no record has this many items, but released sets have"
     return None
 
 

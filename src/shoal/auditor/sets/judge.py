@@ -81,7 +81,7 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
 def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets, notes: Notes) -> SetPromise:
     """Return the promise with the certificate's: for a counted size every itemset has its k."""
     if certificate is None:
-        notes.skip("The certificate was not checked: there is no certificate file next to the release.")
+        notes.skip("The certificate was not checked: the release has no certificate file next to it.")
         return promise
     check_certificate(certificate, promise, sets, notes)
     counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]

@@ -230,11 +230,11 @@ def read_image(truth: Sets, release: Sets, partition: Partition) -> Image:
 
 def check_rows(image: Image, positions: Ints, notes: Notes) -> None:
     """Check row by row, by the trace's released row of every record."""
-    wrong, nobody = np.zeros(len(image.shown), np.bool_), np.ones(len(image.shown), np.bool_)
+    wrong, added = np.zeros(len(image.shown), np.bool_), np.ones(len(image.shown), np.bool_)
     wrong[positions[(image.expected != image.shown[positions]) & image.is_sure]] = True
-    nobody[positions] = False
+    added[positions] = False
     notes.violation("not-the-image", "A released set is not the image of its original.", rows=wrong)
-    notes.violation("record-added", "Rows were released that the trace has no record for.", rows=nobody)
+    notes.violation("record-added", "Rows were released that the trace has no record for.", rows=added)
     notes.metrics["records_that_differ"] = int(wrong.sum())
 
 

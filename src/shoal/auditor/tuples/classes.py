@@ -37,7 +37,7 @@ class Classes:
 
 
 def read_classes(attributes: Sequence[Attribute], judged: Bools, person: Ints | None) -> Classes:
-    """Group the rows to check; persons, if known, are numbers from 0 (-1 for nobody)."""
+    """Group the rows to check; persons, if known, are numbers from 0 (-1: none)."""
     of_row = np.full(len(judged), -1, np.int64)
     rows = np.flatnonzero(judged)
     of_row[rows] = combined([attribute.code[rows] for attribute in attributes], len(rows))
@@ -96,7 +96,7 @@ def check_shares(
     """Measure the largest share of one person in every class, and check it against the limit, if there is one."""
     if person is None:
         if max_share is not None:
-            notes.skip("Whether nobody has more than max_share of a class was not checked: persons are not known.")
+            notes.skip("The shares of a class (max_share) were not checked: persons are not known.")
         return
     largest = _largest(classes, person)
     owned = (largest > MOST) & (classes.rows >= LEAST_ROWS)
@@ -120,7 +120,7 @@ def check_shares(
 
 
 def _largest(classes: Classes, person: Ints) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the largest share of one person in each class; person -1 is nobody."""
+    """Return the largest share of one person in each class; -1 means no person."""
     named = classes.judged & (person >= 0)
     width = int(person.max(initial=0)) + 1
     pair, rows = np.unique(classes.of_row[named] * width + person[named], return_counts=True)

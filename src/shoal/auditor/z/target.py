@@ -67,6 +67,6 @@ def measure_target(aligned: Aligned, promise: ZPromise, target: Target, notes: N
     notes.metrics["target"] = found
     notes.warning(
         "target-missed",
-        "In an epoch fewer of the people shown are k-anonymous than z aims at; that is no promise.",
+        "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
         count=int(missed.sum()),
     )

@@ -253,7 +253,7 @@ def _coverage(concepts: Concepts, seen: Mapping[str, Seen], column: str) -> list
 def _proposals(concepts: Concepts, unknown: Mapping[str, Seen]) -> list[Finding]:
     """Unknown values, the most frequent first.
 
-    A text is shown only if several rows have it and it is similar to a known value; an address or a name that somebody
+    A text is shown only if several rows have it and it is similar to a known value; an address or a name
     typed by mistake is neither. Of all others the first row is named.
     """
     nearest = NearestTexts(concepts.values)

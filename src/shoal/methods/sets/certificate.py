@@ -23,7 +23,7 @@ class SizeCertificate:
     size: int
     k: int
     how: Literal["counted", "sampled", "empty"]
-    """Counted, sampled, or empty: nobody has that many items."""
+    """Counted, sampled, or empty: no record has that many items."""
     adversary: str
     """Whose itemsets: "itemset" or "person" where sampled, "everyone" where counted."""
     sigma: float
@@ -44,7 +44,7 @@ class SizeCertificate:
     def statement(self) -> str:
         """The guarantee in words."""
         if self.how == "empty":
-            return f"size {self.size}: nobody has {self.size} items."
+            return f"size {self.size}: no record has {self.size} items."
         if self.how == "counted":
             return (
                 f"size {self.size}, counted: every itemset that anyone has matches at least {self.k} published records."

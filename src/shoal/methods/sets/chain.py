@@ -91,7 +91,7 @@ class MixingBound:
 
     size: int
     unique_share: float
-    """R*: the share of the itemsets of the largest record that nobody else has."""
+    """R*: the share of the itemsets of the largest record that no other record has."""
     low: float
     high: float
     """R* is between low and high with confidence 0.99."""

@@ -24,7 +24,7 @@ Generalize = Hierarchy | Neighbourhood | Mapping[str, Iterable[str]] | Iterable[
 
 
 class KmAnonymity(BatchMethod):
-    """k^m-anonymity by generalization: items are merged into blocks until up to m known items single nobody out.
+    """k^m-anonymity by generalization: items are merged into blocks until up to m known items single no one out.
 
     Sizes that are affordable are counted, and the guarantee holds without exception; larger sizes are sampled, and it
     holds with a probability of at least sigma. Do not use it for several releases of the same people: the guarantee

@@ -50,7 +50,7 @@ class ReadRecords:
             why, remedy = (
                 ("that the generalization does not know", "add them to it")
                 if known is None
-                else ("that nobody had when blocks were fitted", "fit anew")
+                else ("that no record had when blocks were fitted", "fit again")
             )
             raise InputError(
                 f"record {rows[0] + 1}: has an item {why} ({len(missing):,} such items in {len(rows):,} records); "
@@ -139,7 +139,7 @@ def _from_lists(column: pa.Array | pa.ChunkedArray) -> ReadRecords:
 
 
 def _encoded(values: pa.Array, starts: Ints, what: str = "record") -> tuple[Codes, tuple[str, ...]]:
-    """Codes and labels of items, without labels that nobody has."""
+    """Codes and labels of items, without labels that no record has."""
     at = _first_null(values)
     if at is not None:
         raise InputError(f"record {_row_of(at, starts)}: has an item that is null; leave it out")
@@ -207,7 +207,7 @@ def _from_python(records: list[Any]) -> ReadRecords:
     lists = []
     for number, record in enumerate(records):
         if isinstance(record, (str, bytes, Mapping)) or not isinstance(record, Iterable):
-            raise InputError(f"record {number + 1}: is no set of items; {_SUPPORTED}")
+            raise InputError(f"record {number + 1}: not a set of items; {_SUPPORTED}")
         lists.append(list(record))
     starts = offsets([len(one) for one in lists])
     flat = list(chain.from_iterable(lists))

@@ -104,7 +104,7 @@ class KmResult:
         """The rows to publish: one list of labels per record, shuffled by the seed. Needs a certificate.
 
         The published sets are sorted before they are shuffled: anyone who knows the seed can undo the shuffle, and must
-        not learn how many items somebody had.
+        not learn how many items a person had.
         """
         seed, block_of, labels = self.certificate.seed, self._partition.block_of, self._labels()
         numbers, positions = np.unique(block_of, return_inverse=True)
@@ -129,7 +129,7 @@ class KmResult:
         """The same partition on other records: not certified yet.
 
         Records are read as by ``anonymize``: all rows of one person, over several days too, are one set. An item that
-        nobody had when the partition was fitted is refused.
+        no record had when the partition was fitted is refused.
         """
         known = self._fitted.weights > 0
         return self._with(number_records(read_records(records), self._settings, self._partition.names, known))

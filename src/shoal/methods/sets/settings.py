@@ -20,7 +20,7 @@ MOST_ITEMS: Final = 64
 
 def _crowds(value: Any) -> int | list[int]:
     if not all(is_whole(one) and 2 <= one < 2**31 for one in _listed(value)):
-        raise ValueError("must be a whole number of at least 2: with 1 nobody hides")
+        raise ValueError("must be a whole number of at least 2: with 1 no one is hidden")
     return list(value) if isinstance(value, tuple) else value
 
 

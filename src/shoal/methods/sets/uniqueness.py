@@ -1,4 +1,4 @@
-"""The share of itemsets that single somebody out: the risk of sets before they are anonymized."""
+"""The share of itemsets that single a person out: the risk of sets before they are anonymized."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class SensitiveCodes:
         self.is_ordered = False
         """Whether the distance of two values is a distance of ranks: numbers have ranks."""
         self.version = 0
-        """Changes when the values are numbered anew."""
+        """Changes when the values get new numbers."""
         self._begin()
 
     def _begin(self) -> None:

@@ -169,7 +169,7 @@ class TupleSettings(SchemaSettings):
         found = []
         if self.nulls == "paper":
             found.append(
-                'nulls = "paper" is not k-anonymous: rows are told apart by which values are missing; it is there for '
+                'nulls = "paper" is not k-anonymous: rows differ in which values are missing; it is there for '
                 'comparison, use "strict" to publish'
             )
         elif self.min_carriers == 1:
@@ -268,7 +268,7 @@ class TupleSettings(SchemaSettings):
         }  # fmt: skip
 
     def _listed_shares(self) -> dict[str, list[Any]] | None:
-        """Declared shares as pairs: a value may be a number or a truth value, which is no key in JSON."""
+        """Declared shares as pairs: a value may be a number or a truth value, which cannot be a key in JSON."""
         if self.declared is None:
             return None
         return {name: sorted(map(list, shares.items()), key=str) for name, shares in self.declared.items()}

@@ -27,8 +27,8 @@ _UNKNOWN: Final = "unknown-value."
 _SENTENCES: Final = {
     "late": "older than the newest event by more than `lateness`; sort the input by time, or raise lateness",
     "ahead": "further ahead than `max_gap` and confirmed by no second person; raise max_gap if such gaps are normal",
-    "null-person": "there is no person; fill the column",
-    "null-time": "there is no time; fill the column",
+    "null-person": "missing person identifier; fill the column",
+    "null-time": "missing time; fill the column",
     "bad-time": "not a time between 1824 and 2116; give a timestamp, a number of seconds, or ISO 8601 text; "
     'numbers of milliseconds in a policy need time_unit = "ms" in [stream]',
 }

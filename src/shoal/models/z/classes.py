@@ -195,8 +195,8 @@ def shown_chance(published: Floats) -> Floats:
     return found
 
 
-def nobody(method: str, confidence: float = 1.0) -> Probability:
-    """The result where nobody is shown: nothing is known."""
+def none_shown(method: str, confidence: float = 1.0) -> Probability:
+    """The result where no one is shown: nothing is known."""
     return Probability(0.0, 0.0, 1.0, method, confidence)
 
 
@@ -205,7 +205,7 @@ def without_empty(found: Probability, published: Floats, users: int, k: int) -> 
     empty = float(log_empty(published))
     shown = -math.expm1(empty)
     if shown < _NOBODY:
-        return nobody(found.method, found.confidence)
+        return none_shown(found.method, found.confidence)
     alike = np.empty(1)
     tails_of_logs(float(k - 1), float(users - 1), empty, 0.0, alike)
     hidden = math.exp(empty) * float(alike[0])
@@ -225,11 +225,11 @@ def without_empty_classes(found: Probability, published: Floats, users: Ints, k:
     empty, shown = log_empty(published), shown_chance(published)
     weights = users * shown
     if weights.sum() < _NOBODY:
-        return nobody(found.method, found.confidence)
+        return none_shown(found.method, found.confidence)
     by_class = []
     for c, one in enumerate(found.by_class):
         if shown[c] < _NOBODY:
-            by_class.append(nobody(found.method, found.confidence))
+            by_class.append(none_shown(found.method, found.confidence))
             continue
         same = alike(empty[:, None], users - (np.arange(len(users)) == c), k)
         by_class.append(_conditional(one, math.exp(empty[c]) * float(same[0]), float(shown[c])))
@@ -248,7 +248,7 @@ def sampled_shown(
     weights = [weight * users * shown_chance(published) for weight, published, users in parts]
     total = float(sum(own.sum() for own in weights))
     if total < _NOBODY:
-        return nobody("sample", confidence)
+        return none_shown("sample", confidence)
     shares = np.concatenate(weights) / total
     # part and class are drawn too: then all draws are identically distributed, and one interval holds for them
     counts = iter(random.multinomial(samples, shares).tolist())
@@ -297,7 +297,7 @@ def _draw(
 def _interval(drawn: Floats, missed: float, confidence: float) -> Probability:
     """Maurer and Pontil's bound, on both sides."""
     if len(drawn) < _FEWEST_DRAWN:
-        return nobody("sample", confidence)
+        return none_shown("sample", confidence)
     value, count = float(drawn.mean()), len(drawn)
     room = math.log(4 / (1 - confidence))
     half = math.sqrt(2 * float(drawn.var(ddof=1)) * room / count) + 7 * room / (3 * (count - 1))

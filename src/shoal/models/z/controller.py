@@ -108,7 +108,7 @@ def missed_bins(curve: SetCurve, target: KTarget) -> Bools:
 
 
 def thin_bins(curve: SetCurve) -> Bools:
-    """Which bins contain a z that shows few people or nobody: next time it may show one."""
+    """Which bins contain a z that shows few people or none: next time it may show one."""
     found = _bins_with(curve, curve.shown < _FEW)
     found[int(_bins(curve.thresholds.max(initial=0))) :] = True
     return found

@@ -2,7 +2,7 @@
 
 The model asks how likely a person exposes a value within a window. So a person who does the same thing ten times within
 a window counts once, and a window counts as often as people are active in it: what matters is the window in which a
-person is active, not an hour of the night when nobody is.
+person is active, not an hour of the night when no one is.
 """
 
 from __future__ import annotations

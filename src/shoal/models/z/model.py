@@ -238,7 +238,7 @@ class ZModel:
             "sample": combinations drawn for each class (100,000), the seed (0), and the confidence of the interval for
             each (0.999).
         theta1, theta2
-            "tree": attributes published by fewer than `theta1` people (1) on average count as published by nobody;
+            "tree": attributes published by fewer than `theta1` people (1) on average count as published by no one;
             combinations of the other n attributes below `theta2` / 2^n are left out. Without `theta2` it is lowered
             until 0.98 of them are covered, as the paper does.
         runs, seed, confidence
@@ -271,7 +271,7 @@ class ZModel:
     def p_shown_k_anonymous(self, z: int, k: int, **options: Unpack[Options]) -> Probability:
         """The same among the people of whom something is released, with bounds: a target means this probability.
 
-        Over all people a z that releases nothing looks perfect. Where nobody is shown the bounds are 0 and 1. The
+        Over all people a z that releases nothing looks perfect. Where no one is shown the bounds are 0 and 1. The
         parameters are those of `p_k_anonymous`; `samples` is for all classes together.
         """
         z, k, how = _whole("z", z, 1), _whole("k", k, 2), _Computation(**options)

@@ -137,7 +137,7 @@ def _sums(
 def on_tree(p: Floats, users: int, k: int, theta1: float, theta2: float | None) -> Probability:
     """Sum over the combinations that are likely enough.
 
-    Attributes that fewer than `theta1` people are expected to publish count as published by nobody. The root is the
+    Attributes that fewer than `theta1` people are expected to publish count as published by no one. The root is the
     likeliest combination of the others; a child differs from its parent in one attribute, the likeliest change first,
     so that children and right siblings are never likelier. Branches below `theta2` / 2^attributes are cut off.
     """

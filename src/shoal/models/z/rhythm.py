@@ -229,7 +229,7 @@ class ZRhythm:
         weights = self._weights if weights is None else weights
         if self.is_single_class:
             if not weights @ self._shown(z):
-                return z_classes.nobody("lattice")
+                return z_classes.none_shown("lattice")
             found = [phase.model.p_shown_k_anonymous(z, k, width=width) for phase in self.phases]
             return z_classes.averaged(found, weights * self._shown(z))
         parts = [

@@ -53,7 +53,7 @@ class Measured:
     over_active: float
     """Over people with an event in the epoch: (b)."""
     over_shown: float | None
-    """Over people with a released row: (c), the share of a target. None where nobody was shown."""
+    """Over people with a released row: (c), the share of a target. None where no one was shown."""
     released: float
     """The share of rows released."""
     with_shown: int
@@ -95,7 +95,7 @@ class Replay:
         return shown, anonymous
 
     def shares(self) -> Floats:
-        """The share (c) for every z from 0 on; 0 where nobody is shown."""
+        """The share (c) for every z from 0 on; 0 where no one is shown."""
         return np.divide(self._anonymous, self._shown, out=np.zeros(len(self._shown)), where=self._shown > 0)
 
     def released(self, z: int) -> float:
@@ -134,7 +134,7 @@ class Replay:
     def is_enough(self, z: int) -> bool:
         """Whether enough is shown at a z for its share to mean something."""
         shown = [one.at(z)[0] for one in self.curves]
-        # an epoch that shows nobody is no evidence: one crowded epoch among empty ones counts as one
+        # an epoch that shows no one is not evidence: one crowded epoch among empty ones counts as one
         return int(np.count_nonzero(shown)) >= FEWEST_EPOCHS and sum(shown) >= FEWEST_SHOWN
 
     def holds(self, z: int, p: float) -> bool:

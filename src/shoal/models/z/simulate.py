@@ -35,7 +35,7 @@ def simulated(
 ) -> Probability:
     """The share of k-anonymous people, averaged over runs; the interval is Student's, over the runs.
 
-    With `among_shown` the share among people who show anything; runs in which nobody does are left out.
+    With `among_shown` the share among people who show anything; runs in which no one does are left out.
     """
     _check_size(users, rates, window)
     counted = play(users, rates, window, [z], [k], runs=runs, seed=seed)[:, 0, 0]

@@ -30,7 +30,7 @@ def split_windows(events: Events, window_ns: int, holdout: float, check: Check =
     """Keep back the latest windows, or windows in between where the latest are at other times of the day.
 
     A day of visits has one evening. If it is kept back, nothing of it can be known from the rest of the day. Windows in
-    between cannot show that a stream drifts: whether a single day drifts or follows the hour, nobody can tell from it.
+    between cannot show that a stream drifts: a single day cannot show whether it drifts or follows the hour.
     """
     if not len(events):
         return None

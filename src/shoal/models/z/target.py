@@ -66,7 +66,7 @@ class KTarget:
         return {"k": self.k, "p": self.p, "floor": self.floor, "start": self.start}
 
     def is_met(self, shown: int, anonymous: int) -> bool:
-        """Whether enough of the people shown are k-anonymous; showing nobody meets the target."""
+        """Whether enough of the people shown are k-anonymous; showing no one meets the target."""
         return anonymous >= self.p * shown
 
 

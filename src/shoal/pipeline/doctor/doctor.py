@@ -24,7 +24,7 @@ from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
 from shoal.policy import Policy
-from shoal.policy.crosschecks import beside
+from shoal.policy.crosschecks import next_to
 from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
@@ -128,7 +128,8 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
         )
     if policy.checkpoint is not None:
         places["checkpoint"] = policy.checkpoint.path
-    places |= {ending.split(".")[1]: beside(policy.file_sink.path, ending) for ending in policy.anonymize.beside_sink()}
+    for ending in policy.anonymize.next_to_sink():
+        places[ending.split(".")[1]] = next_to(policy.file_sink.path, ending)
     for topic, place in places.items():
         if place.is_standard:
             continue

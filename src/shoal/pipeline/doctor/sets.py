@@ -92,11 +92,11 @@ def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all
     elif is_all:
         yield Remark("wrong", "records", f"{seen}: too few to hide anybody; choose a smaller k, or add records")
     else:
-        yield Remark("look", "records", f"{seen}: too few to hide anybody in the sample; the whole input needs more")
+        yield Remark("look", "records", f"{seen}: too few to hide anyone in the sample; the whole input needs more")
     if not len(sets):
         return
     if sets.longest < method.m:
-        most = f"nobody in the sample has more than {sets.longest} items"
+        most = f"no record in the sample has more than {sets.longest} items"
         yield Remark("look", "sizes", f"{most}; a larger m, such as {method.m}, promises no more")
     if policy.file_sink.kind == "csv":
         yield from _separator_remarks(policy, method, sets)

@@ -28,8 +28,8 @@ Codes = npt.NDArray[np.int32]
 Letter = Callable[[dict[str, Any], pa.RecordBatch | None], None]
 _SETTLE_AFTER: Final = 64
 _LISTS: Final = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_fixed_size_list)
-_NO_PERSON: Final = "there is no person; fill the column"
-_NO_ITEM: Final = "there is no item; fill the column, or leave the row out"
+_NO_PERSON: Final = "missing person identifier; fill the column"
+_NO_ITEM: Final = "missing item; fill the column, or leave the row out"
 _EMPTY_ITEM: Final = "an item is null, empty or blank; the rest of the row was used, take the item out or fill it in"
 
 
@@ -175,9 +175,9 @@ class SetReader:
         if self.person is not None:
             column = batch.column(self.person)
             people = column.cast(pa.string())
-            nobody = _is_nothing(people) | _is_nan(column)
-            page.refuse(nobody, "null-person", self.person, _NO_PERSON)
-            usable = ~nobody
+            unnamed = _is_nothing(people) | _is_nan(column)
+            page.refuse(unnamed, "null-person", self.person, _NO_PERSON)
+            usable = ~unnamed
             self._people.add(people.filter(pa.array(usable)))
             owner_of = np.cumsum(usable) - 1 + self._people_rows  # its place among the rows with a person
         owners, texts = self._entries(batch.column(self.item), usable)
@@ -189,7 +189,7 @@ class SetReader:
         page.write()
 
     def _entries(self, column: Any, usable: npt.NDArray[np.bool_]) -> tuple[Ints, Any]:
-        """Every item of every usable row: the row it stands in, and its text."""
+        """Every item of every usable row: its row and its text."""
         if _is_list(column.type):
             lists = column.cast(pa.large_list(pa.string()))
         elif self.policy.file_source.separator is not None:

@@ -33,7 +33,7 @@ def release_order(sets: ReadRecords, seed: int) -> Ints:
 
     The sets are sorted by their published content before they are shuffled. An attacker who knows the seed can undo the
     shuffling; the order found then must reveal nothing that is not published: neither the order of the input nor how
-    many items somebody had.
+    many items a person had.
     """
     first, second = np.empty(len(sets), np.uint64), np.empty(len(sets), np.uint64)
     fingerprint_rows(sets.starts, sets.codes, first, second)

@@ -34,7 +34,7 @@ from shoal.pipeline.sets.release import (
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_file_sink, make_files, make_trace_file
 from shoal.policy import Policy
-from shoal.policy.crosschecks import beside
+from shoal.policy.crosschecks import next_to
 from shoal.policy.fields import Location
 from shoal.policy.sets import BLOCKS, CERTIFICATE, SetSection
 from shoal.sinks.atomic_file import AtomicFile, check_target
@@ -96,8 +96,8 @@ class SetRun:
             dead_letters=str(policy.dead_letters.path.path),
             trace=str(policy.trace.path.path) if policy.trace else None,
             warnings=list(policy.warnings),
-            certificate_file=beside(policy.file_sink.path, CERTIFICATE).text,
-            blocks_file=beside(policy.file_sink.path, BLOCKS).text,
+            certificate_file=next_to(policy.file_sink.path, CERTIFICATE).text,
+            blocks_file=next_to(policy.file_sink.path, BLOCKS).text,
         )
 
     def execute(self) -> SetSummary:
@@ -120,8 +120,8 @@ class SetRun:
         policy, key = self.policy, secret_from_environment()
         self.undo = stack
         self.files = make_files(policy)
-        for ending in self.method.beside_sink():
-            check_target(beside(policy.file_sink.path, ending).path)
+        for ending in self.method.next_to_sink():
+            check_target(next_to(policy.file_sink.path, ending).path)
         self.rows = make_file_sink(policy)
         self.trace = make_trace_file(policy.trace.path.path, key) if policy.trace is not None else None
         for outlet, schema in ((self.rows, self.schema), (self.trace, TRACE)):
@@ -247,7 +247,7 @@ class SetRun:
             self.trace.commit(0)
         self.rows.commit(0)
         sinks = [
-            self._written(beside(self.policy.file_sink.path, name), content) for name, content in next_to_it.items()
+            self._written(next_to(self.policy.file_sink.path, name), content) for name, content in next_to_it.items()
         ]
         _remove(self.policy.file_sink.path)
         for sink in sinks:

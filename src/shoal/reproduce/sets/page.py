@@ -113,11 +113,11 @@ def _sections(tables: Mapping[str, Table]) -> list[Section]:
             "How long the paper's Markov chain must run",
             [
                 "Theorem 3 bounds the steps of the chain by |D| ln(1/ξ) / R*, where R* is the share of the itemsets of "
-                "the largest record that nobody else has. The paper stops earlier, when a Geweke score of the number "
-                "of people who have the current itemset is between -1 and 1. Its score divides by the variance of the "
-                "values, not of their means, so that independent values always pass. Our test divides by standard "
-                'errors. shoal draws exactly uniform itemsets instead; sampler = "paper-chain" and "chain" use the '
-                "chain with either test.",
+                "the largest record that no other record has. The paper stops earlier, when a Geweke score of the "
+                "number of people who have the current itemset is between -1 and 1. Its score divides by the variance "
+                "of the values, not of their means, so that independent values always pass. Our test divides by "
+                'standard errors. shoal draws exactly uniform itemsets instead; sampler = "paper-chain" and "chain" '
+                "use the chain with either test.",
             ],
             tables=[tables["km_mixing"]],
         ),

@@ -143,7 +143,7 @@ def _match(given: Evidence) -> Claim:
         f"Largest difference at z = {worst['z']}, k = {worst['k']}: model {worst['model']:.4f}, simulated "
         f"{worst['simulated']:.4f} ({worst['low']:.4f} to {worst['high']:.4f}).",
         abs(worst["simulated"] - worst["model"]) <= NEAR,
-        "In the model an attribute passes independently for each person; in a stream, for everybody or nobody. "
+        "In the model an attribute passes independently for each person; in a stream, for all or for none. "
         f"At z = {clearest['z']}, k = {K}: model {clearest['model']:.4f}, simulated {clearest['simulated']:.4f}, "
         "the formula with the shares of people who publish each attribute taken from the runs "
         f"{clearest['model_with_simulated_shares']:.4f}.",

@@ -112,7 +112,7 @@ KEPT_TALLY: Final = [
 _UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.MAY_STOP, t.AT]
 """The part of the tally that matters only during a call."""
 _KEPT_ROWS: Final = np.array([row not in (t.PERSON, t.PART) for row in range(t.KEPT)], dtype=np.int64)
-"""People and patterns are numbered anew when a state is loaded."""
+"""People and patterns get new numbers when a state is loaded."""
 
 
 class Extra(Protocol):
@@ -175,7 +175,7 @@ class Memory:
         """Move everything into arrays of other sizes; the kernels' output must be empty."""
         pack_pending(self.stream)
         under_way = self.stream.tally[_UNDER_WAY]
-        late = self.stream.tally[t.LATE_PART] - 1  # patterns are numbered anew: remember a tuple that has this one
+        late = self.stream.tally[t.LATE_PART] - 1  # patterns get new numbers: remember a tuple that has this one
         like_late = np.flatnonzero(self.stream.pending_i[t.PART, : self.stream.tally[t.LIVE]] == late)[:1]
         arrays = self.dump()
         self.sizes = sizes
