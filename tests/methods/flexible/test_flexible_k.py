@@ -15,19 +15,11 @@ from shoal.cli.app import app
 from shoal.errors import CheckpointError, InputError, PolicyError
 from shoal.methods.flexible.calibration import label_crowd
 from shoal.policy import load_policy
+from tests.methods.flexible.phones import devices, phones
 
 KEY = b"0123456789abcdef"
-PHONES = [
-    {"model": "HTC One", "brand": "HTC", "os": "Android", "country": "Taiwan"},
-    {"model": "Samsung S3", "brand": "Samsung", "os": "Android", "country": "Korea"},
-    {"model": "Huawei P8", "brand": "Huawei", "os": "Android", "country": "China"},
-    {"model": "LG G2", "brand": "LG", "os": "Android", "country": "Korea"},
-    {"model": "iPhone 6", "brand": "Apple", "os": "iOS", "country": "USA"},
-    {"model": "Lumia", "brand": "Nokia", "os": "Windows", "country": "Finland"},
-]
-ONTOLOGY = Ontology.from_table(
-    PHONES, value="model", is_a=["brand"], properties=["os", "country"], tag="sparse", attribute="device"
-)
+PHONES = phones("M8", "S3", "P8", "G2", "6s", "Lumia")
+ONTOLOGY = devices(PHONES)
 PLACES = Hierarchy.from_nested({"land": {"centre": ["c1", "c2"], "village": ["v1", "v2"]}})
 SCHEMA = Schema(person="maid", quasi=[Categorical("place", PLACES), Categorical("device")])
 
@@ -42,9 +34,9 @@ def run(rows, schema=SCHEMA, ontology=ONTOLOGY, **options):
 
 def test_the_papers_example():
     """Six phones, K_s = 3: three equal ones are published unchanged, the other three by their system."""
-    models = ["Samsung S3"] * 3 + ["HTC One", "Huawei P8", "LG G2"]
+    models = ["S3"] * 3 + ["M8", "P8", "G2"]
     rows, made = run([(f"u{n}", "c1", model) for n, model in enumerate(models)], k=6, p_sparse=0.5)
-    assert [row["device"] for row in rows] == ["Samsung S3"] * 3 + ["Android"] * 3
+    assert [row["device"] for row in rows] == ["S3"] * 3 + ["Android"] * 3
     assert made.frozen.k_s == {6: 3}
     assert {row["place"] for row in rows} == {"c1"}
 
@@ -59,24 +51,24 @@ def test_k_s_is_a_share_of_k(share, k, expected):
 
 
 def test_rows_of_too_few_people_wait_and_are_never_suppressed():
-    rows, made = run([("u1", "c1", "LG G2")] * 20, k=2)
+    rows, made = run([("u1", "c1", "G2")] * 20, k=2)
     assert rows == []
     assert made.counts == {"pushed": 20, "released": 0, "suppressed": 0, "dead": 0, "pending": 20}
-    more = made.push_batch(pa.table({"maid": ["u2"], "place": ["c1"], "device": ["LG G2"]}))
+    more = made.push_batch(pa.table({"maid": ["u2"], "place": ["c1"], "device": ["G2"]}))
     assert more.rows.num_rows == 0
-    assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "LG G2"}] * 21
+    assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "G2"}] * 21
     assert made.pending == 0
 
 
 def test_rows_that_fit_a_published_group_are_published_at_once():
-    _, made = run([(f"u{n}", "c1", "LG G2") for n in range(4)], k=3)
-    again = made.push_batch(pa.table({"maid": ["u9", "u8"], "place": ["c1", "c2"], "device": ["LG G2", "LG G2"]}))
-    assert again.rows.to_pylist() == [{"place": "c1", "device": "LG G2"}]
+    _, made = run([(f"u{n}", "c1", "G2") for n in range(4)], k=3)
+    again = made.push_batch(pa.table({"maid": ["u9", "u8"], "place": ["c1", "c2"], "device": ["G2", "G2"]}))
+    assert again.rows.to_pylist() == [{"place": "c1", "device": "G2"}]
     assert again.trace.to_pylist()[0]["delay"] == 0
 
 
 def test_a_root_label_is_published_only_where_allowed():
-    apart = [("u1", "c1", "LG G2"), ("u2", "v1", "LG G2"), ("u3", "c1", "Lumia")]
+    apart = [("u1", "c1", "G2"), ("u2", "v1", "G2"), ("u3", "c1", "Lumia")]
     rows, made = run(apart, k=3, k_s=2)
     assert rows == []
     assert made.pending == 3
@@ -86,9 +78,9 @@ def test_a_root_label_is_published_only_where_allowed():
 
 def test_density_sets_the_crowd():
     options = {"k": 2, "density": {"place": {"village": 4}}, "sparse": ["device"], "k_s": 2}
-    rows, made = run([(f"u{n}", "v1", "LG G2") for n in range(3)], **options)
+    rows, made = run([(f"u{n}", "v1", "G2") for n in range(3)], **options)
     assert rows == []
-    rows, made = run([(f"u{n}", "v1", "LG G2") for n in range(4)], **options)
+    rows, made = run([(f"u{n}", "v1", "G2") for n in range(4)], **options)
     assert len(rows) == 4
     assert {row["k"] for row in made.flush().trace.to_pylist()} == set()
 
@@ -113,28 +105,28 @@ def test_density_of_a_value_in_several_classes():
 def test_density_of_a_sparse_column_gives_every_block_the_largest_k():
     options = {"k": 2, "k_s": 2, "density": {"device": {"Apple": 4}}}
     for people, leaves in ((3, 0), (4, 4)):
-        rows, _ = run([(f"u{n}", "c1", "LG G2") for n in range(people)], **options)
+        rows, _ = run([(f"u{n}", "c1", "G2") for n in range(people)], **options)
         assert len(rows) == leaves
 
 
 def test_one_row_with_a_larger_k_does_not_delay_the_others():
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
-    rows = [("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "v1", "LG G2")]
+    rows = [("u1", "c1", "G2"), ("u2", "c1", "G2"), ("u3", "v1", "G2")]
     left, made = run(rows, schema=schema, k=2, k_s=2, density={"place": {"v1": 9}})
     assert [row["place"] for row in left] == ["c1", "c1"]
     assert made.pending == 1
-    only_above = [("u1", "c1", "LG G2"), ("u2", "c1", "Lumia"), ("u3", "v1", "Lumia"), ("u1", "c1", "Lumia")]
+    only_above = [("u1", "c1", "G2"), ("u2", "c1", "Lumia"), ("u3", "v1", "Lumia"), ("u1", "c1", "Lumia")]
     left, made = run(only_above, schema=schema, k=2, k_s=2, density={"place": {"v1": 9}})
     assert [row["device"] for row in left] == ["Lumia", "Lumia"]
     assert made.pending == 2
 
 
 def test_rows_join_a_published_label():
-    first = [("u1", "c1", "HTC One"), ("u2", "c1", "LG G2"), ("u3", "c1", "Huawei P8")]
+    first = [("u1", "c1", "M8"), ("u2", "c1", "G2"), ("u3", "c1", "P8")]
     rows, made = run(first, k=3, k_s=2)
     assert [row["device"] for row in rows] == ["Android"] * 3
-    later = [("u4", "c1", "Lumia"), ("u5", "c1", "iPhone 6"), ("u6", "c1", "Samsung S3")]
+    later = [("u4", "c1", "Lumia"), ("u5", "c1", "6s"), ("u6", "c1", "S3")]
     made.push_batch(pa.Table.from_pylist([dict(zip(("maid", "place", "device"), row, strict=True)) for row in later]))
     assert made.flush().rows.to_pylist() == [{"place": "c1", "device": "Android"}]
     assert made.pending == 2
@@ -142,11 +134,11 @@ def test_rows_join_a_published_label():
 
 def test_missing_values_are_grouped_separately():
     rows, made = run(
-        [("u1", None, "LG G2"), ("u2", None, "LG G2"), ("u3", "c1", None), ("u4", "c1", None), ("u5", "c1", "LG G2")],
+        [("u1", None, "G2"), ("u2", None, "G2"), ("u3", "c1", None), ("u4", "c1", None), ("u5", "c1", "G2")],
         k=2, k_s=2,
     )  # fmt: skip
     rows.sort(key=str)
-    assert rows == [{"place": "c1", "device": None}] * 2 + [{"place": None, "device": "LG G2"}] * 2
+    assert rows == [{"place": "c1", "device": None}] * 2 + [{"place": None, "device": "G2"}] * 2
     assert made.pending == 1
 
 
@@ -156,7 +148,7 @@ def test_moments_are_published_in_hours_and_days():
     )
     when = [datetime(2026, 3, 2, 9, minute, tzinfo=UTC) for minute in (5, 15, 25, 59)]
     when += [datetime(2026, 3, 4, hour, tzinfo=UTC) for hour in (0, 7, 16, 23)]
-    table = pa.table({"maid": [f"u{n}" for n in range(8)], "when": when, "device": ["LG G2"] * 8})
+    table = pa.table({"maid": [f"u{n}" for n in range(8)], "when": when, "device": ["G2"] * 8})
     made = FlexibleK(schema, ONTOLOGY, k=4, key=KEY)
     made.push_batch(table)
     spans = sorted((row["when"]["lo"], row["when"]["hi"]) for row in made.flush().rows.to_pylist())
@@ -167,7 +159,7 @@ def test_moments_are_published_in_hours_and_days():
 def test_the_loss_is_reported_by_column():
     """Half of the places lose one of two cells; the device, with three times the weight, loses nothing."""
     schema = Schema(person="maid", quasi=[Categorical("place", PLACES), Categorical("device", weight=3.0)])
-    table = pa.table({"maid": list("abcd"), "place": ["c1", "c2", "v1", "v1"], "device": ["LG G2"] * 4})
+    table = pa.table({"maid": list("abcd"), "place": ["c1", "c2", "v1", "v1"], "device": ["G2"] * 4})
     made = FlexibleK(schema, ONTOLOGY, k=2, k_s=2, key=KEY)
     made.push_batch(table)
     rows = made.flush().rows.to_pylist()
@@ -201,7 +193,7 @@ def test_a_label_with_a_single_child_is_not_published():
 def test_whole_numbers_lie_in_one_cell_only():
     schema = Schema(person="maid", quasi=[Numeric("speed", low=0, high=100, grid=25), Categorical("device")])
     speeds = [0, 24, 25, 49, 99, 100]
-    table = pa.table({"maid": [f"u{n}" for n in range(6)], "speed": speeds, "device": ["LG G2"] * 6})
+    table = pa.table({"maid": [f"u{n}" for n in range(6)], "speed": speeds, "device": ["G2"] * 6})
     made = FlexibleK(schema, ONTOLOGY, k=2, key=KEY)
     made.push_batch(table)
     spans = sorted(tuple(row["speed"].values()) for row in made.flush().rows.to_pylist())
@@ -211,7 +203,7 @@ def test_whole_numbers_lie_in_one_cell_only():
 def test_values_at_rough_grid_ends_lie_within_the_published_range():
     schema = Schema(person="maid", quasi=[Numeric("speed", low=0.1, high=7.3, grid=0.1), Categorical("device")])
     speeds = np.repeat(0.1 + 0.1 * np.arange(73), 3)
-    table = pa.table({"maid": [f"u{n}" for n in range(219)], "speed": speeds, "device": ["LG G2"] * 219})
+    table = pa.table({"maid": [f"u{n}" for n in range(219)], "speed": speeds, "device": ["G2"] * 219})
     made = FlexibleK(schema, ONTOLOGY, k=3, key=KEY)
     released = made.push_batch(table), made.flush()
     for release in released:
@@ -278,7 +270,7 @@ def test_decimals_are_read_alike_in_batches_and_single_records():
 
 
 def test_unusable_records_are_dead_with_a_reason():
-    rows = [("u1", "c1", "typewriter"), (None, "c1", "LG G2"), ("u2", "nowhere", "LG G2"), ("u3", "c1", "Samsung")]
+    rows = [("u1", "c1", "typewriter"), (None, "c1", "G2"), ("u2", "nowhere", "G2"), ("u3", "c1", "Samsung")]
     _, made = run(rows, unknown="refuse")
     assert made.counts["dead"] == 4
     reasons = {name: count for name, count in made.counts.items() if ":" in name or "-" in name}
@@ -288,7 +280,7 @@ def test_unusable_records_are_dead_with_a_reason():
 
 
 def test_unlisted_values_are_published_as_unknown():
-    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "Samsung"), ("u3", "c1", ""), ("u4", "c1", "LG G2")]
+    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "Samsung"), ("u3", "c1", ""), ("u4", "c1", "G2")]
     left, made = run(rows, k=3, k_s=3)
     assert left == [{"place": "c1", "device": "unknown"}] * 3
     assert made.counts == {"pushed": 4, "released": 3, "suppressed": 0, "dead": 0, "pending": 1}
@@ -298,9 +290,9 @@ def test_unlisted_values_are_published_as_unknown():
 
 def test_too_few_people_with_unlisted_values_stay_pending():
     """One of K_s = 2 stays pending: no label but the root covers both a listed value and one that is not listed."""
-    rows = [("u1", "c1", "typewriter"), *((f"u{n}", "c1", "LG G2") for n in range(2, 6))]
+    rows = [("u1", "c1", "typewriter"), *((f"u{n}", "c1", "G2") for n in range(2, 6))]
     left, made = run(rows, k=3, k_s=2)
-    assert [row["device"] for row in left] == ["LG G2"] * 4
+    assert [row["device"] for row in left] == ["G2"] * 4
     assert made.pending == 1
     more = made.push_batch(pa.table({"maid": ["u9"], "place": ["c1"], "device": ["telegraph"]}))
     assert more.rows.num_rows == 0
@@ -310,12 +302,12 @@ def test_too_few_people_with_unlisted_values_stay_pending():
 
 
 def test_listed_and_unlisted_values_meet_at_the_root_alone():
-    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")]
+    rows = [("u1", "c1", "typewriter"), ("u2", "c1", "G2"), ("u3", "c1", "Lumia")]
     assert run(rows, k=3, k_s=3)[0] == []
     assert run(rows, k=3, k_s=3, root=True)[0] == [{"place": "c1", "device": "any device"}] * 3
-    places = [("u1", "nowhere", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "v1", "LG G2")]
+    places = [("u1", "nowhere", "G2"), ("u2", "c1", "G2"), ("u3", "v1", "G2")]
     assert run(places, k=3, k_s=2)[0] == []
-    assert run(places, k=3, k_s=2, root=True)[0] == [{"place": "land", "device": "LG G2"}] * 3
+    assert run(places, k=3, k_s=2, root=True)[0] == [{"place": "land", "device": "G2"}] * 3
 
 
 @pytest.mark.parametrize(("density", "needed"), [({"village": 4}, 2), ({"land": 4}, 4), ({"unknown": 3, "land": 5}, 3)])
@@ -325,7 +317,7 @@ def test_density_of_an_unlisted_value(density, needed):
         with pytest.raises(PolicyError, match="no label"):
             run([], k=2, k_s=2, density={"place": density}, unknown="refuse")
     for people in (needed - 1, needed):
-        rows = [(f"u{n}", f"nowhere {n}", "LG G2") for n in range(people)]
+        rows = [(f"u{n}", f"nowhere {n}", "G2") for n in range(people)]
         left, _ = run(rows, k=2, k_s=2, density={"place": density})
         assert [row["place"] for row in left] == ["unknown"] * (people if people == needed else 0)
 
@@ -333,8 +325,8 @@ def test_density_of_an_unlisted_value(density, needed):
 def test_a_tree_of_one_label_has_no_room_for_others():
     schema = Schema(person="maid", quasi=[Categorical("place", Hierarchy.from_nested({"here": None})),
                                           Categorical("device")])  # fmt: skip
-    rows = [(f"u{n}", "here", "LG G2") for n in range(3)]
-    left, made = run([*rows, ("u9", "there", "LG G2")], schema=schema, k=3)
+    rows = [(f"u{n}", "here", "G2") for n in range(3)]
+    left, made = run([*rows, ("u9", "there", "G2")], schema=schema, k=3)
     assert [row["place"] for row in left] == ["here"] * 3
     assert made.counts["unknown:place"] == 1
 
@@ -361,17 +353,17 @@ def test_unlisted_values_are_read_alike_in_all_types():
 
 def test_without_a_sparse_column_it_is_k_anonymity():
     normal = Ontology.from_table(PHONES, value="model", is_a=["brand"], tag="normal", attribute="device")
-    rows, made = run([(f"u{n}", "c1", "LG G2") for n in range(3)], ontology=normal, k=3)
+    rows, made = run([(f"u{n}", "c1", "G2") for n in range(3)], ontology=normal, k=3)
     assert made.frozen.sparse == ()
     assert len(rows) == 3
 
 
 def test_sparsity_is_measured_where_the_ontology_has_no_tag():
     silent = Ontology.from_table(PHONES, value="model", is_a=["brand"], properties=["os"], attribute="device")
-    many = [(f"u{n}", "c1", "LG G2") for n in range(20)]
+    many = [(f"u{n}", "c1", "G2") for n in range(20)]
     _, made = run([*many, ("u20", "c1", "Lumia")], ontology=silent, k=3)
     assert made.frozen.sparse == ()
-    _, made = run([*many, ("u20", "c1", "Lumia"), ("u21", "c1", "HTC One"), ("u22", "c1", "iPhone 6")],
+    _, made = run([*many, ("u20", "c1", "Lumia"), ("u21", "c1", "M8"), ("u22", "c1", "6s")],
                   ontology=silent, k=3)  # fmt: skip
     assert made.frozen.sparse == ("device",)
     assert made.frozen.shares["device"] == pytest.approx(3 / 23)
@@ -381,7 +373,7 @@ def test_the_calibration_stays_fixed():
     _, made = run([(f"u{n}", "c1", PHONES[n % 6]["model"]) for n in range(6)], k=3)
     before = made.frozen
     assert before.k_s == {3: 3}
-    flood = pa.table({"maid": [f"x{n}" for n in range(100)], "place": ["c1"] * 100, "device": ["LG G2"] * 100})
+    flood = pa.table({"maid": [f"x{n}" for n in range(100)], "place": ["c1"] * 100, "device": ["G2"] * 100})
     made.push_batch(flood)
     made.flush()
     assert made.frozen == before
@@ -390,7 +382,7 @@ def test_the_calibration_stays_fixed():
 def test_a_snapshot_restores_everything():
     _, made = run([(f"u{n}", "c1", PHONES[n % 6]["model"]) for n in range(7)], k=3)
     back = restore(made.snapshot(), KEY)
-    more = pa.table({"maid": ["u8", "u9"], "place": ["c2", "c1"], "device": ["LG G2", "Lumia"]})
+    more = pa.table({"maid": ["u8", "u9"], "place": ["c2", "c1"], "device": ["G2", "Lumia"]})
     assert back.push_batch(more).rows == made.push_batch(more).rows
     assert back.flush().rows == made.flush().rows
     assert back.metrics == made.metrics
@@ -400,7 +392,7 @@ def test_a_snapshot_restores_everything():
 
 
 def test_the_loss_of_a_label_is_its_share_of_the_values():
-    rows = [(f"u{n}", "c1", "LG G2") for n in range(4)] + [("v1", "c1", "HTC One"), ("v2", "c1", "Huawei P8")]
+    rows = [(f"u{n}", "c1", "G2") for n in range(4)] + [("v1", "c1", "M8"), ("v2", "c1", "P8")]
     _, made = run(rows, k=4, k_s=2)
     assert made.metrics["loss"] == pytest.approx(2 * 0.5 * (3 / 5) / 6, abs=1e-6)
 
@@ -445,7 +437,7 @@ def test_an_unusable_type_is_reported_with_its_column():
     with pytest.raises(InputError, match="column 'device'"):
         made.push_batch(pa.table({"maid": ["a"], "place": ["c1"], "device": [1.5]}))
     with pytest.raises(InputError, match="column 'maid'"):
-        made.push_batch(pa.table({"maid": [1.5], "place": ["c1"], "device": ["LG G2"]}))
+        made.push_batch(pa.table({"maid": [1.5], "place": ["c1"], "device": ["G2"]}))
 
 
 @pytest.mark.parametrize("lines", [[], [",c1"] * 3])
@@ -520,7 +512,7 @@ def test_a_block_needs_the_largest_k_of_any_value_under_its_label():
     tree = Hierarchy.from_nested({"land": {"all": ["c1", "v1"]}})
     schema = Schema(person="maid", quasi=[Categorical("place", tree), Categorical("device")])
     options = {"schema": schema, "k": 2, "p_sparse": 0.5, "density": {"place": {"v1": 6}}}
-    rows, made = run([("u1", "c1", "LG G2"), ("u2", "c1", "LG G2"), ("u3", "c1", "Lumia")], **options)
+    rows, made = run([("u1", "c1", "G2"), ("u2", "c1", "G2"), ("u3", "c1", "Lumia")], **options)
     assert {row["place"] for row in rows} == {"c1"}
     assert made.pending == 1  # "all" covers v1, so it needs six people
     assert made.frozen.k_s == {2: 2, 6: 3}

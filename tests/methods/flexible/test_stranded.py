@@ -8,23 +8,12 @@ from functools import cache
 import pyarrow as pa
 import pytest
 
-from shoal import Categorical, FlexibleK, Hierarchy, Ontology, Schema
+from shoal import Categorical, FlexibleK, Hierarchy, Schema
+from tests.methods.flexible.phones import devices, phones
 
 PLACES = Hierarchy.from_nested({"city": {"north": ["a", "b"], "south": ["c", "d"]}})
-PHONES = [
-    {"model": "S5", "brand": "Samsung", "os": "Android", "country": "Korea"},
-    {"model": "S6", "brand": "Samsung", "os": "Android", "country": "Korea"},
-    {"model": "G2", "brand": "LG", "os": "Android", "country": "Korea"},
-    {"model": "HTC", "brand": "HTC Corp", "os": "Android", "country": "Taiwan"},
-    {"model": "P8", "brand": "Huawei", "os": "Android", "country": "China"},
-    {"model": "Mi", "brand": "Xiaomi", "os": "MIUI", "country": "China"},
-    {"model": "6s", "brand": "Apple", "os": "iOS", "country": "USA"},
-    {"model": "7s", "brand": "Apple", "os": "iOS", "country": "USA"},
-]
-MODELS = [phone["model"] for phone in PHONES]
-DEVICES = Ontology.from_table(
-    PHONES, value="model", is_a=["brand"], properties=["os", "country"], tag="sparse", attribute="device"
-)
+MODELS = ["S5", "S6", "G2", "M8", "P8", "Mi", "6s", "7s"]
+DEVICES = devices(phones(*MODELS))
 
 
 def publish(rows, **options):
@@ -99,15 +88,15 @@ def test_as_many_rows_are_published_as_any_assignment_publishes(first):
 
 
 def test_people_of_a_frequent_label_are_lent_to_a_rare_one():
-    """Five Galaxy S6 and one HTC: three keep their model, three share the system."""
-    rows = [*((f"u{number}", "a", "S6") for number in range(5)), ("u5", "a", "HTC")]
+    """Five Galaxy S6 and one HTC M8: three keep their model, three share the system."""
+    rows = [*((f"u{number}", "a", "S6") for number in range(5)), ("u5", "a", "M8")]
     published = publish(rows, k=6, k_s=3)
     assert sorted(label for _, label in published) == ["Android"] * 3 + ["S6"] * 3
 
 
 def test_a_village_is_published_under_what_its_phones_have_in_common():
     """A village needs ten people: ten phones of five models, two each, with K_s = 5."""
-    models = ["S5", "S6", "G2", "HTC", "P8"]
+    models = ["S5", "S6", "G2", "M8", "P8"]
     rows = [(f"u{number}", "a", models[number % 5]) for number in range(10)]
     published = publish(rows, k=6, k_s=5, density={"place": {"a": 10}})
     assert len(published) == 10
@@ -116,7 +105,7 @@ def test_a_village_is_published_under_what_its_phones_have_in_common():
 
 def test_labels_of_a_block_are_chosen_together():
     """No label covers all nine; S6 alone and Android alone are too few for the block."""
-    rows = [*((f"s{number}", "a", "S6") for number in range(5)), ("h", "a", "HTC"),
+    rows = [*((f"s{number}", "a", "S6") for number in range(5)), ("h", "a", "M8"),
             *((f"i{number}", "a", "6s") for number in range(3))]  # fmt: skip
     published = publish(rows, k=9, k_s=3)
     assert sorted(label for _, label in published) == ["6s"] * 3 + ["Android"] * 3 + ["S6"] * 3

@@ -8,29 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
+from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Schema
 from shoal.hierarchies.ontology.tree import nested_tree
 from shoal.pipeline.doctor.flexible import least_loss_baseline
+from tests.methods.flexible.phones import devices, phones
 
 KEY = b"0123456789abcdef"
-PHONES = [
-    {"model": "S3", "brand": "Samsung", "os": "Android", "country": "Korea"},
-    {"model": "S4", "brand": "Samsung", "os": "Android", "country": "Korea"},
-    {"model": "G2", "brand": "LG", "os": "Android", "country": "Korea"},
-    {"model": "P8", "brand": "Huawei", "os": "Android", "country": "China"},
-    {"model": "6s", "brand": "Apple", "os": "iOS", "country": "USA"},
-    {"model": "SE", "brand": "Apple", "os": "iOS", "country": "USA"},
-]
-
-
-def phones(rows=PHONES):
-    return Ontology.from_table(
-        rows, value="model", is_a=["brand"], properties=["os", "country"], tag="sparse", attribute="device"
-    )
+PHONES = phones("S3", "S4", "G2", "P8", "6s", "SE")
 
 
 def test_labels_of_several_properties_nest_in_one_tree():
-    tree = nested_tree(phones().attribute("device"))
+    tree = nested_tree(devices(PHONES).attribute("device"))
     assert tree.path("S3") == ("S3", "Samsung", "Korea", "Android", "any device")
     assert tree.path("P8") == ("P8", "Android", "any device")  # brand and country cover this value alone
     assert tree.path("6s") == ("6s", "Apple", "any device")  # the system and the country cover the same values
@@ -40,7 +28,7 @@ def test_labels_that_do_not_nest_are_ignored():
     """A brand of two systems: classes come first, so the systems that cut through one have no place."""
     rows = [*PHONES, {"model": "S9", "brand": "Samsung", "os": "Tizen", "country": "Korea"}]
     rows += [{"model": "TV", "brand": "LG", "os": "Tizen", "country": "Korea"}]
-    tree = nested_tree(phones(rows).attribute("device"))
+    tree = nested_tree(devices(rows).attribute("device"))
     assert tree.path("S9") == ("S9", "Samsung", "Korea", "any device")
     assert "Tizen" not in tree.labels
     assert "Android" not in tree.labels
@@ -51,7 +39,7 @@ def test_any_ontology_becomes_a_tree_of_true_labels(seed):
     random = np.random.default_rng(seed)
     rows = [{"model": f"m{n}", **{name: f"{name}{random.integers(4)}" for name in ("brand", "os", "country")}}
             for n in range(30)]  # fmt: skip
-    concepts = phones(rows).attribute("device")
+    concepts = devices(rows).attribute("device")
     tree = nested_tree(concepts)
     inner = {tree.labels[node] for node in set(tree.parents.tolist()) - {-1}}
     assert set(tree.labels) - inner == set(concepts.values)
@@ -80,7 +68,7 @@ def table(rows):
 
 
 def baseline(rows, **options):
-    return least_loss_baseline(FlexibleK(SCHEMA, phones(), key=KEY, window=100, **options).settings, table(rows))
+    return least_loss_baseline(FlexibleK(SCHEMA, devices(PHONES), key=KEY, window=100, **options).settings, table(rows))
 
 
 def test_equal_rows_lose_only_their_cell():
