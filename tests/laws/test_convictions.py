@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.methods.z.reader import Reader
-from shoal.testing import laws
-from shoal.testing.laws import LawBroken
+from shoal.testing import laws, promises
+from shoal.testing.driving import LawBroken
 from tests.laws import broken as kinds
 from tests.laws.broken import broken, broken_tuples
 from tests.laws.cases import PEOPLE, Z_CASES, make_z, steady, stream
@@ -105,7 +105,7 @@ def test_flush(kind, saying):
     ],
 )
 def test_delay(kind, saying):
-    convicted(laws.delay_is_bounded, broken(kind, **LATE), STREAM, time="ts", saying=saying)
+    convicted(promises.delay_is_bounded, broken(kind, **LATE), STREAM, time="ts", saying=saying)
 
 
 def test_a_method_without_a_bound_is_free():
@@ -114,7 +114,7 @@ def test_a_method_without_a_bound_is_free():
         def guarantee(self):
             return kinds.replace(super().guarantee, max_delay_ns=None)
 
-    laws.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
+    promises.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
 
 
 TUPLES = people(80)
@@ -131,12 +131,12 @@ TUPLE_POLICY = next(case.policy for case in TUPLE_CASES if case.name == "fads-pl
     ],
 )
 def test_delay_in_arrivals(kind, saying):
-    convicted(laws.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
+    convicted(promises.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
 
 
 def test_tuples_pending():
     convicted(
-        laws.pending_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are pending"
+        promises.pending_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are pending"
     )
 
 
@@ -152,20 +152,26 @@ def test_suppressed_rows_that_are_published_are_counted():
 )
 def test_auditor_of_tuples(kind, settings):
     policy_ = {**TUPLE_POLICY, "anonymize": {**TUPLE_POLICY["anonymize"], **settings}}
-    laws.auditor_finds_nothing(broken_tuples(kinds.Fads, **settings), TUPLES, policy=policy_)
+    promises.auditor_finds_nothing(broken_tuples(kinds.Fads, **settings), TUPLES, policy=policy_)
     convicted(
-        laws.auditor_finds_nothing, broken_tuples(kind, **settings), TUPLES, policy=policy_, saying="the auditor found"
+        promises.auditor_finds_nothing,
+        broken_tuples(kind, **settings),
+        TUPLES,
+        policy=policy_,
+        saying="the auditor found",
     )
 
 
 def test_pending():
-    convicted(laws.pending_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are pending")
+    convicted(
+        promises.pending_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are pending"
+    )
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [kinds.NeverForgets, kinds.NeverForgetsSingles])
 def test_memory(kind):
-    convicted(laws.memory_is_flat, broken(kind), steady, saying="memory grows")
+    convicted(promises.memory_is_flat, broken(kind), steady, saying="memory grows")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +190,7 @@ def test_inputs(kind, saying):
     ],
 )
 def test_output(kind, saying):
-    convicted(laws.output_is_as_promised, broken(kind), STREAM, persons=PEOPLE, saying=saying)
+    convicted(promises.output_is_as_promised, broken(kind), STREAM, persons=PEOPLE, saying=saying)
 
 
 @pytest.mark.parametrize(
@@ -197,19 +203,19 @@ def test_output(kind, saying):
 )
 def test_errors(kind, saying):
     odd = [{"user": PEOPLE[0]}]
-    convicted(laws.errors_tell_no_values, broken(kind), STREAM, secrets=PEOPLE, odd=odd, saying=saying)
+    convicted(promises.errors_tell_no_values, broken(kind), STREAM, secrets=PEOPLE, odd=odd, saying=saying)
 
 
 @pytest.mark.parametrize(("kind", "saying"), [(kinds.LowersZ, "below-z"), (kinds.HoldsBackMore, "held-back")])
 def test_auditor(kind, saying):
-    convicted(laws.auditor_finds_nothing, broken(kind), STREAM, policy=policy(), saying=saying)
+    convicted(promises.auditor_finds_nothing, broken(kind), STREAM, policy=policy(), saying=saying)
 
 
 def test_the_auditor_must_have_seen_everything(monkeypatch):
-    real = laws.audit
-    monkeypatch.setattr(laws, "audit", lambda rows, truth, trace, policy: real(rows, truth, None, policy))
+    real = promises.audit
+    monkeypatch.setattr(promises, "audit", lambda rows, truth, trace, policy: real(rows, truth, None, policy))
     convicted(
-        laws.auditor_finds_nothing,
+        promises.auditor_finds_nothing,
         broken(kinds.ZAnonymity),
         STREAM,
         policy=policy(),

@@ -7,7 +7,7 @@ import pytest
 
 from shoal.auditor import audit
 from shoal.methods.registry import methods_of
-from shoal.testing import driving, laws
+from shoal.testing import driving, laws, promises
 from tests.laws.cases import PEOPLE, Z_CASES
 from tests.laws.flexible_cases import FLEXIBLE_CASES
 from tests.laws.tuple_cases import PAPER_CASES, TUPLE_CASES, TUPLE_METHODS, WRONG_STARTS
@@ -107,12 +107,12 @@ def test_flush_leaves_nothing(case):
 
 @few([case for case in CASES if case.time])
 def test_delay_is_bounded(case):
-    laws.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
+    promises.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
 
 
 @every(TUPLE_CASES)
 def test_arrivals_bound_the_delay(case):
-    laws.arrivals_bound_the_delay(case.make, case.stream)
+    promises.arrivals_bound_the_delay(case.make, case.stream)
 
 
 @every(TUPLE_CASES)
@@ -125,7 +125,7 @@ def test_only_one_method_has_no_deadline(case):
 
 @few(CASES)
 def test_pending_is_bounded(case):
-    laws.pending_is_bounded(case.make, case.stream)
+    promises.pending_is_bounded(case.make, case.stream)
 
 
 @few([case for case in CASES if case.steady])
@@ -136,7 +136,7 @@ def test_inputs_are_unchanged_if_nothing_is_refused(case):
 @pytest.mark.compiled
 @few([case for case in CASES if case.steady])
 def test_memory_is_flat(case):
-    laws.memory_is_flat(case.make, case.steady)
+    promises.memory_is_flat(case.make, case.steady)
 
 
 @few(CASES)
@@ -147,30 +147,30 @@ def test_inputs_are_left_alone(case):
 @few(CASES)
 def test_output_is_as_promised(case):
     persons = {str(person) for person in case.stream[case.person].to_pylist() if person}
-    laws.output_is_as_promised(case.make, case.stream, persons=persons)
+    promises.output_is_as_promised(case.make, case.stream, persons=persons)
 
 
 @every(CASES)
 def test_errors_tell_no_values(case):
     secrets = {str(value) for name in case.secret for value in case.stream[name].to_pylist() if value}
-    laws.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
+    promises.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
 
 
 @every(JUDGED)
 def test_auditor_finds_nothing(case):
-    laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+    promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(WRONG_STARTS)
 def test_the_auditor_only_warns_of_a_clock_that_started_over(case):
-    with pytest.raises(laws.LawBroken, match=r"^the auditor found: clock-unclear(, late-by-event-time)?$"):
-        laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+    with pytest.raises(driving.LawBroken, match=r"^the auditor found: clock-unclear(, late-by-event-time)?$"):
+        promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(PAPER_CASES)
 def test_the_auditor_is_not_content_with_the_papers(case):
-    with pytest.raises(laws.LawBroken, match="the auditor found"):
-        laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+    with pytest.raises(driving.LawBroken, match="the auditor found"):
+        promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(FLEXIBLE_CASES)

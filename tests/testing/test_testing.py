@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from shoal.errors import TruncatedInput
-from shoal.testing.laws import LawBroken, require
+from shoal.testing.driving import LawBroken, require
 from shoal.testing.scripted import ScriptedFile
 from shoal.testing.strategies import EVENT_SCHEMA, as_records, as_table, event_records
 from tests.reference.effort import tries

@@ -1,4 +1,4 @@
-"""The two contracts of methods, StreamMethod and BatchMethod; shoal.testing.laws checks them."""
+"""The two contracts of methods, StreamMethod and BatchMethod; shoal.testing checks them."""
 
 from __future__ import annotations
 

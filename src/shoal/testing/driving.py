@@ -1,4 +1,4 @@
-"""Helpers of the laws: cut streams into batches, run methods here and in another process, copy buffers."""
+"""What the laws share: cut streams into batches, run methods here and in another process, copy buffers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ from shoal.methods.base import Release, StreamMethod
 Make = Callable[[], StreamMethod]
 OTHER_SEED: Final = "271828"
 """Hash seed of the other process, so that results that depend on set order differ there."""
+
+
+class LawBroken(AssertionError):
+    """A method breaks a law."""
+
+
+def require(kept: bool, sentence: str) -> None:  # noqa: FBT001
+    """Raise LawBroken unless the law is kept."""
+    if not kept:
+        raise LawBroken(sentence)
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,25 @@
-"""The laws of stream methods, as functions that raise LawBroken.
+"""Laws of stream methods: the output depends on the records alone, and every record is accounted for.
 
-Each takes ``make``, a function that returns a new method (always with the same key and parameters), and ``stream``, a
-table of records in arrival order. `is_same_in_another_process` pickles ``make``: pass a module-level function or a
-functools.partial of one. No message contains a value of the stream.
+Each law is a function that raises LawBroken. It takes ``make``, a function that returns a new method (always with the
+same key and parameters), and ``stream``, a table of records in arrival order. `is_same_in_another_process` pickles
+``make``: pass a module-level function or a functools.partial of one. No message contains a value of the stream.
+The laws about promises are in `shoal.testing.promises`.
 """
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
-from shoal.auditor import audit
 from shoal.errors import InputError, ShoalError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release, StreamMethod
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, StreamMethod
 from shoal.testing.driving import (
+    LawBroken,
     Make,
     Output,
     batches_of,
@@ -30,9 +29,9 @@ from shoal.testing.driving import (
     one_batch,
     records_of,
     refusals_of,
+    require,
     run,
 )
-from shoal.times import column_ns
 
 BATCH_SIZES: Final = (1, 2, 7, 50)
 ODD_VALUES: Final = (
@@ -40,25 +39,9 @@ ODD_VALUES: Final = (
     datetime(2026, 2, 2, tzinfo=UTC), Decimal("1.5"), 1j, ["x"], {"x": 1},
 )  # fmt: skip
 """Values of types that people push into columns."""
-_FLAT: Final = 1.5
-"""Largest allowed ratio of the memory after ten times the stream to the memory after the stream once."""
-_NO_PROMISE: Final = frozenset(
-    {"target-missed", "identifying-carry", "identifying-together", "identifying-sensitive", "one-person-share"}
-)
-"""Findings about the stream, not the method: a missed target, and columns whose values identify people."""
 
 
-class LawBroken(AssertionError):
-    """A method breaks a law."""
-
-
-def require(kept: bool, sentence: str) -> None:  # noqa: FBT001
-    """Raise LawBroken unless the law is kept."""
-    if not kept:
-        raise LawBroken(sentence)
-
-
-# ---- 1 batching
+# ---- batching
 
 
 def batching_is_invisible(make: Make, stream: pa.Table, *, sizes: Sequence[int] = BATCH_SIZES) -> None:
@@ -110,7 +93,7 @@ def _outcome(method: StreamMethod, push: Callable[[], object]) -> dict[str, int]
     return method.counts
 
 
-# ---- 2 accounting
+# ---- accounting
 
 
 def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) -> None:
@@ -144,7 +127,7 @@ def everything_is_accounted_for(make: Make, stream: pa.Table, *, size: int = 7) 
         require(bool(anonymizer.explain(reason).sentence), "explain() has no sentence for a reason")
 
 
-# ---- 3 snapshots
+# ---- snapshots
 
 
 def snapshots_are_invisible(make: Make, stream: pa.Table, *, size: int = 7) -> None:
@@ -174,7 +157,7 @@ def _snapshots_are_pure(make: Make, stream: pa.Table, expected: Output) -> None:
     require((rows, watched.snapshot()) == (expected.rows, expected.state), "taking snapshots changes the output")
 
 
-# ---- 4 refusals
+# ---- refusals
 
 
 def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[Any] | None = None) -> None:
@@ -193,7 +176,7 @@ def refusals_change_nothing(make: Make, stream: pa.Table, *, refused: Iterable[A
                 raise LawBroken("an invalid batch was not refused")
 
 
-# ---- 5 other processes
+# ---- other processes
 
 
 def is_same_in_another_process(make: Make, stream: pa.Table) -> None:
@@ -204,7 +187,7 @@ def is_same_in_another_process(make: Make, stream: pa.Table) -> None:
     require(digests_elsewhere([(make, stream)]) == [digest(make, stream)], "another process gives a different output")
 
 
-# ---- 6 flush
+# ---- flush
 
 
 def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
@@ -224,97 +207,7 @@ def flush_leaves_nothing(make: Make, stream: pa.Table) -> None:
     require(anonymizer.snapshot() == state, "a second flush changes the state")
 
 
-# ---- 7 and 8 bounds
-
-
-def delay_is_bounded(make: Make, stream: pa.Table, *, time: str, by_clock: bool = False) -> None:
-    """No record waits longer than the guarantee allows, if the caller advances time whenever a record is due.
-
-    Time moves with records; between two records only the caller can move it. A record waits from its own time on, or
-    with ``by_clock`` from the time of the stream when the record arrived.
-    """
-    anonymizer = make()
-    bound = anonymizer.guarantee.max_delay_ns
-    if bound is None:
-        return
-    times, usable = column_ns(stream.column(time).combine_chunks())
-    waiting: dict[int, int] = {}
-    clock = int(times.min(initial=0))
-    for row, batch in enumerate(batches_of(stream, 1)):
-        due = sorted({when + bound for when in waiting.values() if usable[row] and when + bound <= int(times[row])})
-        for now in due:
-            _remove_decided(anonymizer.advance(np.datetime64(now, "ns")), waiting, bound)
-            late = [when for when in waiting.values() if when + bound <= now]
-            require(not late, "a record that is due is still pending")
-            clock = max(clock, now)
-        waiting[row] = max(clock, int(times[row])) if by_clock else int(times[row])
-        dead = _remove_decided(anonymizer.push_batch(batch), waiting, bound)
-        clock = clock if row in dead else max(clock, int(times[row]))
-        require(len(waiting) == anonymizer.pending, "`pending` is not the number of records without a verdict")
-
-
-def _remove_decided(release: Release, waiting: dict[int, int], bound: int) -> set[int]:
-    """Remove decided rows from `waiting`; return the dead rows."""
-    trace = release.trace.to_pylist()
-    for row in trace:
-        waiting.pop(row["row"], None)
-        require(row["verdict"] == DEAD or 0 <= row["delay"] <= bound, "a record waited longer than the bound")
-    return {row["row"] for row in trace if row["verdict"] == DEAD}
-
-
-def arrivals_bound_the_delay(make: Make, stream: pa.Table) -> None:
-    """No record is pending for more arrivals than the guarantee allows, and the trace has the right delays."""
-    anonymizer = make()
-    bound = anonymizer.guarantee.max_delay_arrivals
-    if bound is None:
-        return
-    waiting: dict[int, int] = {}
-    came = 0
-    for row, batch in enumerate(batches_of(stream, 1)):
-        trace = anonymizer.push_batch(batch).trace.to_pylist()
-        if not any(one["row"] == row and one["verdict"] == DEAD for one in trace):
-            waiting[row] = came
-            came += 1
-        _count_arrivals(trace, waiting, came - 1, bound)
-        late = any(came - 1 - number >= bound for number in waiting.values())
-        require(not late, "a record that is due is still pending")
-        require(len(waiting) == anonymizer.pending, "`pending` is not the number of records without a verdict")
-    _count_arrivals(anonymizer.flush().trace.to_pylist(), waiting, came - 1, bound)
-
-
-def _count_arrivals(trace: list[dict[str, Any]], waiting: dict[int, int], now: int, bound: int) -> None:
-    for one in trace:
-        if one["verdict"] == DEAD:
-            continue
-        delay = now - waiting.pop(one["row"], now)
-        require(one["delay"] == delay, "a delay in the trace is not the number of arrivals the record was pending")
-        require(delay <= bound, "a record was pending for more arrivals than the guarantee allows")
-
-
-def pending_is_bounded(make: Make, stream: pa.Table) -> None:
-    """At no time are more records pending than the guarantee allows."""
-    anonymizer = make()
-    bound = anonymizer.guarantee.max_pending
-    for batch in batches_of(stream, 1):
-        anonymizer.push_batch(batch)
-        require(bound is None or anonymizer.pending <= bound, "more records are pending than the guarantee allows")
-
-
-def memory_is_flat(make: Make, lap: Callable[[int], pa.Table], *, laps: int = 2) -> None:
-    """Ten times the stream needs no more memory. ``lap(n)`` is the n-th equal part of a steady stream."""
-    for is_single in (False, True):
-        anonymizer, sizes = make(), []
-        for number in range(10 * laps):
-            if is_single:
-                for record in records_of(lap(number)):
-                    anonymizer.push(record)
-            else:
-                anonymizer.push_batch(lap(number))
-            sizes.append(anonymizer.state_bytes + len(anonymizer.snapshot()))
-        require(max(sizes[laps:]) <= _FLAT * max(sizes[:laps]), "memory grows with the length of the stream")
-
-
-# ---- 9 input
+# ---- input
 
 
 def inputs_are_left_alone(make: Make, stream: pa.Table, *, size: int = 7) -> None:
@@ -330,72 +223,3 @@ def inputs_are_left_alone(make: Make, stream: pa.Table, *, size: int = 7) -> Non
             buffer[:] = b"\x00" * len(buffer)
     got = Output.of([*releases, anonymizer.flush()], anonymizer)
     require(got == expected, "an input buffer was read after the call")
-
-
-# ---- 10 output
-
-
-def output_is_as_promised(make: Make, stream: pa.Table, *, persons: Collection[str]) -> None:
-    """Every release has the promised schema, even when empty, and contains no person identifier of the input.
-
-    ``persons`` are the identifiers to look for; leave out those in columns the policy carries on purpose.
-    """
-    anonymizer = make()
-    anonymizer.push_batch(stream.slice(0, 0))
-    promised, traced = anonymizer.output_schema, anonymizer.trace_schema
-    releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, 7)]
-    releases += [anonymizer.push_batch(stream.slice(0, 0)), anonymizer.flush(), anonymizer.flush()]
-    for release in releases:
-        require(release.rows.schema.equals(promised), "a release does not have the promised schema")
-        require(release.trace.schema.equals(traced), "a trace does not have the promised schema")
-        release.rows.validate(full=True)
-        release.trace.validate(full=True)
-        require(not _names_any(release.rows, persons), "a release contains a person identifier")
-    require(anonymizer.output_schema.equals(promised), "the promised schema changed during the run")
-
-
-def _names_any(rows: pa.RecordBatch, persons: Collection[str]) -> bool:
-    cells = {str(cell) for column in rows.columns for cell in column.to_pylist() if cell is not None}
-    return any(person in cell for person in persons for cell in cells)
-
-
-# ---- 11 errors
-
-
-def errors_tell_no_values(make: Make, stream: pa.Table, *, secrets: Collection[str], odd: Iterable[Any] = ()) -> None:
-    """No error, nor any error in its chain, contains a value of the stream.
-
-    ``odd`` are additional invalid records for ``push``; each may be refused or become a dead letter.
-    """
-    anonymizer = make()
-    anonymizer.push_batch(stream)
-    calls: list[Callable[[], Any]] = [
-        partial(anonymizer.push_batch, batch) for batch in refusals_of(stream, anonymizer.columns)
-    ]
-    calls += [partial(anonymizer.push, record) for record in odd]
-    calls += [partial(anonymizer.advance, "no time"), partial(anonymizer.restore, b"no snapshot")]
-    calls += [partial(anonymizer.restore, anonymizer.snapshot()[:-1] + b"U")]
-    for call in calls:
-        try:
-            call()
-        except ShoalError as error:
-            text = "".join(traceback.format_exception(error, chain=True))
-            require(not any(secret in text for secret in secrets), "an error contains a value of the stream")
-        except Exception as error:
-            raise LawBroken(f"not a ShoalError: {type(error).__name__}") from None
-
-
-# ---- 12 the auditor
-
-
-def auditor_finds_nothing(make: Make, stream: pa.Table, *, policy: Mapping[str, Any], size: int = 7) -> None:
-    """The auditor, given input, trace and policy, finds no violation and nothing suppressed needlessly."""
-    anonymizer = make()
-    releases = [anonymizer.push_batch(batch) for batch in batches_of(stream, size)]
-    releases.append(anonymizer.flush())
-    rows = pa.Table.from_batches([release.rows for release in releases])
-    trace = pa.Table.from_batches([release.trace for release in releases])
-    report = audit(rows, truth=stream, trace=trace, policy=policy)
-    codes = ", ".join(sorted({found.code for found in (*report.violations, *report.warnings)} - _NO_PROMISE))
-    require(not codes, f"the auditor found: {codes}")
-    require(not report.not_checked, f"the auditor could not check everything: {'; '.join(report.not_checked)}")
