@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "1"
 IS_EXHAUSTIVE = os.environ.get("SHOAL_TESTS") == "all"
+PHASES = (Phase.explicit, Phase.generate) if os.environ.get("SHOAL_TESTS") == "mutants" else tuple(Phase)
+"""A planted defect need only be found: to look for the smallest example of it takes minutes."""
 
 
 def tries(examples: int) -> settings:
@@ -19,6 +21,7 @@ def tries(examples: int) -> settings:
     return settings(
         deadline=None,  # the first example compiles
         max_examples=max(5, round(share * examples)),
+        phases=PHASES,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

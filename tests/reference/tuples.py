@@ -119,6 +119,7 @@ class Cat:
         self.leaves: list[str] = []
         self._plant(self.root, below)
         self.width = Counter(node for leaf in self.leaves for node in self.path(leaf))
+        self._ranks = {leaf: float(at) for at, leaf in enumerate(sorted(self.leaves, key=lambda one: self.path(one)[::-1]))}
         self._distances: dict[tuple[str, str], float] = {}
 
     def _plant(self, label: str, below: Any) -> None:
@@ -142,7 +143,7 @@ class Cat:
 
     def place(self, value: str) -> float:
         """Where lanes are divided: by the rank of the leaf, children in the order of their labels."""
-        return float(sorted(self.leaves, key=lambda leaf: self.path(leaf)[::-1]).index(value))
+        return self._ranks[value]
 
     def distance(self, one: str, other: str) -> float:
         if (one, other) not in self._distances:  # by far the most frequent question

@@ -45,10 +45,14 @@ def loss(method: type, schema: Schema, table: pa.Table, k: int) -> float:
     return one.metrics["loss"]
 
 
-@pytest.mark.parametrize("k", [5, 10, 20])
-@pytest.mark.parametrize("seed", range(8))
-def test_no_other_strict_method_loses_clearly_less(seed, k):
-    schema, table = mixture(seed)
-    others = {method.__name__: loss(method, schema, table, k) for method in (Fads, Castle, KVarp)}
-    found = loss(LeastLoss, schema, table, k)
-    assert found <= 1.02 * min(others.values()), others
+@pytest.mark.compiled  # the same without JIT takes minutes
+@pytest.mark.parametrize(("k", "most", "average"), [(5, 0.9, 0.8), (10, 1.02, 0.9), (20, 1.02, 0.95), (50, 1.04, 0.96)])
+def test_no_other_strict_method_loses_clearly_less(k, most, average):
+    """Loss relative to the best other method. At k = 50, a sixth of the window, one mixture of eight loses 3% more."""
+    ratios = []
+    for seed in range(8):
+        schema, table = mixture(seed)
+        others = [loss(method, schema, table, k) for method in (Fads, Castle, KVarp)]
+        ratios.append(loss(LeastLoss, schema, table, k) / min(others))
+    assert max(ratios) <= most, ratios
+    assert sum(ratios) / len(ratios) <= average, ratios

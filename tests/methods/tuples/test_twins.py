@@ -122,8 +122,6 @@ LONG = [
 def test_long_streams(method, name, given_, people, missing, by):
     """Gaps close, memory grows, and the ring of clusters goes round."""
     scene, count = scenes()[name], (900 if IS_EXHAUSTIVE else 450) if IS_COMPILED else 150
-    if method == "fast":
-        count = min(count, 200, 12 * people)  # its twin goes back and decides again, over and over
     pair = Pair(method, scene, {**given_, "by": by})
     pair.spare_room()
     records = random_records(scene, count, seed=3, people=people, missing=missing)
