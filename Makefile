@@ -34,7 +34,7 @@ test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
 	SHOAL_TESTS=all $(PYTEST)
 
-mutants: $(READY)  ## plant 40 defects and see the default tests catch each of them
+mutants: $(READY)  ## plant 45 defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
 
 check: $(READY)  ## lint, types, import rules

@@ -119,7 +119,9 @@ class Cat:
         self.leaves: list[str] = []
         self._plant(self.root, below)
         self.width = Counter(node for leaf in self.leaves for node in self.path(leaf))
-        self._ranks = {leaf: float(at) for at, leaf in enumerate(sorted(self.leaves, key=lambda one: self.path(one)[::-1]))}
+        self._ranks = {
+            leaf: float(at) for at, leaf in enumerate(sorted(self.leaves, key=lambda one: self.path(one)[::-1]))
+        }
         self._distances: dict[tuple[str, str], float] = {}
 
     def _plant(self, label: str, below: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numba import njit
@@ -18,9 +20,12 @@ from shoal.kernels.flexible.groups import (
 )
 from shoal.kernels.sorting import copy_run, sort_rows
 from shoal.methods.flexible.group_table import GroupTable
+from tests.reference.plain import plain_kernels
 
 SEED = np.array([3, 5], dtype=np.uint64)
 WIDE = 2**62
+
+rounds = plain_kernels("flexible.rounds").rounds
 
 
 @njit
@@ -143,3 +148,44 @@ def test_people_are_counted_once():
     assert count_people(scratch, persons, np.array([0, 1, 4]), 0, 3) == 1
     assert count_people(scratch, persons, np.array([0, 2, 3, 1]), 0, 4) == 3
     assert count_people(scratch, persons, np.array([0, 2, 3, 1]), 1, 3) == 2
+
+
+BLOCK_OF_TUPLE = [0, 0, 1]
+K_S, NEED = 2, 3
+
+
+@pytest.mark.parametrize(
+    ("people_of_tuples", "published_tuples", "is_published_block", "expected"),
+    [
+        ([[1, 2], [3, 4]], [], False, True),
+        ([[1, 2], [2, 3]], [], False, True),
+        ([[1, 2], [2, 1]], [], False, False),  # two people in all, three needed
+        ([[1, 2], [2, 1]], [], True, True),
+        ([[1, 2, 3], [4]], [], False, False),  # one person under a label, two needed
+        ([[1, 2, 3], [4, 4]], [], False, False),
+        ([[1, 2, 3], [4]], [], True, False),
+        ([[1, 2, 3], [4]], [1], False, True),
+        ([[4], [1, 2, 3]], [], False, False),
+        ([[4], [1, 2, 3]], [0], False, True),
+    ],
+)
+def test_people_are_counted_once_more_before_anything_is_published(
+    people_of_tuples, published_tuples, is_published_block, expected
+):
+    persons = [0, *(person for people in people_of_tuples for person in people), 0]
+    tuple_of = [2, *(t for t, people in enumerate(people_of_tuples) for _ in people), 2]
+    blocks, tuples = np.zeros((2, 16), np.int64), np.zeros((3, 16), np.int64)
+    blocks[:, rounds.K_S], blocks[:, rounds.NEED], blocks[:, rounds.PUBLISHED] = K_S, NEED, is_published_block
+    tuples[:, rounds.BLOCK] = BLOCK_OF_TUPLE
+    tuples[published_tuples, rounds.PUBLISHED] = 1
+    found = rounds._has_enough(
+        SimpleNamespace(persons=persons),
+        SimpleNamespace(tick=[0], seen=[0] * 9),
+        SimpleNamespace(info=blocks),
+        SimpleNamespace(info=tuples),
+        SimpleNamespace(tuple_of=tuple_of),
+        SimpleNamespace(rows=range(len(persons))),
+        1,
+        len(persons) - 1,
+    )
+    assert bool(found) == expected
