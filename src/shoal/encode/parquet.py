@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO, ClassVar, Final
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ _GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 class ParquetEncoder(Encoder):
-    """Parquet with row groups of about 32 MiB, each written in a thread while rows of the next arrive.
+    """Parquet with row groups of about 32 MiB.
 
     Parameters
     ----------
@@ -62,8 +61,6 @@ class _ParquetWriter(Writer):
             out, schema, compression=compression, use_dictionary=encoded or False, write_statistics=True
         )
         self._schema = schema
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parquet")
-        self._under_way: Future[None] | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
 
@@ -76,28 +73,18 @@ class _ParquetWriter(Writer):
 
     def close(self) -> None:
         self._write_group()
-        self._wait()
-        self._thread.shutdown()
         self._writer.close()
 
     def abandon(self) -> None:
         self._held = []
-        self._thread.shutdown()  # what it writes is given up, but it must not write any more
         self._writer.is_open = False  # or it would write its footer when it is collected
 
     def _write_group(self) -> None:
         """Combine small batches into one row group."""
         if self._held:
             table = pa.Table.from_batches(self._held, self._schema)
-            self._wait()
-            self._under_way = self._thread.submit(self._writer.write_table, table, row_group_size=table.num_rows)
+            self._writer.write_table(table, row_group_size=table.num_rows)
             self._held, self._held_bytes = [], 0
-
-    def _wait(self) -> None:
-        """Wait for the group before; raise its error, if any."""
-        under_way, self._under_way = self._under_way, None
-        if under_way is not None:
-            under_way.result()
 
 
 def _leaves(schema: pa.Schema) -> list[str]:

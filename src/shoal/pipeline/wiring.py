@@ -28,8 +28,10 @@ from shoal.policy.fields import Section
 from shoal.policy.tables import ROW
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink
+from shoal.sinks.behind import WriteBehind
 from shoal.sinks.files import FileSink, FolderSink, JoinedFileSink, StandardOutputSink
 from shoal.sinks.part_files import PartFiles
+from shoal.sources.ahead import ReadAhead
 from shoal.sources.base import Source
 from shoal.sources.files import FileSource, find_files
 from shoal.sources.input_file import InputFile
@@ -57,6 +59,12 @@ def make_source(policy: Policy) -> Source:
 def make_file_source(policy: Policy, files: list[InputFile] | None = None) -> FileSource:
     """The records of files; by default those that the policy names."""
     return FileSource(make_files(policy) if files is None else files, partial(make_decoder, policy))
+
+
+def _files_source(policy: Policy) -> Source:
+    source = make_file_source(policy)
+    # A pipe hands over what it has, when it has it; there is nothing to read ahead.
+    return ReadAhead(source) if all(file.path and file.path.is_file() for file in source.files) else source
 
 
 def make_anonymizer(policy: Policy, secret: Secret) -> StreamMethod:
@@ -134,10 +142,10 @@ def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
     if place.is_standard:
         return StandardOutputSink(encoder)
     if place.is_folder:
-        return FolderSink(encoder, make_parts(policy, checked=resumable))
+        return WriteBehind(FolderSink(encoder, make_parts(policy, checked=resumable)))
     if resumable and not encoder.appendable:
-        return JoinedFileSink(encoder, place.path)
-    return make_file_sink(policy, resumable=resumable)
+        return WriteBehind(JoinedFileSink(encoder, place.path))
+    return WriteBehind(make_file_sink(policy, resumable=resumable))
 
 
 def make_file_sink(policy: Policy, *, resumable: bool = False) -> FileSink:
@@ -153,8 +161,8 @@ def make_parts(policy: Policy, *, checked: bool = False) -> PartFiles:
 def make_trace_sink(path: Path, *, resumable: bool, secret: Secret | None) -> Sink:
     """Where the private trace goes: readable only by its owner, sealed if there is a key."""
     if resumable and secret is None:
-        return JoinedFileSink(encoder_for("parquet")(), path, private=True)
-    return make_trace_file(path, secret, resumable=resumable)
+        return WriteBehind(JoinedFileSink(encoder_for("parquet")(), path, private=True))
+    return WriteBehind(make_trace_file(path, secret, resumable=resumable))
 
 
 def make_trace_file(path: Path, secret: Secret | None, *, resumable: bool = False) -> FileSink:
@@ -172,13 +180,13 @@ def _encoder(policy: Policy) -> Encoder:
     if sink.kind == "csv":
         options["delimiter"] = sink.delimiter
     if sink.kind == "parquet":
-        is_written = policy.anonymize.PUBLISHES_PSEUDONYMS
-        options["plain"] = (policy.stream.person,) if is_written else ()  # pseudonyms hardly repeat
+        # Pseudonyms and the times of events hardly repeat.
+        options["plain"] = (policy.stream.person, policy.stream.time) if policy.anonymize.PUBLISHES_PSEUDONYMS else ()
     if sink.kind == "arrow":
         is_stream = sink.path.is_standard or sink.path.path.suffix == ".arrows"
         return encoder_for("arrow-stream" if is_stream else "arrow")()
     return encoder_for(sink.kind)(**options)
 
 
-SOURCES: Final[dict[type[Section], Callable[[Policy], Source]]] = {tables.FileSource: make_file_source}
+SOURCES: Final[dict[type[Section], Callable[[Policy], Source]]] = {tables.FileSource: _files_source}
 SINKS: Final[dict[type[Section], Callable[..., Sink]]] = {tables.FileSink: _files_sink}
