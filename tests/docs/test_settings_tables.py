@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.methods.registry import METHODS
+from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.tables import FILE_KINDS
 from tests.docs.settings_tables import PAGE, described, filled, table
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -21,6 +23,12 @@ def test_all_methods_have_a_table():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_key_is_on_the_page(name):
     keys = METHODS[name].load().settings_class.model_fields
+    assert [key for key in keys if f"`{key}`" not in TEXT] == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SOURCES if kind not in FILE_KINDS])
+def test_every_key_of_a_live_system_is_on_the_page(kind):
+    keys = [*SOURCES[kind].model_fields, *SINKS[kind].model_fields]
     assert [key for key in keys if f"`{key}`" not in TEXT] == []
 
 

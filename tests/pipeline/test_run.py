@@ -16,7 +16,7 @@ from shoal.pipeline import wiring
 from shoal.pipeline.checkpoints import CheckpointFolder
 from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.run import StreamRun
-from shoal.policy import Policy, parse_policy, tables
+from shoal.policy import Policy, parse_policy, systems
 from shoal.policy.tables import SinkSection, SourceSection
 from shoal.sinks.base import PlainSink
 from shoal.sources.base import Idle, Mark
@@ -175,8 +175,8 @@ class MemorySink(PlainSink):
 def test_a_system_without_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker needs its table, one line in SOURCES or SINKS, and one line in the wiring."""
     sink = MemorySink()
-    monkeypatch.setitem(tables.SOURCES, "topic", Topic)
-    monkeypatch.setitem(tables.SINKS, "topic", Topic)
+    monkeypatch.setitem(systems.SOURCES, "topic", Topic)
+    monkeypatch.setitem(systems.SINKS, "topic", Topic)
     monkeypatch.setitem(wiring.SOURCES, Topic, lambda of: ScriptedSource([FIRST, LATER], schema=SCHEMA))
     monkeypatch.setitem(wiring.SINKS, Topic, lambda of, *, resumable: sink)
     monkeypatch.chdir(tmp_path)  # dead letters go to the current folder

@@ -80,7 +80,8 @@ def _unfinished(policy: Any) -> list[Path]:
     """Where a run writes before it is finished; dead letters are written in place."""
     places = (policy.sink.place, policy.trace and policy.trace.path)
     working = [place.working for place in places if place is not None and not place.is_standard]
-    return [*working, policy.dead_letters.path.path]
+    letters = policy.dead_letters.file
+    return [*working, letters.path] if letters is not None else working
 
 
 def _is_piped(policy: Any) -> bool:

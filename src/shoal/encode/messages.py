@@ -62,6 +62,16 @@ class JsonMessages(MessageEncoder):
         return _listed(json_objects(rows)) if rows.num_rows else []
 
 
+class TextMessages(MessageEncoder):
+    """One text per message: the only column of the rows, as it is."""
+
+    def open(self, schema: pa.Schema) -> None:
+        """Nothing to prepare."""
+
+    def values(self, rows: pa.RecordBatch) -> list[bytes]:
+        return _listed(rows.column(0))
+
+
 class AvroMessages(MessageEncoder):
     """One record per message, of a schema that follows from the columns.
 

@@ -1,4 +1,7 @@
-"""Dead letters: which records could not be used and why, one JSON object per line, readable only by the owner."""
+"""Dead letters: which records could not be used and why, one JSON object each.
+
+They go to a file that only its owner can read, or to a topic or stream next to that of the rows.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,18 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal
 from shoal.decode.base import Decoded
+from shoal.errors import PolicyError
 from shoal.methods.base import StreamMethod
+from shoal.policy import Policy
 from shoal.sinks.atomic_file import AtomicFile
-from shoal.sinks.base import Receipt
+from shoal.sinks.base import Receipt, Sink
 from shoal.sinks.marks import Mark
 from shoal.sources.base import Source
 
 _REFUSED_WHILE_PENDING: Final = "ahead"
+_LETTERS_AT_ONCE: Final = 1_000
+LETTERS: Final = pa.schema([("letter", pa.string())])
+"""The rows that a sink of letters takes."""
 
 
 class DeadLetters:
@@ -55,19 +63,15 @@ class DeadLetters:
     def write(self, letter: dict[str, Any], record: pa.RecordBatch | None = None) -> None:
         """Add a letter: file, row, line, column, reason; `record` is a batch of one row."""
         if self.keep_rows and record is not None:
-            letter = {**letter, **self._kept(record)}
+            letter = {**letter, **_kept(record, self._secret)}
         self._out.write(orjson.dumps(letter, option=orjson.OPT_APPEND_NEWLINE))
 
-    def _kept(self, batch: pa.RecordBatch) -> dict[str, Any]:
-        record = {name: _json_value(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
-        if self._secret is None:
-            return {"record": record}
-        sealed = seal(self._secret, orjson.dumps(record), purpose="dead letter")
-        return {"sealed": base64.b64encode(sealed).decode()}
-
-    def commit(self) -> int:
+    def commit(self, epoch: int = 0) -> int:
         """Sync everything to disk; return the length in bytes."""
         return self._file.commit()
+
+    def publish(self, checkpoint: str) -> None:
+        """Nothing to do: a commit made everything durable."""
 
     @property
     def receipt(self) -> Receipt | None:
@@ -78,6 +82,9 @@ class DeadLetters:
         """Close the file: no more letters will come."""
         self._file.finish()
 
+    def clean(self) -> None:
+        """Nothing to do: letters are written in place."""
+
     def discard(self) -> None:
         """Remove unfinished letters, unless they are in place."""
         self._file.discard()
@@ -85,6 +92,94 @@ class DeadLetters:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+class LetterMessages:
+    """Letters as messages: a topic or stream next to that of the rows, in the same transaction where there is one.
+
+    Parameters
+    ----------
+    sink
+        Takes rows with one column, the text of the letter.
+    secret
+        Records that are kept are sealed with it; without it none is kept.
+    """
+
+    def __init__(self, sink: Sink, *, secret: Secret | None = None) -> None:
+        self._sink, self._secret = sink, secret
+        self._written: list[str] = []
+        self.receipt: Receipt | None = None
+        """The last commit, as `open` accepts it."""
+
+    @property
+    def keep_rows(self) -> bool:
+        """Whether a letter keeps its record."""
+        return self._secret is not None
+
+    def open(self, receipt: Receipt | int | None) -> None:
+        """Start, or go back to a receipt."""
+        self._written.clear()
+        if isinstance(receipt, dict):
+            self._sink.recover(LETTERS, receipt)
+        else:
+            self._sink.open(LETTERS)
+
+    def write(self, letter: dict[str, Any], record: pa.RecordBatch | None = None) -> None:
+        """Add a letter: place, column, reason; `record` is a batch of one row."""
+        if self._secret is not None and record is not None:
+            letter = {**letter, **_kept(record, self._secret)}
+        self._written.append(orjson.dumps(letter).decode())
+        if len(self._written) >= _LETTERS_AT_ONCE:
+            self._send()
+
+    def _send(self) -> None:
+        if self._written:
+            self._sink.write(pa.record_batch([pa.array(self._written, pa.string())], schema=LETTERS))
+            self._written = []
+
+    def commit(self, epoch: int) -> None:
+        """Hand over everything."""
+        self._send()
+        self.receipt = self._sink.commit(epoch)
+
+    def publish(self, checkpoint: str) -> None:
+        """The checkpoint of this name is durable."""
+        self._sink.publish(checkpoint)
+
+    def finish(self) -> None:
+        """No more letters will come."""
+        self.receipt = self._sink.finish()
+
+    def clean(self) -> None:
+        """Remove what only a repeated `finish` needs."""
+        self._sink.clean()
+
+    def close(self) -> None:
+        """Close the sink."""
+        self._sink.close()
+
+
+def make_letters(
+    policy: Policy, sink: Sink | None, secret: Secret | None, *, resumable: bool
+) -> DeadLetters | LetterMessages:
+    """Where refused records are listed; `sink` if they go to the system of the rows."""
+    letters = policy.dead_letters
+    if sink is None:
+        return DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=secret, checked=resumable)
+    if letters.keep_rows and secret is None:
+        raise PolicyError(
+            f"[dead_letters] keep_rows: records are sent to {letters.name} only sealed; set SHOAL_KEY_FILE, name a "
+            "file in [dead_letters] path, or leave it out"
+        )
+    return LetterMessages(sink, secret=secret if letters.keep_rows else None)
+
+
+def _kept(batch: pa.RecordBatch, secret: Secret | None) -> dict[str, Any]:
+    record = {name: _json_value(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    if secret is None:
+        return {"record": record}
+    sealed = seal(secret, orjson.dumps(record), purpose="dead letter")
+    return {"sealed": base64.b64encode(sealed).decode()}
 
 
 def _json_value(column: Any) -> Any:
@@ -102,7 +197,9 @@ def _json_value(column: Any) -> Any:
 class LetterWriter:
     """Turns refused records of a stream into dead letters."""
 
-    def __init__(self, letters: DeadLetters, source: Source, method: StreamMethod, *, sorts_rows: bool) -> None:
+    def __init__(
+        self, letters: DeadLetters | LetterMessages, source: Source, method: StreamMethod, *, sorts_rows: bool
+    ) -> None:
         self._letters, self._source, self._method = letters, source, method
         # A record that waits to be sorted may be refused in a later batch than the one it came with, and a letter must
         # not depend on where a batch ended.

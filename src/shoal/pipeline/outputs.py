@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import secret_from_environment
 from shoal.methods.base import DEAD, Release, StreamMethod
-from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.wiring import make_sink, make_trace_sink
+from shoal.pipeline.dead_letters import DeadLetters, LetterMessages, make_letters
+from shoal.pipeline.wiring import make_sinks, make_trace_sink
 from shoal.policy import Policy
 from shoal.sinks.base import Receipt, Sink
 
@@ -20,12 +20,13 @@ class Outputs:
     """The sinks of one run, committed together."""
 
     def __init__(self, policy: Policy, *, resumable: bool) -> None:
-        key, letters = secret_from_environment(), policy.dead_letters
-        self._rows = make_sink(policy, resumable=resumable)
+        key = secret_from_environment()
+        sinks = make_sinks(policy, resumable=resumable)
+        self._rows = sinks.rows
         self._trace: Sink | None = None
         if policy.trace is not None:
             self._trace = make_trace_sink(policy.trace.path.path, resumable=resumable, secret=key)
-        self.letters = DeadLetters(letters.path.path, keep_rows=letters.keep_rows, secret=key, checked=resumable)
+        self.letters: DeadLetters | LetterMessages = make_letters(policy, sinks.letters, key, resumable=resumable)
         self._sinks = {"rows": self._rows, **({"trace": self._trace} if self._trace else {})}
 
     @property
@@ -52,11 +53,12 @@ class Outputs:
 
     def commit(self, epoch: int) -> Receipts:
         """Make everything durable."""
-        self.letters.commit()
+        self.letters.commit(epoch)
         return {"letters": self.letters.receipt, **{name: sink.commit(epoch) for name, sink in self._sinks.items()}}
 
     def publish(self, checkpoint: str) -> None:
         """The checkpoint is durable: make everything committed visible."""
+        self.letters.publish(checkpoint)
         for sink in self._sinks.values():
             sink.publish(checkpoint)
 
@@ -71,6 +73,7 @@ class Outputs:
 
     def clean(self) -> None:
         """Remove what only a repeated `finish` needs."""
+        self.letters.clean()
         for sink in self._sinks.values():
             sink.clean()
 

@@ -53,7 +53,7 @@ class RunReport:
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
         found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
         found.released_to = policy.sink.name
-        found.dead_letters = str(policy.dead_letters.path.path)
+        found.dead_letters = policy.dead_letters.where
         found.trace = str(policy.trace.path.path) if policy.trace else None
         found.failure, found.warnings = progress.failure, list(warnings)
         return found

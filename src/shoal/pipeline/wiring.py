@@ -1,7 +1,7 @@
 """From a checked policy to the objects that run it: source, method, sinks.
 
-The class of the table ``[source]`` or ``[sink]`` selects the system; `SOURCES` and `SINKS` have one entry per
-system. Everything else in this file is about files.
+The class of the table ``[source]`` or ``[sink]`` selects the system. Systems of messages are connected in
+:mod:`shoal.pipeline.live.wiring`; everything else in this file is about files.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from shoal.encode.base import Encoder
 from shoal.encode.sealed import SealedEncoder
 from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
+from shoal.pipeline.live.parts import Sinks
+from shoal.pipeline.live.wiring import TYPES, make_live_sinks, make_live_source
 from shoal.policy import Policy, tables
 from shoal.policy.fields import Section
+from shoal.policy.messages import MessageSink, MessageSource
 from shoal.policy.tables import ROW
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink
@@ -36,14 +39,6 @@ from shoal.sources.base import Source
 from shoal.sources.files import FileSource, find_files
 from shoal.sources.input_file import InputFile
 
-_TYPES: Final = {
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "bool": pa.bool_(),
-    "timestamp": pa.timestamp("ns", tz="UTC"),
-}
-
 
 def make_files(policy: Policy) -> list[InputFile]:
     """The input files in reading order."""
@@ -53,6 +48,8 @@ def make_files(policy: Policy) -> list[InputFile]:
 
 def make_source(policy: Policy) -> Source:
     """Where records come from."""
+    if isinstance(policy.source, MessageSource):
+        return make_live_source(policy)
     return SOURCES[type(policy.source)](policy)
 
 
@@ -113,10 +110,10 @@ def _file_decoder(
 ) -> Decoder:
     source = policy.file_source
     options: dict[str, Any] = {}
-    declared = {name: _TYPES[kind] for name, kind in source.types.items() if name in columns}
+    declared = {name: TYPES[kind] for name, kind in source.types.items() if name in columns}
     counted = policy.stream.time if policy.stream.time_unit is not None else None
     assumed = {
-        name: _TYPES[kind]
+        name: TYPES[kind]
         for name, kind in policy.anonymize.column_types().items()
         if name in columns and name != counted
     }
@@ -132,9 +129,11 @@ def _file_decoder(
     return decoder_for(source.kind)(file, columns=columns, types=types or declared, optional=optional, **options)
 
 
-def make_sink(policy: Policy, *, resumable: bool) -> Sink:
-    """Where published rows go."""
-    return SINKS[type(policy.sink)](policy, resumable=resumable)
+def make_sinks(policy: Policy, *, resumable: bool) -> Sinks:
+    """Where published rows go, and dead letters if they go to the same system."""
+    if isinstance(policy.sink, MessageSink):
+        return make_live_sinks(policy)
+    return Sinks(SINKS[type(policy.sink)](policy, resumable=resumable), None)
 
 
 def _files_sink(policy: Policy, *, resumable: bool) -> Sink:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,17 +14,19 @@ from shoal.policy.fields import STANDARD, Location, key_path, locate
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.sanitize import sanitize_places
+from shoal.policy.secret_settings import is_secret_name
 from shoal.policy.tables import ROW
 
 Table = Mapping[str, Any]
-_SECRET_WORDS: Final = (
-    r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
-)
 _TIME: Final = "[stream] time"
 _PERSON: Final = "[stream] person"
 _NO_PERSON: Final = "is missing; name the column of persons"
 _OR_MAID: Final = ", or several in [sanitize] maid"
-_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi")
+_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi", "headers")
+_NO_SECRETS: Final = (("source", "key_column"), ("sink", "key"), ("source", "secrets"), ("sink", "secrets"))
+"""Keys that name a column, or where a secret is."""
+_CLIENTS: Final = (("source", "client"), ("sink", "client"))
+"""Tables whose secrets are reported where they are checked."""
 _KEYED_BY_LABEL: Final = ("tree", "reference", "density")
 
 
@@ -46,7 +47,9 @@ def _scrubbed(table: Table, steps: tuple[str, ...], problems: list[str]) -> dict
     for name, value in table.items():
         here = (*steps, name)
         is_column = bool(steps) and steps[-1] in _KEYED_BY_COLUMN
-        if not is_column and _is_secret(name):
+        if here in _NO_SECRETS or steps in _CLIENTS:
+            kept[name] = value
+        elif not is_column and is_secret_name(name):
             problems.append(
                 f"{key_path(here[0], here[1:])}: secrets do not belong in a policy; "
                 "put the secret in a file and name the file in the environment variable SHOAL_KEY_FILE"
@@ -56,11 +59,6 @@ def _scrubbed(table: Table, steps: tuple[str, ...], problems: list[str]) -> dict
         else:
             kept[name] = value
     return kept
-
-
-def _is_secret(name: str) -> bool:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return re.search(rf"(?<![a-z])({_SECRET_WORDS})(?![a-z])", words) is not None
 
 
 def column_problems(table: Table) -> list[str]:

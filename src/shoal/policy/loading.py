@@ -27,11 +27,14 @@ from shoal.policy.crosschecks import (
 )
 from shoal.policy.fields import Section, key_path
 from shoal.policy.hierarchies import build_concepts, build_hierarchy
+from shoal.policy.live_checks import live_problems
+from shoal.policy.messages import MessageSink, default_letters
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
 from shoal.policy.policy import DeadLetters, Policy
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
-from shoal.policy.tables import SINKS, SOURCES, CheckpointSection, DeadLettersSection, StreamSection, TraceSection
+from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.tables import CheckpointSection, DeadLettersSection, StreamSection, TraceSection
 
 Table = Mapping[str, Any]
 
@@ -83,6 +86,7 @@ def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, fil
     problems += column_problems(clean)
     problems += resume_problems(clean)
     problems += sanitize_problems(clean)
+    problems += live_problems(clean, sections)
     problems += place_problems(clean, folder=base, file=file)
     if problems:
         raise PolicyError(problems)
@@ -181,13 +185,18 @@ def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy | Con
     dead = sections["dead_letters"] or DeadLettersSection()
     method = sections["anonymize"]
     sanitize = sections["sanitize"]
-    where = dead.path or default_dead_letters(sanitize.sealed if sanitize else sections["sink"].place)
+    sink = sections["sink"]
+    if isinstance(sink, MessageSink) and dead.path is None:
+        letters = DeadLetters(None, dead.keep_rows, dead.name or default_letters(sink.name))
+    else:
+        where = dead.path or default_dead_letters(sanitize.sealed if sanitize else sink.place)
+        letters = DeadLetters(where, dead.keep_rows)
     return Policy(
         stream=sections["stream"],
         source=sections["source"],
         anonymize=method,
-        written_sink=sections["sink"],
-        dead_letters=DeadLetters(where, dead.keep_rows),
+        written_sink=sink,
+        dead_letters=letters,
         trace=sections["trace"],
         checkpoint=sections["checkpoint"],
         sanitize=sanitize,

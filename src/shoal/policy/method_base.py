@@ -88,6 +88,11 @@ class MethodSection(Section):
         """Whether decisions depend on the time column."""
 
     @property
+    def counts_arrivals(self) -> bool:
+        """Whether rows wait for a number of arrivals: on a silent stream they would wait forever."""
+        return False
+
+    @property
     def delay_unit(self) -> str:
         """The unit of delays."""
         return "seconds" if self.runs_on_time else "arrivals"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from shoal.errors import PolicyError
 from shoal.methods.settings import Duration
 from shoal.policy.fields import Location, Section
+from shoal.policy.messages import MessageSink, MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tables import (
@@ -27,10 +28,22 @@ from shoal.policy.tables import (
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Where refused rows are listed, and whether the rows themselves are kept."""
+    """Where refused rows are listed: in a file, or in a topic next to the rows'; and whether rows are kept."""
 
-    path: Location
+    file: Location | None
     keep_rows: bool
+    name: str | None = None
+
+    @property
+    def path(self) -> Location:
+        """The file; only where there is one."""
+        assert self.file is not None
+        return self.file
+
+    @property
+    def where(self) -> str:
+        """The file or topic, for messages."""
+        return str(self.file.path) if self.file is not None else str(self.name)
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,18 @@ class Policy:
         if self.written_sink is None:
             raise PolicyError("[sink]: is missing; this policy has [sanitize], so run it with: shoal sanitize")
         return self.written_sink
+
+    @property
+    def message_source(self) -> MessageSource:
+        """The source, for what works with messages only."""
+        assert isinstance(self.source, MessageSource)
+        return self.source
+
+    @property
+    def message_sink(self) -> MessageSink:
+        """The sink, for what works with messages only."""
+        assert isinstance(self.sink, MessageSink)
+        return self.sink
 
     @property
     def file_source(self) -> FileSource:
@@ -102,7 +127,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Section):
         return _plain(value.plain_fields())
     if isinstance(value, DeadLetters):
-        return {"path": _plain(value.path), "keep_rows": value.keep_rows}
+        where = {"path": _plain(value.path)} if value.file is not None else {"name": value.name}
+        return {**where, "keep_rows": value.keep_rows}
     if isinstance(value, Location):
         return value.text
     if isinstance(value, Duration):

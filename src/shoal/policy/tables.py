@@ -131,11 +131,6 @@ class FileSink(SinkSection):
         return [*_misplaced_keys(table), *_compressed_outside(table)]
 
 
-SOURCES: Final[dict[str, type[SourceSection]]] = dict.fromkeys(FILE_KINDS, FileSource)
-SINKS: Final[dict[str, type[SinkSection]]] = dict.fromkeys(FILE_KINDS, FileSink)
-"""The table for each `kind`. Every kind is a format of files now; a broker adds its own name and table."""
-
-
 def _compressed_outside(table: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Refuse gzip or zstd around Parquet and Arrow files: their readers do not expect it."""
     found: list[tuple[tuple[str, ...], str]] = []
@@ -166,6 +161,8 @@ class DeadLettersSection(Section):
     """Where refused rows are listed; by default next to the output."""
 
     path: FilePlace | None = None
+    name: Name | None = None
+    """Of the topic or stream, next to a sink of messages."""
     keep_rows: bool = False
 
 

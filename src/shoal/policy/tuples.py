@@ -44,6 +44,10 @@ class TupleSection(QuasiMethodSection, TupleSettings):
     def runs_on_time(self) -> bool:
         return self.is_timed
 
+    @property
+    def counts_arrivals(self) -> bool:
+        return not self.is_timed
+
     @classmethod
     def stream_problems(cls, table: Table, stream: Table) -> list[tuple[str, KeyPath, str]]:
         if "time" in stream:

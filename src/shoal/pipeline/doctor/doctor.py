@@ -117,7 +117,8 @@ def _place_remarks(policy: Policy) -> Iterator[Remark]:
     if policy.sanitize is not None:
         yield from _store_remarks(policy.sanitize)
         return
-    places = {"dead letters": policy.dead_letters.path}
+    letters = policy.dead_letters.file
+    places = {"dead letters": letters} if letters is not None else {}
     if policy.sink.place is not None:
         places = {"sink": policy.sink.place, **places}
     if policy.trace is not None:

@@ -93,7 +93,7 @@ class SetRun:
         self.schema = release_schema(self.method.column, joined=joined)
         self.summary = SetSummary(
             released_to=policy.file_sink.path.text,
-            dead_letters=str(policy.dead_letters.path.path),
+            dead_letters=policy.dead_letters.where,
             trace=str(policy.trace.path.path) if policy.trace else None,
             warnings=list(policy.warnings),
             certificate_file=next_to(policy.file_sink.path, CERTIFICATE).text,

@@ -1,0 +1,213 @@
+"""The tables of every system that records come from or go to: one class each, and `kind` selects it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from shoal.methods.settings import Name, Names
+from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.secret_settings import Address
+from shoal.policy.tables import FILE_KINDS, FileSink, FileSource, SinkSection, SourceSection
+
+_SAME: Final = "; by default that of the source, if it is of the same kind"
+_DECIDED: Final = "is set so that every record is published exactly once; leave it out"
+_KAFKA: Final = {
+    "bootstrap.servers": "is the key brokers; write it there",
+    "metadata.broker.list": "is the key brokers; write it there",
+    "group.id": "is the key group of [source]; write it there",
+    "transactional.id": "is the key transactional_id of [sink]; write it there",
+    "auto.offset.reset": "is the key start of [source]; write it there",
+    **dict.fromkeys(
+        ("enable.auto.commit", "enable.auto.offset.store", "isolation.level", "enable.partition.eof",
+         "enable.idempotence", "acks", "request.required.acks"),
+        _DECIDED,
+    ),
+}  # fmt: skip
+
+
+class KafkaSource(MessageSource):
+    """Topics of Kafka."""
+
+    RESERVED: ClassVar[Mapping[str, str]] = _KAFKA
+    brokers: Address = Field(description='name the brokers, such as "localhost:9092", separated by commas')
+    topics: Names = Field(description='list the topics, such as ["visits"]')
+    group: Name = Field("shoal", description="The consumer group under which tools show how far the run is.")
+
+    @property
+    def address(self) -> str:
+        return self.brokers
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return self.topics
+
+
+class KafkaSink(MessageSink):
+    """A topic of Kafka, written in transactions."""
+
+    RESERVED: ClassVar[Mapping[str, str]] = _KAFKA
+    brokers: Address | None = Field(None, description=f"Brokers, separated by commas{_SAME}.")
+    topic: Name = Field(description="name the topic")
+    transactional_id: Name | None = Field(
+        None,
+        description="Names this run to Kafka, which shuts out an older process of that name; the topic.",
+    )
+
+    @property
+    def address(self) -> str | None:
+        return self.brokers
+
+    @property
+    def name(self) -> str:
+        return self.topic
+
+
+class RedisSource(MessageSource):
+    """Streams of Redis."""
+
+    url: Address = Field("redis://localhost:6379/0", description="Where Redis is.")
+    streams: Names = Field(description='list the streams, such as ["visits"]')
+
+    @property
+    def address(self) -> str:
+        return self.url
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return self.streams
+
+
+class RedisSink(MessageSink):
+    """A stream of Redis."""
+
+    url: Address | None = Field(None, description=f"Where Redis is{_SAME}.")
+    stream: Name = Field(description="name the stream")
+
+    @property
+    def address(self) -> str | None:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        return self.stream
+
+
+class NatsSource(MessageSource):
+    """A stream of NATS JetStream."""
+
+    url: Address = Field("nats://localhost:4222", description="Servers, separated by commas.")
+    stream: Name = Field(description="name the stream")
+    subject: Name | None = Field(None, description="Only messages of this subject, which may have wildcards.")
+
+    @property
+    def address(self) -> str:
+        return self.url
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return (self.stream,)
+
+
+class NatsSink(MessageSink):
+    """A subject of a stream of NATS JetStream."""
+
+    url: Address | None = Field(None, description=f"Servers, separated by commas{_SAME}.")
+    stream: Name = Field(description="name the stream")
+    subject: Name | None = Field(None, description="The subject of the messages; the stream's name.")
+
+    @property
+    def address(self) -> str | None:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        return self.stream
+
+
+class RabbitSource(MessageSource):
+    """Streams of RabbitMQ."""
+
+    brokers: Address = Field("localhost:5552", description="Host and port of the stream plugin.")
+    streams: Names = Field(description='list the streams, such as ["visits"]')
+
+    @property
+    def address(self) -> str:
+        return self.brokers
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return self.streams
+
+
+class RabbitSink(MessageSink):
+    """A stream of RabbitMQ."""
+
+    brokers: Address | None = Field(None, description=f"Host and port of the stream plugin{_SAME}.")
+    stream: Name = Field(description="name the stream")
+
+    @property
+    def address(self) -> str | None:
+        return self.brokers
+
+    @property
+    def name(self) -> str:
+        return self.stream
+
+
+Quality = Annotated[Literal[1, 2], Field()]
+
+
+class MqttSource(MessageSource):
+    """Topics of an MQTT broker."""
+
+    broker: Address = Field("localhost:1883", description="Host and port.")
+    topics: Names = Field(description='list the topics, such as ["sensors/+/visits"]')
+    client_id: Name = Field("shoal", description="Names the session in which the broker keeps messages for this run.")
+    qos: Quality = Field(1, description="The quality of service of the subscription.")
+
+    @property
+    def address(self) -> str:
+        return self.broker
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return self.topics
+
+
+class MqttSink(MessageSink):
+    """A topic of an MQTT broker."""
+
+    broker: Address | None = Field(None, description=f"Host and port{_SAME}.")
+    topic: Name = Field(description="name the topic")
+    client_id: Name = Field("shoal-sink", description="Names the session.")
+    qos: Quality = Field(1, description="The quality of service of the messages.")
+
+    @property
+    def address(self) -> str | None:
+        return self.broker
+
+    @property
+    def name(self) -> str:
+        return self.topic
+
+
+SOURCES: Final[dict[str, type[SourceSection]]] = {
+    **dict.fromkeys(FILE_KINDS, FileSource),
+    "kafka": KafkaSource,
+    "redis": RedisSource,
+    "nats": NatsSource,
+    "rabbitmq": RabbitSource,
+    "mqtt": MqttSource,
+}
+SINKS: Final[dict[str, type[SinkSection]]] = {
+    **dict.fromkeys(FILE_KINDS, FileSink),
+    "kafka": KafkaSink,
+    "redis": RedisSink,
+    "nats": NatsSink,
+    "rabbitmq": RabbitSink,
+    "mqtt": MqttSink,
+}
+"""The table for each `kind`: a format of files, or a system of messages."""
