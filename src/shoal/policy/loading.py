@@ -201,6 +201,11 @@ def _policy(sections: dict[str, Any], hierarchies: dict[KeyPath, Hierarchy | Con
         checkpoint=sections["checkpoint"],
         sanitize=sanitize,
         hierarchies={column: hierarchies[steps] for column, steps in method.hierarchy_keys().items()},
-        warnings=tuple(f"[anonymize] {text}" for text in method.warnings()),
+        warnings=tuple(
+            f"[{name}] {text}"
+            for name in ("source", "anonymize", "sink")
+            if sections[name] is not None
+            for text in sections[name].warnings()
+        ),
         file=file,
     )

@@ -65,6 +65,9 @@ class _Connected(Section):
 class MessageSource(_Connected, SourceSection):
     """The table of a source of messages."""
 
+    CAN_BE_SAMPLED: ClassVar[bool] = True
+    """Whether messages stay in the system after they were read."""
+
     kind: str
     types: dict[str, ColumnType] = Field(
         default_factory=dict,

@@ -13,6 +13,7 @@ from shoal.policy.secret_settings import Address
 from shoal.policy.tables import FILE_KINDS, FileSink, FileSource, SinkSection, SourceSection
 
 _SAME: Final = "; by default that of the source, if it is of the same kind"
+_REPEATS: Final = "MQTT delivers every message at least once: after a crash or a lost connection some come twice"
 _DECIDED: Final = "is set so that every record is published exactly once; leave it out"
 _KAFKA: Final = {
     "bootstrap.servers": "is the key brokers; write it there",
@@ -163,10 +164,14 @@ Quality = Annotated[Literal[1, 2], Field()]
 class MqttSource(MessageSource):
     """Topics of an MQTT broker."""
 
+    CAN_BE_SAMPLED: ClassVar[bool] = False
     broker: Address = Field("localhost:1883", description="Host and port.")
     topics: Names = Field(description='list the topics, such as ["sensors/+/visits"]')
     client_id: Name = Field("shoal", description="Names the session in which the broker keeps messages for this run.")
     qos: Quality = Field(1, description="The quality of service of the subscription.")
+
+    def warnings(self) -> list[str]:
+        return [f"kind: {_REPEATS}"]
 
     @property
     def address(self) -> str:
@@ -184,6 +189,9 @@ class MqttSink(MessageSink):
     topic: Name = Field(description="name the topic")
     client_id: Name = Field("shoal-sink", description="Names the session.")
     qos: Quality = Field(1, description="The quality of service of the messages.")
+
+    def warnings(self) -> list[str]:
+        return [f"kind: {_REPEATS}"]
 
     @property
     def address(self) -> str | None:

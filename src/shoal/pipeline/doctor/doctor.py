@@ -17,6 +17,8 @@ from shoal.methods.counts import UNREADABLE
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
+from shoal.pipeline.doctor.live import connection_remarks, lag_remarks
+from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
@@ -27,6 +29,7 @@ from shoal.policy import Policy
 from shoal.policy.crosschecks import next_to
 from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
+from shoal.policy.messages import MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tables import ROW
@@ -55,7 +58,11 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
             lacking = [*_naming_remarks(policy, policy.sanitize, anonymizer)]
             if lacking or policy.sanitize.maid:
                 return [*remarks, *lacking, *([] if lacking else file_remarks(policy))]
-        sample = _take_sample(policy, anonymizer, rows, remarks)
+        remarks += connection_remarks(policy)
+        if isinstance(policy.source, MessageSource):
+            sample = _take_messages(policy, policy.source, anonymizer, rows, remarks)
+        else:
+            sample = _take_sample(policy, anonymizer, rows, remarks)
     except ShoalError as error:
         return [*remarks, Remark("wrong", "source", str(error))]
     if sample is not None:
@@ -182,6 +189,23 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
     return Sample(_joined(empty, decoded), is_all)
 
 
+def _take_messages(
+    policy: Policy, source: MessageSource, anonymizer: StreamMethod, rows: int, remarks: list[Remark]
+) -> Sample | None:
+    if any(remark.level == "wrong" and remark.topic in ("connection", "source") for remark in remarks):
+        return None
+    if not source.CAN_BE_SAMPLED:
+        remarks.append(Remark("look", "source", "messages can be received only once, so no sample was taken"))
+        return None
+    found = take_live_sample(policy, anonymizer.columns, rows)
+    anonymizer.bind(found.empty.schema)
+    if policy.stream.person == ROW:
+        remarks.append(row_remark(numbers_rows=found.numbers_rows))
+    sample = Sample(_joined(found.empty, found.parts), found.is_all)
+    remarks += lag_remarks(policy, sample.batch, found.arrived)
+    return sample
+
+
 def _joined(empty: pa.RecordBatch, parts: list[Decoded]) -> Decoded:
     refused: list[Refused] = []
     first = 0
@@ -215,7 +239,10 @@ def _until(batches: Iterator[Decoded], rows: int) -> Iterator[Decoded]:
 def _sample_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -> Iterator[Remark]:
     batch, refused = sample.batch, sample.decoded.refused
     if not sample.decoded.rows:
-        yield Remark("look", "sample", "the first file has no rows")
+        words = (
+            "there are no messages yet" if isinstance(policy.source, MessageSource) else "the first file has no rows"
+        )
+        yield Remark("look", "sample", words)
         return
     whole = "all" if sample.is_all else "the first"
     yield Remark("good", "sample", f"{whole} {sample.decoded.rows:,} rows were read")

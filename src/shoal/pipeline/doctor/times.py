@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError
+from shoal.pipeline.doctor.live_sample import raw_column
 from shoal.pipeline.doctor.remarks import Level, Remark
 from shoal.pipeline.wiring import make_files, raw_decoder
 from shoal.policy import Policy
+from shoal.policy.messages import MessageSource
 from shoal.policy.tuples import TupleSection
 from shoal.schema import NANOSECONDS
 from shoal.times import UNIT_NAMES, UNITS, column_ns
@@ -100,7 +102,11 @@ def in_1970_words(column: str, unit: str) -> str:
 
 
 def _raw_numbers(policy: Policy, column: str) -> npt.NDArray[np.float64]:
-    """The finite numbers among the first times of the first file, unconverted."""
+    """The finite numbers among the first times of the first file, or the first messages, unconverted."""
+    if isinstance(policy.source, MessageSource):
+        column_read = raw_column(policy, column)
+        numbers = np.zeros(0) if column_read is None else _numbers(column_read)
+        return numbers[np.isfinite(numbers)]
     try:
         with raw_decoder(policy, make_files(policy)[0], column) as decoder:
             first = next(iter(decoder.batches()), None)
