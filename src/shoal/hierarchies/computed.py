@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Protocol
 
 from shoal.errors import PolicyError, missing_extra
+from shoal.hierarchies.separated import Separated
 
 BETWEEN: Final = "…"
 _LONGEST: Final = 100
@@ -114,13 +115,16 @@ class HostNames:
         return {"kind": self.kind}
 
 
-RULES: Final[dict[str, type[PathRule]]] = {rule.kind: rule for rule in (GeoCells, NumberBins, IpPrefixes, HostNames)}
+_RULES: Final[dict[str, type[PathRule]]] = {
+    rule.kind: rule for rule in (Separated, GeoCells, NumberBins, IpPrefixes, HostNames)
+}
 
 
-def rule_from_dict(content: dict[str, Any]) -> PathRule:
-    """The rule that to_dict wrote."""
+def rule_from_dict(content: Mapping[str, Any]) -> PathRule | None:
+    """The rule that to_dict wrote; None if no rule is of this kind."""
+    rule = _RULES.get(content["kind"])
     parameters = {name: value for name, value in content.items() if name not in ("kind", "root")}
-    return RULES[content["kind"]](**parameters)
+    return None if rule is None else rule(**parameters)
 
 
 @lru_cache(maxsize=1)

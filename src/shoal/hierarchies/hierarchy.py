@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Self
 
 from shoal.errors import InputError, PolicyError
-from shoal.hierarchies.computed import (
-    RULES,
-    GeoCells,
-    HostNames,
-    IpPrefixes,
-    NumberBins,
-    PathRule,
-    rule_from_dict,
-)
-from shoal.hierarchies.tree import ROOT_PARENT, IntArray, Tree, empty_tree, is_label, plant
+from shoal.hierarchies.computed import GeoCells, HostNames, IpPrefixes, NumberBins, PathRule, rule_from_dict
+from shoal.hierarchies.separated import Separated, Side
+from shoal.hierarchies.tree import IntArray, Tree, empty_tree, is_label, plant_again
 from shoal.hierarchies.tree_builders import plant_balanced, plant_levels, plant_nested
-
-Side = Literal["suffix", "prefix"]
-MAX_ANCESTORS: Final = 64
-"""Most ancestors of one value of an open hierarchy. Names of hosts and files stay far below; a hostile value with a
-million separators must not cost a million counters."""
 
 
 class Hierarchy:
     """An immutable tree of labels, from single values up to one root.
 
-    A *closed* hierarchy lists all its labels. An *open* one accepts any text as a value and derives the path from
-    the text, or computes it: from coordinates, numbers, addresses, host names. Make one with the ``from_…``, ``flat``
-    and ``by_…`` constructors, or with ``geo``, ``bins``, ``ip`` and ``hosts``.
+    A *closed* hierarchy lists all its labels. An *open* one has a rule that derives the path from a value: by cutting
+    the text at a separator (:class:`shoal.hierarchies.separated.Separated` shows how), or *computed* from coordinates,
+    numbers, addresses or host names.
 
     Notes
     -----
     The arrays are for compiled code: read-only, one entry per node, node 0 is the root, parents come before children,
     in preorder with children sorted by label. Ids depend on the tree alone, not on the order of its description.
-
-    In an open hierarchy the value itself is never changed; its ancestors are the texts that remain after cutting at a
-    separator, if they start (suffix) or end (prefix) with a segment that is not empty:
-
-    ============  ======  =======================================
-    value         side    path
-    ============  ======  =======================================
-    ``a..b``      suffix  ``a..b``, ``b``, ``*``
-    ``a.b.``      suffix  ``a.b.``, ``b.``, ``*``
-    ``.b``        suffix  ``.b``, ``b``, ``*``
-    ``/a/b/``     prefix  ``/a/b/``, ``/a/b``, ``/a``, ``*``
-    (empty)       both    (empty), ``*``
-    ``*``         both    ``*``: a label equal to the root is the root
-    ``a.*``       suffix  ``a.*``, ``*``
-    ============  ======  =======================================
-
-    At most 64 ancestors below the root are kept, the coarsest ones.
 
     Examples
     --------
@@ -66,12 +38,10 @@ class Hierarchy:
     (('all', 'news', 'a.example', 'b.example', 'shop', 'c.example'), [-1, 0, 1, 1, 0, 4], [3, 2, 1, 1, 1, 1])
     """
 
-    __slots__ = ("_ids", "_root", "_rule", "_separator", "_side", "_tree")
+    __slots__ = ("_ids", "_root", "_rule", "_tree")
     _ids: dict[str, int]
     _root: str
     _rule: PathRule | None
-    _separator: str | None
-    _side: Side | None
     _tree: Tree
 
     def __init__(self) -> None:
@@ -81,25 +51,24 @@ class Hierarchy:
         )
 
     @classmethod
-    def _closed(cls, tree: Tree) -> Self:
-        return cls._make(tree, tree.labels[0], None, None)
-
-    @classmethod
-    def _make(
-        cls, tree: Tree, root: str, separator: str | None, side: Side | None, rule: PathRule | None = None
-    ) -> Self:
+    def _make(cls, tree: Tree, root: str = "", rule: PathRule | None = None) -> Self:
         made = object.__new__(cls)
-        made._rule = rule
-        made._tree, made._root, made._separator, made._side = tree, root, separator, side
+        made._tree, made._root, made._rule = tree, root or tree.labels[0], rule
         made._ids = {label: node for node, label in enumerate(tree.labels)}
         return made
+
+    @classmethod
+    def _open(cls, rule: PathRule, root: str) -> Self:
+        if not is_label(root):
+            raise PolicyError("hierarchy: root must be text that is not empty")
+        return cls._make(empty_tree(), root, rule)
 
     # ---- constructors
 
     @classmethod
     def from_nested(cls, nested: Mapping[str, Any]) -> Self:
         """Tables within tables under one root; a leaf is None, an empty table, or an entry of a list."""
-        return cls._closed(plant_nested(nested))
+        return cls._make(plant_nested(nested))
 
     @classmethod
     def from_csv(cls, path: str | PathLike[str], sep: str | None = None, header: bool | None = None) -> Self:  # noqa: FBT001
@@ -114,9 +83,7 @@ class Hierarchy:
         header
             None means that the first line is a header if all other lines end in one root and it does not.
         """
-        if sep is not None and (not isinstance(sep, str) or len(sep) != 1):
-            raise PolicyError("hierarchy: sep must be one character")
-        return cls._closed(plant_levels(Path(path), separator=sep, header=header))
+        return cls._make(plant_levels(Path(path), separator=sep, header=header))
 
     @classmethod
     def flat(cls, values: Iterable[str], root: str = "*") -> Self:
@@ -130,7 +97,7 @@ class Hierarchy:
         For data that come without a tree. Labels that are all whole numbers are sorted as numbers; a group is named
         after its first and last label, ``12…16``. A label given twice counts once.
         """
-        return cls._closed(plant_balanced(labels, fanout, root))
+        return cls._make(plant_balanced(labels, fanout, root))
 
     @classmethod
     def by_suffix(cls, separator: str = ".", root: str = "*") -> Self:
@@ -145,13 +112,7 @@ class Hierarchy:
     @classmethod
     def from_separator(cls, separator: str, *, side: Side, root: str = "*") -> Self:
         """Open: any text is a value, cut at `separator` from the front (suffix) or the back (prefix)."""
-        if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
-            raise PolicyError("hierarchy: separator must be one ASCII character")
-        if side not in ("suffix", "prefix"):
-            raise PolicyError('hierarchy: side must be "suffix" or "prefix"')
-        if not is_label(root):
-            raise PolicyError("hierarchy: root must be text that is not empty")
-        return cls._make(empty_tree(), root, separator, side)
+        return cls._open(Separated(separator, side), root)
 
     @classmethod
     def geo(cls, cells: Iterable[float | str] = ("0.01", "0.1", "1", "10"), root: str = "*") -> Self:
@@ -160,7 +121,7 @@ class Hierarchy:
         >>> Hierarchy.geo().path("40.7128,-74.006")[1:3]
         ('40.71…40.72,-74.01…-74', '40.7…40.8,-74.1…-74')
         """
-        return cls._computed(GeoCells(cells), root)
+        return cls._open(GeoCells(cells), root)
 
     @classmethod
     def bins(cls, widths: Iterable[float | str], root: str = "*") -> Self:
@@ -169,7 +130,7 @@ class Hierarchy:
         >>> Hierarchy.bins([10, 100]).path("37.5")
         ('37.5', '30…40', '0…100', '*')
         """
-        return cls._computed(NumberBins(widths), root)
+        return cls._open(NumberBins(widths), root)
 
     @classmethod
     def ip(cls, v4: Iterable[int] = (24, 16, 8), v6: Iterable[int] = (64, 48, 32), root: str = "*") -> Self:
@@ -178,7 +139,7 @@ class Hierarchy:
         >>> Hierarchy.ip().path("192.0.2.77")
         ('192.0.2.77', '192.0.2.0/24', '192.0.0.0/16', '192.0.0.0/8', '*')
         """
-        return cls._computed(IpPrefixes(v4, v6), root)
+        return cls._open(IpPrefixes(v4, v6), root)
 
     @classmethod
     def hosts(cls, root: str = "*") -> Self:
@@ -186,34 +147,24 @@ class Hierarchy:
 
         The list of public suffixes is the one that the package publicsuffixlist contains; nothing is downloaded.
         """
-        return cls._computed(HostNames(), root)
-
-    @classmethod
-    def _computed(cls, rule: PathRule, root: str) -> Self:
-        if not is_label(root):
-            raise PolicyError("hierarchy: root must be text that is not empty")
-        return cls._make(empty_tree(), root, None, None, rule)
+        return cls._open(HostNames(), root)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """The hierarchy that :meth:`to_dict` wrote."""
         try:
-            if content["kind"] == "open":
-                return cls.from_separator(content["separator"], side=content["side"], root=content["root"])
-            if content["kind"] in RULES:
-                return cls._computed(rule_from_dict(dict(content)), content["root"])
+            rule = rule_from_dict(content)
+            if rule is not None:
+                return cls._open(rule, content["root"])
             labels, parents = list(content["labels"]), list(content["parents"])
         except (KeyError, TypeError):
             raise PolicyError("hierarchy: not what Hierarchy.to_dict writes; write it again") from None
-        _check_arrays(labels, parents)
-        return cls._closed(plant(labels, parents))
+        return cls._make(plant_again(labels, parents))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and texts, the same for equal hierarchies."""
         if self._rule is not None:
             return {**self._rule.to_dict(), "root": self._root}
-        if self.is_open:
-            return {"kind": "open", "separator": self._separator, "side": self._side, "root": self._root}
         return {"kind": "closed", "labels": list(self.labels), "parents": self.parents.tolist()}
 
     # ---- content
@@ -221,22 +172,22 @@ class Hierarchy:
     @property
     def is_open(self) -> bool:
         """Whether values are not listed: any text is one, or any that a path can be computed for."""
-        return self._separator is not None or self._rule is not None
+        return self._rule is not None
 
     @property
     def is_computed(self) -> bool:
         """Whether paths are computed from values, such as coordinates or addresses."""
-        return self._rule is not None
+        return self.is_open and not isinstance(self._rule, Separated)
 
     @property
     def separator(self) -> str | None:
-        """The character an open hierarchy cuts at; None for a closed one."""
-        return self._separator
+        """The character that values are cut at; None if they are not cut."""
+        return self._rule.separator if isinstance(self._rule, Separated) else None
 
     @property
     def side(self) -> Side | None:
-        """Whether an open hierarchy keeps the suffix or the prefix of a value; None for a closed one."""
-        return self._side
+        """Whether cutting keeps the suffix or the prefix of a value; None if values are not cut."""
+        return self._rule.side if isinstance(self._rule, Separated) else None
 
     @property
     def root(self) -> str:
@@ -270,8 +221,8 @@ class Hierarchy:
         return True  # an open hierarchy has no nodes
 
     def __contains__(self, label: object) -> bool:
-        if not isinstance(label, str) or self._rule is None:
-            return isinstance(label, str) and (self.is_open or label in self._ids)
+        if self._rule is None or not isinstance(label, str):
+            return isinstance(label, str) and label in self._ids
         return self._rule.labels(label) is not None
 
     # ---- questions
@@ -282,37 +233,23 @@ class Hierarchy:
 
     def path(self, label: str) -> tuple[str, ...]:
         """Labels from this one up to the root."""
-        if self._rule is not None and (labels := self._rule.labels(label)) is not None:
-            return (label, *labels, self._root)
-        if label not in self:
+        if label in self._ids:
+            return self._tree.path(self._ids[label])
+        labels = None if self._rule is None else self._rule.labels(label)
+        if labels is None:
             raise InputError("hierarchy: a value is not in it; add the value to it, or leave such rows out")
-        return self._open_path(label) if self.is_open else self._closed_path(label)
+        steps = [label, *labels]
+        if isinstance(self._rule, Separated) and self._root in steps:
+            steps = steps[: steps.index(self._root)]
+        return (*steps, self._root)
 
     def lowest_common_ancestor(self, labels: Iterable[str]) -> str:
         """The lowest label that covers all of these labels."""
         paths = [self.path(label)[::-1] for label in dict.fromkeys(labels)]
         if not paths:
             raise PolicyError("hierarchy: the lowest common ancestor needs at least one label")
-        lowest = self._root
-        for steps in zip(*paths, strict=False):
-            if any(step != steps[0] for step in steps):
-                break
-            lowest = steps[0]
-        return lowest
-
-    def _closed_path(self, label: str) -> tuple[str, ...]:
-        node, steps = self._ids[label], []
-        while node != ROOT_PARENT:
-            steps.append(self.labels[node])
-            node = int(self.parents[node])
-        return tuple(steps)
-
-    def _open_path(self, label: str) -> tuple[str, ...]:
-        assert self._separator is not None
-        assert self._side is not None
-        steps = [label, *ancestors(label, separator=self._separator, side=self._side)]
-        below = steps[: steps.index(self._root)] if self._root in steps else steps
-        return (*below, self._root)
+        shared = takewhile(lambda steps: len(set(steps)) == 1, zip(*paths, strict=False))
+        return str([steps[0] for steps in shared][-1])
 
     # ---- identity
 
@@ -320,48 +257,11 @@ class Hierarchy:
         return isinstance(other, Hierarchy) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash((self._root, self._separator, self._side, self.labels, self.is_computed))
+        return hash((self._root, self.labels, self.separator, self.side, self.is_computed))
 
     def __repr__(self) -> str:
+        if isinstance(self._rule, Separated):
+            return f"<Hierarchy by {self.side} at {self.separator!r} under {self._root!r}>"
         if self._rule is not None:
             return f"<Hierarchy of kind {self._rule.kind!r} under {self._root!r}>"
-        if self.is_open:
-            return f"<Hierarchy by {self._side} at {self._separator!r} under {self._root!r}>"
         return f"<Hierarchy of {len(self)} labels under {self._root!r}>"
-
-
-def _check_arrays(labels: list[Any], parents: list[Any]) -> None:
-    sound = (
-        bool(labels)
-        and len(labels) == len(parents) == len(set(labels))
-        and all(map(is_label, labels))
-        and parents[0] == ROOT_PARENT
-        and all(isinstance(parent, int) and 0 <= parent < node for node, parent in enumerate(parents) if node)
-    )
-    if not sound:
-        raise PolicyError("hierarchy: labels and parents do not make a tree; write it again")
-
-
-def ancestors(value: str, *, separator: str, side: Side) -> list[str]:
-    """Strict ancestors of a value of an open hierarchy below the root, nearest first.
-
-    An ancestor starts (suffix) or ends (prefix) with a segment that is not empty: the parent of ``a..b`` is ``b``. Of
-    more than `MAX_ANCESTORS` the coarsest are kept.
-    """
-    if side == "suffix":
-        return [value[cut:] for cut in _cuts(value, separator)]
-    return [value[: len(value) - cut] for cut in _cuts(value[::-1], separator)]
-
-
-def _cuts(value: str, separator: str) -> list[int]:
-    """Where shorter texts start, nearest first; searched from the far end, so that a hostile value stays cheap."""
-    cuts: list[int] = []
-    end = len(value)
-    while len(cuts) < MAX_ANCESTORS:
-        at = value.rfind(separator, 0, end)
-        if at < 0:
-            break
-        if at + 1 < len(value) and value[at + 1] != separator:
-            cuts.append(at + 1)
-        end = at
-    return cuts[::-1]

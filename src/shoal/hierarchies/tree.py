@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,14 @@ class Tree:
     depths: IntArray
     leaf_counts: IntArray
 
+    def path(self, node: int) -> tuple[str, ...]:
+        """Labels from a node up to the root."""
+        steps = []
+        while node != ROOT_PARENT:
+            steps.append(self.labels[node])
+            node = int(self.parents[node])
+        return tuple(steps)
+
 
 def plant(labels: Sequence[str], parents: Sequence[int]) -> Tree:
     """Make a tree of distinct labels; `parents` are positions in `labels`, each before its children."""
@@ -45,6 +54,20 @@ def plant(labels: Sequence[str], parents: Sequence[int]) -> Tree:
         depths=_frozen(_depths(moved)),
         leaf_counts=_frozen(_leaf_counts(moved)),
     )
+
+
+def plant_again(labels: list[Any], parents: list[Any]) -> Tree:
+    """Make a tree of labels and parents that were written out; they may have been altered since."""
+    is_sound = (
+        bool(labels)
+        and len(labels) == len(parents) == len(set(labels))
+        and all(map(is_label, labels))
+        and parents[0] == ROOT_PARENT
+        and all(isinstance(parent, int) and 0 <= parent < node for node, parent in enumerate(parents) if node)
+    )
+    if not is_sound:
+        raise PolicyError("hierarchy: labels and parents do not make a tree; write it again")
+    return plant(labels, parents)
 
 
 def empty_tree() -> Tree:

@@ -117,6 +117,8 @@ _LONGEST_LABEL: Final = 100_000
 
 def plant_levels(path: Path, *, separator: str | None = None, header: bool | None = None) -> Tree:
     """Read a level file; every problem names the file and the line."""
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
+        raise PolicyError("hierarchy: sep must be one character")
     text = decode(read_bytes(path), path.name)
     found = csv_lines(text, path.name, separator or _separator(text))
     lines = [(number, cells) for number, cells in found if len(cells) > 1 or cells[0].strip()]
