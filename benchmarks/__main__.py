@@ -42,6 +42,7 @@ LONG = (
     "z_tuning",
     "z_ways",
     "z_combine",
+    "z_residual",
     "decoys",
     "sanitize_speed",
     "sets_promise",
@@ -52,7 +53,7 @@ LONG = (
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "sets_speed", "flexible_compare", "limits", "tuples_loss",
-    "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_targets", "z_tuning", "z_ways",
+    "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual", "z_targets", "z_tuning", "z_ways",
 }  # fmt: skip
 
 

@@ -111,6 +111,13 @@ COVERED = {
         "_same_before", "_slot_of", "_take", "_take_back", "_take_widest", "find_blocks", "find_tuples",
         "form_groups", "take_key",
     },
+    ("decide_strictly", "kernels/z/test_label_crowd.py", "decide_paths"): {
+        "add_exposure", "count_person", "decide_strictly", "discount_person", "drop_oldest", "expire_labels",
+        "find_node", "find_pair", "find_slot", "forget_nodes", "forget_pair", "free_row", "has_room_for",
+        "make_node", "next_open", "retract", "settle", "take_row", "turn",
+    },
+    ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
+    ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},
 }  # fmt: skip
 """Kernels that no test names: the kernel that calls them, the test that compares it with something independent, and
 what that test names for it. A kernel that decides something by itself should rather be tested alone."""

@@ -220,6 +220,7 @@ Z_CASES = [
     z_case("blank", {"on_private": "blank", "carry": ["device"]}),
     z_case("closed", GENERALIZE, {"site": "closed"}, data=stream(seed=3), lap=None),
     z_case("suffix", {**GENERALIZE, "z": 3}, {"site": "suffix"}, data=stream(seed=4)),
+    z_case("suffix-loose", {**GENERALIZE, "residual": "loose"}, {"site": "suffix"}, data=stream(seed=4), lap=None),
     z_case("prefix", {**GENERALIZE, "carry": ["device"]}, {"site": "prefix"}, data=stream(seed=5)),
     z_case("geo", {**GENERALIZE, "z": 3}, {"site": "geo"}, data=renamed(stream(seed=14), COORDINATES), lap=None),
     z_case("bins", {**GENERALIZE, "z": 3}, {"site": "bins"}, data=renamed(stream(seed=15), NUMBERS), lap=None),

@@ -88,6 +88,7 @@ ONE_PROBLEM = [
     ("anonymize/on_private", "hide", '[anonymize] on_private: must be one of "drop", "blank", "generalize"'),
     ("anonymize/on_private", "generalize", '[anonymize] hierarchy: is missing; on_private'),
     ("anonymize/hierarchy", {"kind": "suffix"}, '[anonymize] hierarchy: is used only with on_private'),
+    ("anonymize/residual", "loose", '[anonymize] residual: is used only with on_private'),
     ("anonymize/lateness", "-5s", "[anonymize] lateness: not a duration"),
     ("anonymize/max_gap", 0, "[anonymize] max_gap: must be longer than 0"),
     ("anonymize/seed", 0, "[anonymize] seed: unknown key"),

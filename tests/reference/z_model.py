@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.reference.clock import RESTART, TAKEN, NaiveClock
-from tests.reference.residual import Exposure
+from tests.reference.residual import Exposure, level_of
 
 Path = Callable[[str], tuple[str, ...]]
 
@@ -20,6 +20,7 @@ class Column:
     z: int
     window: int
     path: Path = lambda value: (value,)
+    strict: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,8 @@ class NaiveZ:
         if value is None:
             return None
         past, path = self.past[column.name], column.path(value)
-        label = None
-        for node in path:
-            crowd = {one.person for one in past if one.time >= time - column.window and one.counts_for(node)}
-            if len(crowd | {person}) >= column.z:
-                label = node
-                break
+        recent = [one for one in past if one.time >= time - column.window]
+        level = level_of(recent, Exposure(time, person, path, None), z=column.z, strict=column.strict)
+        label = path[level] if level >= 0 else None
         past.append(Exposure(time, person, path, label))
         return label

@@ -27,6 +27,10 @@ class ZColumnSection(Section, ZColumnSettings):
 
     hierarchy: HierarchySection | None = None
 
+    def plain_fields(self) -> dict[str, Any]:
+        fields = super().plain_fields()
+        return {name: value for name, value in fields.items() if name != "residual" or value is not None}
+
 
 class ZTargetSection(Section):
     """The target of an adaptive z."""
@@ -123,8 +127,10 @@ class ZAnonymitySection(MethodSection, ZSettings):
             yield from ((("target", *key), text) for key, text in ZTargetSection.cross_check(given["target"]))
 
     def plain_fields(self) -> dict[str, Any]:
-        # A policy that asks for no combinations is the one it was before there were any: its checkpoints go on.
+        # A policy that does not ask for a newer option is the one it was before: its checkpoints go on.
         fields = super().plain_fields()
+        if not self.hierarchy_keys():
+            del fields["residual"]
         return {name: value for name, value in fields.items() if name not in ("combine", "k") or value is not None}
 
     @property
@@ -134,4 +140,4 @@ class ZAnonymitySection(MethodSection, ZSettings):
 
 def _column_parameters(column: ZRule, hierarchy: Hierarchy | None) -> dict[str, Any]:
     plain = {"z": column.z, "window": column.window.given, "on_private": column.on_private}
-    return {**plain, "hierarchy": hierarchy} if hierarchy is not None else plain
+    return {**plain, "hierarchy": hierarchy, "residual": column.residual} if hierarchy is not None else plain

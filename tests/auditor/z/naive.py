@@ -51,6 +51,7 @@ class Publisher:
     lateness_s: float = 0
     rotation_s: float | None = None
     blank: bool = False
+    is_strict: bool = True
     released: list[Row] = field(default_factory=list)
     trace: list[Row] = field(default_factory=list)
 
@@ -85,15 +86,18 @@ class Publisher:
             self._note(number, "suppressed")
 
     def _label(self, path: tuple[str, ...], time: Any, user: Any, seen: list[Any]) -> str | None:
-        for level in path:
-            people = {user}
-            for then, who, other, label in seen:
-                hidden_below = label is not None and other.index(label) < (other.index(level) if level in other else 0)
-                if then >= time - self.window_s and level in other and not hidden_below:
-                    people.add(who)
-            if len(people) >= self.z:
-                return level
-        return None
+        recent = [*(one for one in seen if one[0] >= time - self.window_s), (time, user, path, None)]
+        return next((level for level in path if len(self._people(level, recent)) >= self.z), None)
+
+    def _people(self, level: str, recent: list[Any]) -> set[Any]:
+        people = set()
+        for _, who, other, label in recent:
+            below = other[: other.index(level)] if level in other else None
+            if below is None or label in below:
+                continue
+            if not self.is_strict or all(len(self._people(step, recent)) < self.z for step in below):
+                people.add(who)
+        return people
 
     def _note(self, number: int, verdict: str, reason: str | None = None) -> None:
         self.trace.append({"row": number, "verdict": verdict, "reason": reason, "z": self.z})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shoal.auditor import Severity
+from shoal.errors import PolicyError
 from tests.auditor.cases import decide
 from tests.auditor.z.naive import HOUR, policy
 
 TREE = {"*": {"news": ["a.example", "rare.example"], "shops": ["b.example"]}}
 
 
-def climbing(z):
-    return policy(z=z, on_private="generalize", hierarchy={"kind": "nested", "tree": TREE})
+def climbing(z, **rules):
+    return policy(z=z, on_private="generalize", hierarchy={"kind": "nested", "tree": TREE}, **rules)
 
 
 class TestGeneralize:
@@ -32,6 +35,19 @@ class TestGeneralize:
         exact, bound = decide(rows, shown, promised=climbing(20))
         assert exact.findings == bound.findings == ()
 
+    def test_people_whose_own_value_passes_now_count_by_the_loose_rule_only(self):
+        """19 suppressed on a.example, the twentieth released: a row called news cannot be a.example."""
+        rows = [*((0, f"person {n}", "a.example") for n in range(20)), (1, "loner", "rare.example")]
+        shown = {19: "a.example", 20: "news"}
+        exact, _ = decide(rows, shown, promised=climbing(20))
+        assert [(found.code, found.rows) for found in exact.findings] == [("below-z", (1,))]
+        exact, _ = decide(rows, shown, promised=climbing(20, residual="loose"))
+        assert exact.findings == ()
+
+    def test_an_unknown_residual_rule_is_reported(self):
+        with pytest.raises(PolicyError, match="residual is one of strict, loose"):
+            decide([(0, "u", "a.example")], {}, promised=climbing(20, residual="lax"))
+
     def test_suppressed_people_count_for_the_label(self):
         rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
         exact, bound = decide(rows, {19: "news"}, promised=climbing(20))
@@ -39,8 +55,13 @@ class TestGeneralize:
 
     def test_a_label_too_high_is_a_warning(self):
         rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
-        exact, _ = decide(rows, {19: "*"}, promised=climbing(20))
+        exact, _ = decide(rows, {19: "*"}, promised=climbing(20, residual="loose"))
         assert [(found.code, found.severity) for found in exact.findings] == [("too-general", Severity.WARNING)]
+
+    def test_nobody_counts_for_a_label_above_one_that_passes_by_the_strict_rule(self):
+        rows = [(0, f"person {n}", "a.example") for n in range(19)] + [(1, "loner", "rare.example")]
+        exact, _ = decide(rows, {19: "*"}, promised=climbing(20))
+        assert {found.code for found in exact.findings} == {"below-z", "too-general"}
 
     def test_a_label_that_is_not_an_ancestor(self):
         exact, bound = decide([(0, "u", "a.example")], {0: "shops"}, promised=climbing(20))

@@ -48,6 +48,11 @@ def configurations():
             (Column("site", 3, WINDOW, suffix_path),),
             False,
         ),
+        "loose": (
+            {**generalize, "hierarchy": TREE, "residual": "loose"},
+            (Column("site", 2, WINDOW, tree_path, strict=False),),
+            False,
+        ),
         "table": (tables, (Column("site", 2, WINDOW), Column("device", 3, WINDOW // 2)), False),
         "trees": (trees, (Column("site", 2, WINDOW, tree_path), Column("device", 2, WINDOW, device_path)), False),
     }

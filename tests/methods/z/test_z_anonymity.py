@@ -74,6 +74,8 @@ ROWS = [
         ({"on_private": "hide"}, 'on_private: must be one of "drop", "blank", "generalize"'),
         ({"on_private": "generalize"}, "hierarchy: is missing; on_private = .generalize. needs one"),
         ({"hierarchy": TREE}, "hierarchy: is used only with on_private = .generalize."),
+        ({"residual": "strict"}, "residual: is used only with on_private = .generalize."),
+        ({"attribute": {"site": {"residual": "loose"}}}, "residual: is used only with on_private = .generalize."),
         ({"hierarchy": {"a": "b"}, "on_private": "generalize"}, "hierarchy: must be a shoal.Hierarchy"),
         ({"combine": "k"}, "k: is missing; give how many people must share what is released"),
         ({"k": 2}, 'combine: is missing; k goes with combine = "k"'),

@@ -11,13 +11,17 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.promise import Attribute, ZPromise
+from shoal.auditor.z.residual import Climbs, strict_crowds
 from shoal.auditor.z.trace import Decisions
 
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
 _BELOW_Z: Final = "A value was released that fewer than z people had shown within the window."
-_RESIDUAL: Final = (
-    "A generalized value was released that fewer than z people had shown, not counting those already released below it."
-)
+_RESIDUAL: Final = {
+    "loose": "A generalized value was released that fewer than z people had shown, "
+    "not counting those already released below it.",
+    "strict": "A generalized value was released that fewer than z people had shown, "
+    "not counting those who were, or would be now, released below it.",
+}
 
 
 def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together: bool) -> Ints:
@@ -51,6 +55,13 @@ def _later(time: Ints, window: int) -> Ints:
     return np.where(time > top - window, top, time + np.minimum(window, top - np.maximum(time, 0)))
 
 
+def _expiry(time: Ints, start: Ints, window: int) -> Ints:
+    """Return the position of the first record, of those in order of start and time, whose window excludes each one."""
+    moments, rank = np.unique(time, return_inverse=True)
+    outlived = np.searchsorted(moments, _later(time, window), side="right")
+    return np.searchsorted(start * len(moments) + rank, start * len(moments) + outlived)
+
+
 def _next_slot(value: Ints, person: Ints, slot: Ints) -> Ints:
     """Return where the same person shows the same value next; the end if never."""
     pair = value * (int(person.max()) + 1) + person
@@ -65,7 +76,8 @@ def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, 
     """Check every decision by the records decided before it and by what had been released of them.
 
     A record counts for the labels of its path up to the released one, or for all of them if it was suppressed:
-    a record released at a strict descendant of a label does not count for the label.
+    a record released at a strict descendant of a label does not count for the label. By the strict residual rule it
+    does not count either while a strict descendant on its path passes.
     """
     values, rows = aligned.values[attribute.name], decisions.accepted
     known, published = values.truth[rows], np.full(len(rows), -1, np.int64)
@@ -84,8 +96,12 @@ def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, 
     owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
     # Nothing counts across a restart of the stream: every start has its own labels.
     label += decisions.start[owner] * (int(label.max(initial=0)) + 1)
-    person, time = aligned.person[rows][owner], aligned.time[rows][owner]
-    crowd = crowds(label, person, time, attribute.window_ns, ties_together=False)
+    person, time = aligned.person[rows], aligned.time[rows]
+    if attribute.generalizes and attribute.residual == "strict":
+        climbs = Climbs(owner, step == 0, values.paths.length(known)[owner] - 1 - step, label)
+        crowd = strict_crowds(climbs, person, _expiry(time, decisions.start, attribute.window_ns), attribute.z)
+    else:
+        crowd = crowds(label, person[owner], time[owner], attribute.window_ns, ties_together=False)
     z = decisions.z[attribute.name]
     lower = int(((z >= 0) & (z < attribute.z)).sum())
     notes.violation("z-lowered", "The trace says a lower z was in force than promised.", count=lower)
@@ -108,7 +124,8 @@ def _marked(rows: Ints, aligned: Aligned) -> Bools:
 
 
 def _note_below(rows: Bools, attribute: Attribute, notes: Notes) -> None:
-    notes.violation("below-z", _RESIDUAL if attribute.generalizes else _BELOW_Z, rows=rows)
+    sentence = _RESIDUAL[attribute.residual] if attribute.generalizes else _BELOW_Z
+    notes.violation("below-z", sentence, rows=rows)
 
 
 def _note_smallest(crowd: Ints, attribute: Attribute, notes: Notes) -> None:

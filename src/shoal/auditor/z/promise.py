@@ -15,6 +15,7 @@ from shoal.schema import duration_ns
 _RELEASES_NOTHING: Final = 2**31 - 1
 """A z that no value reaches."""
 _ON_PRIVATE: Final = ("drop", "blank", "generalize")
+_RESIDUAL: Final = ("strict", "loose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Attribute:
     window_ns: int
     on_private: str
     hierarchy: Hierarchy
+    residual: str
+    """Who counts for a label of the hierarchy."""
 
     @property
     def generalizes(self) -> bool:
@@ -121,9 +124,12 @@ def _attribute(name: str, rules: Mapping[str, Any], folder: Path) -> Attribute:
     z, on_private = whole_of(rules, "z", where=f"{name}: "), rules.get("on_private", "drop")
     if on_private not in _ON_PRIVATE:
         raise PolicyError(f"{name}: on_private is one of {', '.join(_ON_PRIVATE)}")
+    residual = rules.get("residual", "strict")
+    if residual not in _RESIDUAL:
+        raise PolicyError(f"{name}: residual is one of {', '.join(_RESIDUAL)}")
     if "window" not in rules:
         raise PolicyError(f"{name}: window is missing")
     hierarchy: Hierarchy = NoHierarchy()
     if on_private == "generalize":
         hierarchy = read_hierarchy(rules.get("hierarchy"), folder=folder, name=f"hierarchy of {name}")
-    return Attribute(name, z, duration_ns(rules["window"], name="window"), on_private, hierarchy)
+    return Attribute(name, z, duration_ns(rules["window"], name="window"), on_private, hierarchy, residual)

@@ -15,9 +15,11 @@ from shoal.methods.arrow_input import plain_type
 from shoal.methods.text_keys import Bools, Ints, Words
 from shoal.methods.z.computed_paths import ComputedPaths
 from shoal.methods.z.crowd import CrowdTable
+from shoal.methods.z.label_crowd import LooseLabels, StrictLabels
 from shoal.methods.z.values import Levels, ListedLabels, OpenTexts, PlainValues, Reading, Rule, Values, hash_text
 
 OnPrivate = Literal["drop", "blank", "generalize"]
+Residual = Literal["strict", "loose"]
 
 _NO_BYTES: Final = np.empty(0, dtype=np.uint8)
 SLICE: Final = 65_536
@@ -33,6 +35,8 @@ class AttributeColumn:
     window_ns: int
     on_private: OnPrivate = "drop"
     hierarchy: Hierarchy | None = None
+    residual: Residual = "strict"
+    """Who counts for a label of the hierarchy."""
 
 
 class CrowdColumn:
@@ -43,11 +47,12 @@ class CrowdColumn:
         self.z = parameters.z
         self.window_ns = parameters.window_ns
         self.hierarchy = hierarchy = parameters.hierarchy
-        self.crowd = CrowdTable()
+        self.crowd: Any = CrowdTable()
         self.values: Any = PlainValues(key)
         if hierarchy is not None:
             kind: Any = OpenTexts if hierarchy.is_open else ListedLabels
             self.values = (ComputedPaths if hierarchy.is_computed else kind)(hierarchy, key)
+            self.crowd = (StrictLabels if parameters.residual == "strict" else LooseLabels)(self.z)
         self._key = key
         self._singles = 0
 
@@ -106,9 +111,7 @@ class CrowdColumn:
     def _decide_path(self, path: tuple[str, ...], person: Ints, time: int) -> int:
         nodes = np.array([hash_text(self._key, label) for label in path], dtype=np.int64)
         levels = np.empty(1, dtype=np.int32)
-        self.crowd.make_room(len(path))
-        starts, times = np.array([0, len(path)]), np.array([time])
-        crowd_kernel.decide_paths(*self.crowd.arrays, person, nodes, starts, times, self.z, self.window_ns, 0, levels)
+        self.crowd.decide_paths(person, nodes, np.array([0, len(path)]), np.array([time]), self.window_ns, levels)
         return int(levels[0])
 
     def count_one(self, text: str | None, *, person: Ints, time: int) -> tuple[Ints, Ints]:

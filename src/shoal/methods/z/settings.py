@@ -11,11 +11,12 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PlainVal
 from shoal.hierarchies import Hierarchy
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import AnyDuration, Count, Crowd, Duration, Given, PositiveDuration, Settings, require
-from shoal.methods.z.columns import AttributeColumn, OnPrivate
+from shoal.methods.z.columns import AttributeColumn, OnPrivate, Residual
 from shoal.models.z.target import KTarget
 
 _KEEPING_LEVEL: Final = (None, "drop", "blank")  # a misspelt one is reported as such
 _UNUSED: Final = 'is used only with on_private = "generalize"; set that, or leave the hierarchy out'
+_UNUSED_RULE: Final = 'is used only with on_private = "generalize"; set that, or leave it out'
 _NEEDED: Final = {
     "z": "is missing; give the number of people that must share a value, or a target that z follows",
     "window": 'is missing; give how far back people count, such as "1h"',
@@ -46,6 +47,7 @@ class ZRule:
     z: int
     window: Duration
     on_private: OnPrivate
+    residual: Residual
 
 
 def _tree(value: object) -> Hierarchy:
@@ -80,6 +82,7 @@ class ZColumnSettings(Settings):
     window: PositiveDuration | None = None
     on_private: OnPrivate | None = None
     hierarchy: Annotated[Any, PlainValidator(_tree)] | None = None
+    residual: Residual | None = None
 
 
 class ZSettings(Settings):
@@ -99,6 +102,11 @@ class ZSettings(Settings):
     )
     hierarchy: Annotated[Any, PlainValidator(_tree)] | None = Field(
         None, description='The tree along which `on_private = "generalize"` goes up.'
+    )
+    residual: Residual = Field(
+        "strict",
+        description='Who counts for a label when a value is generalized: `"strict"` counts exposures that would be '
+        'published at that label now, `"loose"` all that were not published below it.',
     )
     lateness: AnyDuration = Field(
         Duration("0s"), description="How long records wait so that late ones can be sorted in; 0 refuses late ones."
@@ -153,6 +161,8 @@ class ZSettings(Settings):
             yield from (((*place, key), text) for key, text in _column_problems(given, own, alone=alone))
         if "hierarchy" in given and tables and all(_passes_over(given, own) for own in tables.values()):
             yield ("hierarchy",), _UNUSED
+        if "residual" in given and tables and all(_keeps_level(given, own) for own in tables.values()):
+            yield ("residual",), _UNUSED_RULE
         yield from (((key,), text) for key, other, text in _COMBINED if key not in given and other in given)
         if "target" in given:
             yield from _target_problems(given, tables)
@@ -189,13 +199,13 @@ class ZSettings(Settings):
             z = self.k_target.least
         assert z is not None, "cross_check asks for z"
         assert window is not None, "cross_check asks for window"
-        return ZRule(name, z, window, own.on_private or self.on_private)
+        return ZRule(name, z, window, own.on_private or self.on_private, own.residual or self.residual)
 
     @property
     def attributes(self) -> tuple[AttributeColumn, ...]:
         """The attribute columns with everything the engine needs."""
         return tuple(
-            AttributeColumn(rule.name, rule.z, int(rule.window), rule.on_private, self._tree_of(rule))
+            AttributeColumn(rule.name, rule.z, int(rule.window), rule.on_private, self._tree_of(rule), rule.residual)
             for rule in self.columns.values()
         )
 
@@ -256,6 +266,8 @@ class ZSettings(Settings):
     @classmethod
     def from_header(cls, header: Given) -> Self:
         given = {name: value for name, value in header.items() if name not in ("is_table", "roles")}
+        if given["residual"] == "strict":  # the default; given where nothing is generalized, it would be refused
+            del given["residual"]
         given["attribute"] = {name: _with_tree(own) for name, own in given["attribute"]}
         if not header["is_table"]:
             (given["attribute"],) = given["attribute"]
@@ -277,8 +289,9 @@ class ZSettings(Settings):
 
 def _described(column: AttributeColumn) -> dict[str, Any]:
     tree = column.hierarchy.to_dict() if column.hierarchy is not None else None
+    rule = {"residual": column.residual} if tree is not None else {}
     return {"name": column.name, "z": column.z, "window_ns": column.window_ns, "on_private": column.on_private,
-            "hierarchy": tree}  # fmt: skip
+            "hierarchy": tree, **rule}  # fmt: skip
 
 
 def _with_tree(own: Given) -> dict[str, Any]:
@@ -332,13 +345,17 @@ def _column_problems(given: Given, own: Given, *, alone: bool) -> Iterator[tuple
     on_private = _effective(given, own, "on_private")
     if on_private == "generalize" and "hierarchy" not in own and "hierarchy" not in given:
         yield "hierarchy", f'is missing; on_private = "generalize" needs one{where}'
-    if on_private in _KEEPING_LEVEL and "hierarchy" in own:
-        yield "hierarchy", _UNUSED
+    if on_private in _KEEPING_LEVEL:
+        yield from ((key, text) for key, text in (("hierarchy", _UNUSED), ("residual", _UNUSED_RULE)) if key in own)
 
 
 def _passes_over(given: Given, own: Given) -> bool:
     """Whether the column has no use for the hierarchy given for all."""
-    return "hierarchy" in own or _effective(given, own, "on_private") in _KEEPING_LEVEL
+    return "hierarchy" in own or _keeps_level(given, own)
+
+
+def _keeps_level(given: Given, own: Given) -> bool:
+    return _effective(given, own, "on_private") in _KEEPING_LEVEL
 
 
 def _effective(given: Given, own: Given, key: str) -> object:

@@ -19,6 +19,7 @@ from shoal.kernels.z import paths
 from shoal.methods.arrow_input import plain
 from shoal.methods.text_keys import Bools, Ints, Texts, Words, keys_of, pick_texts
 from shoal.methods.z.crowd import CrowdTable
+from shoal.methods.z.label_crowd import LooseLabels, StrictLabels
 
 Levels = npt.NDArray[np.int32]
 
@@ -101,16 +102,10 @@ class PlainValues:
 class PathValues:
     """Values in a hierarchy, decided along the path to its root."""
 
-    def decide(self, crowd: CrowdTable, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
+    def decide(self, crowd: LooseLabels | StrictLabels, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
         """Decide some rows of a column along their paths."""
         starts, nodes = self._paths(reading, rows, rule.usable[rows] & reading.known[rows])
-        persons, times = rule.persons[rows], rule.times[rows]
-        at = 0
-        while at < len(times):
-            crowd.make_room(int(starts[at + 1] - starts[at]))
-            at = crowd_kernel.decide_paths(
-                *crowd.arrays, persons, nodes, starts, times, rule.z, rule.window_ns, at, out
-            )
+        crowd.decide_paths(rule.persons[rows], nodes, starts, rule.times[rows], rule.window_ns, out)
 
     def _paths(self, reading: Any, rows: slice, usable: Bools) -> tuple[Ints, Ints]:
         raise NotImplementedError  # abstract

@@ -9,7 +9,7 @@ from shoal.crypto.keys import Secret, as_secret
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import clock as clock_kernel
 from shoal.methods.base import StreamMethod
-from shoal.methods.z.columns import OnPrivate
+from shoal.methods.z.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
 from shoal.methods.z.settings import ZSettings
 from shoal.models.z.controller import EpochOutcome
@@ -39,6 +39,9 @@ class ZAnonymity(StreamMethod):
     hierarchy, on_private
         What to do with a private value: ``"drop"`` the row, ``"blank"`` the value, or ``"generalize"`` it up the
         hierarchy to the most specific label that passes.
+    residual
+        Who counts for a label when values are generalized: ``"strict"`` (the default) counts exposures that would be
+        published at that label now, ``"loose"`` all that were not published below it.
     lateness
         How long events are buffered so that late ones can be sorted in. With 0 nothing is buffered, and an event older
         than the newest is refused.
@@ -93,9 +96,9 @@ class ZAnonymity(StreamMethod):
     Notes
     -----
     One order of expiry for all attributes replaces the paper's list for each, which would keep idle attributes
-    forever. Generalizing counts for a label only exposures not released strictly below it: a simple count for each
-    level can be undone by subtraction. Table keys are keyed 128-bit hashes; the guarantee page says what a collision
-    would do.
+    forever. Generalizing counts for a label only exposures that were not, and would not be now, released strictly below
+    it: a simple count for each level can be undone by subtraction. Table keys are keyed 128-bit hashes; the guarantee
+    page says what a collision would do.
     """
 
     method: ClassVar[str] = "z-anonymity"
@@ -114,6 +117,7 @@ class ZAnonymity(StreamMethod):
         attribute: str | Mapping[str, Mapping[str, Any]],
         hierarchy: Hierarchy | None = None,
         on_private: OnPrivate = "drop",
+        residual: Residual | None = None,
         lateness: str | float = "0s",
         max_gap: str | float = "24h",
         rotation: str | float | None = None,
@@ -125,8 +129,8 @@ class ZAnonymity(StreamMethod):
     ) -> None:
         given = {
             "attribute": attribute, "z": z, "window": window, "on_private": on_private, "hierarchy": hierarchy,
-            "lateness": lateness, "max_gap": max_gap, "rotation": rotation, "target": target, "combine": combine,
-            "k": k,
+            "residual": residual, "lateness": lateness, "max_gap": max_gap, "rotation": rotation, "target": target,
+            "combine": combine, "k": k,
         }  # fmt: skip
         self._start(ZSettings.for_columns(person, time, carry, given), as_secret(key))
 
