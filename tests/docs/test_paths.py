@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -28,3 +29,20 @@ def test_names_are_in_their_files(page):
 def test_paths_are_found():
     assert len(PATH.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))) > 10
     assert len(NAME.findall((ROOT / "docs" / "contributing.md").read_text(encoding="utf-8"))) > 5
+
+
+FAMILIES = ("z", "tuples", "sets", "flexible")
+
+
+def test_the_table_of_layers_is_that_of_the_import_rules_and_names_their_folders():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    start = text.index("| layer | job | folders |")
+    rows = [line.strip("|").split(" | ") for line in text[start : text.index("\n\n", start)].splitlines()[2:]]
+    table = [(sorted(re.findall(r"`(\w+)`", names)), folders) for names, _, folders in rows]
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(rule["layers"] for rule in rules if rule["type"] == "layers")
+    assert [names for names, _ in table] == [sorted(re.findall(r"shoal\.(\w+)", line)) for line in layers]
+    for names, folders in table:
+        named = {*re.findall(r"`(\w+)/`", folders), *(FAMILIES if "one per family" in folders else ())}
+        parts = {path.parent.name for name in names for path in (ROOT / "src" / "shoal" / name).glob("*/__init__.py")}
+        assert named == parts, f"docs/architecture.md: the folders of {names}"
