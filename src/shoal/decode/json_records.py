@@ -1,4 +1,4 @@
-"""Objects of JSON, one per line or per message: parsed one by one, so that none can shift another."""
+"""Objects of JSON, one per line or per message, none of which can shift another."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from shoal.decode.base import Refused
 from shoal.decode.columns import NOT_UTF8
+from shoal.decode.json_blocks import tidy_arrays
 from shoal.decode.json_values import EXACT, infer, is_name, json_column
 from shoal.decode.text import HAS_NUL
 from shoal.errors import InputError
@@ -52,6 +53,17 @@ class Columns:
         if is_live:
             found |= {name: pa.float64() for name in found if name in self.carried and _may_get_fraction(name, records)}
         return pa.schema([(name, self.declared.get(name) or found[name]) for name in columns])
+
+    def parsed(
+        self, parser: JsonParser, texts: Sequence[bytes | None], schema: pa.Schema
+    ) -> tuple[list[Any], list[Refused]]:
+        """A column for each field of a schema, from texts with one object each, and the refusals."""
+        columns = None if self.lists else tidy_arrays(texts, schema, parser.longest)
+        if columns is not None:
+            return columns, []
+        records, refused = parser.parse(texts)
+        columns, misfits = self.arrays(records, schema, texts)
+        return columns, refused + misfits
 
     def arrays(
         self, records: Sequence[Record], schema: pa.Schema, texts: Sequence[bytes | None] | None

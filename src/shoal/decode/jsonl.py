@@ -76,9 +76,8 @@ class JsonlDecoder(TextDecoder["_Window"]):
 
     def _decoded(self, window: _Window) -> Iterator[Decoded]:
         for lines in window.lines():
-            records, refused = self._parser.parse(lines.texts)
-            columns, misfits = self._needed.arrays(records, self.schema, lines.texts)
-            yield Decoded.of(columns, self.schema, refused + misfits, window.position, lines.numbers)
+            columns, refused = self._needed.parsed(self._parser, lines.texts, self.schema)
+            yield Decoded.of(columns, self.schema, refused, window.position, lines.numbers)
 
     def _infer(self, window: _Window) -> pa.Schema:
         missing = {name for name in self._columns if name not in self._declared}

@@ -213,9 +213,12 @@ class MessageDecoder:
         RegistryUnreachable if a schema of Avro cannot be fetched now. Nothing has changed: call it again.
         """
         values, inner = messages.values, self._known_schema
-        records, refused = self._parsed(values)
-        columns, misfits = self._needed.arrays(records, inner, values if self._parser.is_text else None)
-        refused += misfits
+        if isinstance(self._parser, JsonParser) and all(values):
+            columns, refused = self._needed.parsed(self._parser, values, inner)
+        else:
+            records, refused = self._parsed(values)
+            columns, misfits = self._needed.arrays(records, inner, values if self._parser.is_text else None)
+            refused += misfits
         found = dict(zip(inner.names, columns, strict=True))
         for name in self._outer:
             found[name], wrong = self._outer_column(name, messages)
