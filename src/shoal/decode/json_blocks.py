@@ -35,10 +35,11 @@ def tidy_arrays(texts: Sequence[bytes | None], schema: pa.Schema, longest: int) 
     """The columns of objects, one in each text; None if they must be parsed one by one."""
     if len(texts) < _FEWEST or not schema.names or not all(field.type in _READ_AS for field in schema):
         return None
-    if not all(text is not None and _is_plain(text, longest) for text in texts):
+    if None in texts:
         return None
-    block = b"\n".join(texts)  # type: ignore[arg-type]
-    if any(sign in block for sign in _DOUBTFUL) or not _is_utf8(block):
+    whole: Sequence[bytes] = texts  # type: ignore[assignment]
+    block = b"\n".join(whole)
+    if not _are_plain(block, whole, longest) or any(sign in block for sign in _DOUBTFUL) or not _is_utf8(block):
         return None
     try:
         found = _parsed(block, schema)
@@ -54,11 +55,17 @@ def tidy_arrays(texts: Sequence[bytes | None], schema: pa.Schema, longest: int) 
     return None if any(map(_may_differ, columns)) else columns
 
 
-def _is_plain(text: bytes, longest: int) -> bool:
-    """Whether a text may hold one object, and is not nested deeper than the parser of single objects allows."""
-    if text[:1] != b"{" or text[-1:] != b"}":
+def _are_plain(block: bytes, texts: Sequence[bytes], longest: int) -> bool:
+    """Whether each text may hold one object, and none is nested deeper than the parser of single objects allows."""
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    if sizes.min() < len(b"{}") or sizes.max() > longest:
         return False
-    return len(text) < _LONG or (len(text) <= longest and text.count(b"{") + text.count(b"[") < _MOST_NESTED)
+    signs = np.frombuffer(block, np.uint8)
+    ends = np.cumsum(sizes + 1) - 1
+    if (signs[ends - sizes] != ord("{")).any() or (signs[ends - 1] != ord("}")).any():
+        return False
+    long = [texts[at] for at in np.flatnonzero(sizes >= _LONG).tolist()]
+    return all(text.count(b"{") + text.count(b"[") < _MOST_NESTED for text in long)
 
 
 def _is_utf8(block: bytes) -> bool:

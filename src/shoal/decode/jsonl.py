@@ -152,10 +152,12 @@ class _Window:
             numbers = np.arange(self._line, self._line + len(part), dtype=np.int64)
             self._line += len(part)
             self.blocks.drop(sum(map(len, part)) + len(part) * end_bytes)
-            kept = [at for at, text in enumerate(part) if text.strip()]
-            self._record += len(kept)
-            if kept:
-                yield _Lines([part[at] for at in kept], numbers[kept])
+            if not all(map(bytes.strip, part)):
+                kept = [at for at, text in enumerate(part) if text.strip()]
+                part, numbers = [part[at] for at in kept], numbers[kept]
+            self._record += len(part)
+            if part:
+                yield _Lines(part, numbers)  # type: ignore[arg-type]
 
     def _skip_line(self) -> Iterator[_Lines]:
         """Skip a line that is too long, without storing it; yields nothing if the stream breaks off in it."""
