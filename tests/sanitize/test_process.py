@@ -525,8 +525,9 @@ def test_a_store_that_is_gone_is_not_made_again(scene, gone, by):
         before = {name: data for name, data in scene.everything().items() if name != gone}
         with pytest.raises(
             StoreError, match=r"is empty or new, but .* belongs to one that was filled; restore the old"
-        ):
+        ) as caught:
             scene.run()
+        assert str(caught.value).startswith("the sealed part of ") == gone.endswith(".traces")
         assert {name: data for name, data in scene.everything().items() if name != gone} == before
 
 

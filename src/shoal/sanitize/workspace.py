@@ -112,7 +112,8 @@ class Workspace:
             (self.external, self.internal, "progress"),
         ):
             if store not in made and other in made and other.get(mark) is not None:
-                raise _is_lost(store.name, other.name)
+                is_half = store is self.external and store.has(PUBLISHED)
+                raise _is_lost(f"the sealed part of {store.name}" if is_half else store.name, other.name)
         has_rows = self.external in made and self.external.get("schema") is not None
         if has_rows and not self.external.has(PUBLISHED):
             raise _is_lost(self.external.name, "its sealed part")
