@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup hooks demo test test-all mutants check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup hooks demo test test-all test-brokers mutants check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,11 +28,15 @@ demo: $(READY)  ## generate a day of web visits, anonymize it, audit it, draw it
 
 test: $(READY)  ## run the default tests
 	$(BIN)/python -m tests.compile_once
-	$(PYTEST) -m "not slow and not exhaustive"
+	$(PYTEST) -m "not slow and not exhaustive and not brokers"
 
 test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
-	SHOAL_TESTS=all $(PYTEST)
+	SHOAL_TESTS=all $(PYTEST) -m "not brokers"
+
+test-brokers: $(READY)  ## start real brokers and kill runs that use them; what is not installed is left out
+	$(BIN)/python -m tests.compile_once
+	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m brokers tests/brokers
 
 mutants: $(READY)  ## plant 45 defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
+from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Name, Names
 from shoal.policy.messages import MessageSink, MessageSource
 from shoal.policy.secret_settings import Address
@@ -71,6 +72,7 @@ class RedisSource(MessageSource):
 
     url: Address = Field("redis://localhost:6379/0", description="Where Redis is.")
     streams: Names = Field(description='list the streams, such as ["visits"]')
+    field: Name = Field("value", description="The field of an entry that holds the message.")
 
     @property
     def address(self) -> str:
@@ -86,6 +88,9 @@ class RedisSink(MessageSink):
 
     url: Address | None = Field(None, description=f"Where Redis is{_SAME}.")
     stream: Name = Field(description="name the stream")
+    max_length: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Remove old entries beyond about this many; by default all are kept."
+    )
 
     @property
     def address(self) -> str | None:
@@ -148,6 +153,7 @@ class RabbitSink(MessageSink):
 
     brokers: Address | None = Field(None, description=f"Host and port of the stream plugin{_SAME}.")
     stream: Name = Field(description="name the stream")
+    publisher: Name = Field("shoal", description="The name under which the server numbers messages of this run.")
 
     @property
     def address(self) -> str | None:
@@ -158,9 +164,6 @@ class RabbitSink(MessageSink):
         return self.stream
 
 
-Quality = Annotated[Literal[1, 2], Field()]
-
-
 class MqttSource(MessageSource):
     """Topics of an MQTT broker."""
 
@@ -168,7 +171,12 @@ class MqttSource(MessageSource):
     broker: Address = Field("localhost:1883", description="Host and port.")
     topics: Names = Field(description='list the topics, such as ["sensors/+/visits"]')
     client_id: Name = Field("shoal", description="Names the session in which the broker keeps messages for this run.")
-    qos: Quality = Field(1, description="The quality of service of the subscription.")
+    id: Name | None = Field(
+        None, description="The key of a message that identifies it: a message with the same value again is refused."
+    )
+    id_window: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        100_000, description="How many recent messages are compared."
+    )
 
     def warnings(self) -> list[str]:
         return [f"kind: {_REPEATS}"]
@@ -181,6 +189,15 @@ class MqttSource(MessageSource):
     def logs(self) -> tuple[str, ...]:
         return self.topics
 
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        yield from super().cross_check(given)
+        for key in ("until", "start"):
+            if key in given:
+                yield (key,), "a topic of MQTT has neither a beginning nor an end; leave it out"
+        if given.get("id") is not None and given.get("format", "json") != "json":
+            yield ("id",), 'is read from JSON only; set format = "json", or leave it out'
+
 
 class MqttSink(MessageSink):
     """A topic of an MQTT broker."""
@@ -188,7 +205,6 @@ class MqttSink(MessageSink):
     broker: Address | None = Field(None, description=f"Host and port{_SAME}.")
     topic: Name = Field(description="name the topic")
     client_id: Name = Field("shoal-sink", description="Names the session.")
-    qos: Quality = Field(1, description="The quality of service of the messages.")
 
     def warnings(self) -> list[str]:
         return [f"kind: {_REPEATS}"]

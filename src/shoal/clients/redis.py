@@ -1,0 +1,63 @@
+"""Connections to Redis, and its errors in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from shoal.clients.trouble import Unreachable
+from shoal.errors import RunError, missing_extra
+
+try:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+except ImportError:
+    raise missing_extra("Redis", package="redis", extra="redis") from None
+
+_TIMEOUT_SECONDS: Final = 10.0
+_REFUSALS: Final = (
+    redis.exceptions.AuthenticationError,
+    redis.exceptions.AuthorizationError,
+    redis.exceptions.NoPermissionError,
+)
+_PASSING: Final = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.OutOfMemoryError,
+)
+
+
+def connect(url: str, settings: Mapping[str, Any]) -> redis.Redis:
+    """A client; it connects when it is first used. `settings` have the names of redis-py and may contain secrets."""
+    options: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    options |= {"retry": Retry(NoBackoff(), 0), "client_name": "shoal", **settings}
+    # The source and the sink read replies as they are in version 2 of the protocol.
+    client = redis.Redis.from_url(url, **{**options, "protocol": 2, "decode_responses": False})
+    client.set_response_callback("XREAD", lambda reply, **_: reply)  # without a dictionary for every entry
+    return client
+
+
+@contextmanager
+def reporting(failure: Callable[[str], RunError]) -> Iterator[None]:
+    """Raise Unreachable for trouble that may pass, and `failure` for everything else."""
+    try:
+        yield
+    except _REFUSALS:
+        raise failure("the server refuses the user or the password; check client and secrets") from None
+    except _PASSING as error:
+        raise Unreachable(str(error) or type(error).__name__) from None
+    except redis.exceptions.RedisError as error:
+        raise failure(f"the server answers {str(error).splitlines()[0][:200]!r}") from None
+
+
+def last_id(client: redis.Redis, stream: str) -> tuple[bytes, int]:
+    """The id given last in a stream and how many entries it has; 0-0 and 0 if there is no such stream."""
+    if not client.exists(stream):
+        return b"0-0", 0
+    found: Any = client.xinfo_stream(stream)
+    return found["last-generated-id"], found["length"]

@@ -1,0 +1,64 @@
+"""What the modules of systems without transactions share: pace, failures, and what the doctor asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shoal.clients.trouble import Unreachable
+from shoal.errors import InputError, OutputError, RunError
+from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
+from shoal.sinks.base import Sink
+from shoal.sources.live import LiveSource, Needs, Pace, Reader
+
+
+def live_source(parts: SourceParts, reader: Reader) -> LiveSource:
+    """The source with the policy's pace."""
+    table = parts.table
+    pace = Pace(table.lag.ns / 1e9, table.idle_partition.ns / 1e9, table.give_up.ns / 1e9)
+    return LiveSource(reader, parts.open_decoder, pace)
+
+
+def both_sinks(parts: SinkParts, make: Callable[[Output], Sink]) -> Sinks:
+    """The sink of rows and that of dead letters."""
+    return Sinks(make(parts.rows), make(parts.letters) if parts.letters is not None else None)
+
+
+def input_failure(name: str) -> Callable[[str], InputError]:
+    """Makes errors of a source."""
+    return lambda why: InputError(f"{name}: {why}")
+
+
+def output_failure(name: str) -> Callable[[str], OutputError]:
+    """Makes errors of a sink."""
+    return lambda why: OutputError(f"{name}: {why}")
+
+
+def check_reader(reader: Reader) -> Iterator[Finding]:
+    """Whether a source can be read from its start."""
+    try:
+        reader.open([None] * len(reader.connect()), Needs())
+    except (RunError, Unreachable) as error:
+        yield Finding("wrong", f"[source] {_named(reader.name, error)}")
+    else:
+        yield Finding("good", f"{reader.name} answers; {', '.join(reader.topics)} can be read")
+    finally:
+        reader.close()
+
+
+def check_held(name: str, ask: Callable[[], int | None], close: Callable[[], None]) -> Iterator[Finding]:
+    """Whether a log can be written: `ask` returns how many messages it has, None if it does not exist yet."""
+    try:
+        held = ask()
+    except (RunError, Unreachable) as error:
+        yield Finding("wrong", f"[sink] {_named(name, error)}")
+    else:
+        if held:
+            yield Finding("look", f"{name} has {held:,} messages; a first run needs an empty one")
+        else:
+            yield Finding("good", f"{name} answers" + ("; it is created by the first run" if held is None else ""))
+    finally:
+        close()
+
+
+def _named(name: str, error: Exception) -> str:
+    return str(error) if str(error).startswith(name) else f"{name}: {error}"
