@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from shoal.avro.registry import RegistryUnreachable, SchemaRegistry
 from shoal.decode.avro_records import AvroParser
 from shoal.decode.json_records import Columns
-from shoal.decode.messages import TOMBSTONE, TOO_LONG, MessageDecoder, Messages
+from shoal.decode.messages import TOMBSTONE, TOO_LONG, MessageDecoder, Messages, avro_parser
 from shoal.errors import InputError, RunError
 from tests.avro.registry_server import serving
 from tests.decode.test_messages import reasons, rows
@@ -56,11 +56,11 @@ def decoder(parser: AvroParser, columns: tuple[str, ...] = NAMES, **options: Any
 def file_parser(folder: Path, schema: Any = VISIT, longest: int = 1000) -> AvroParser:
     path = folder / "visit.avsc"
     path.write_text(json.dumps(schema))
-    return AvroParser(longest, TOO_LONG, schema=path)
+    return avro_parser(longest, schema=path)
 
 
 def registry_parser(url: str) -> AvroParser:
-    return AvroParser(1000, TOO_LONG, registry=SchemaRegistry(url, wait=lambda _: None))
+    return avro_parser(1000, registry=SchemaRegistry(url, wait=lambda _: None))
 
 
 records = st.fixed_dictionaries(
@@ -215,8 +215,8 @@ def test_schema_files_that_are_none(tmp_path: Path, content: str, sentence: str)
     path = tmp_path / "visit.avsc"
     path.write_text(content)
     with pytest.raises(RunError, match=sentence):
-        AvroParser(1000, TOO_LONG, schema=path)
+        avro_parser(1000, schema=path)
     with pytest.raises(InputError, match="cannot be read"):
-        AvroParser(1000, TOO_LONG, schema=tmp_path / "none")
+        avro_parser(1000, schema=tmp_path / "none")
     with pytest.raises(InputError, match="needs a schema"):
-        AvroParser(1000, TOO_LONG)
+        avro_parser(1000)

@@ -23,6 +23,7 @@ _NO_HEADER: Final = "not in the wire format of the schema registry; leave out [s
 _UNKNOWN: Final = "its schema is not in the registry; check [source] registry"
 _INVALID: Final = "not valid Avro of its schema; check that writer and reader use the same one"
 _Read = Callable[[bytes, int], Record]
+_Found = tuple[_Read | None, int, str]
 
 
 class AvroParser:
@@ -32,8 +33,8 @@ class AvroParser:
     ----------
     longest
         A longer message is refused.
-    too_long
-        The reason for that.
+    too_long, absent
+        The reasons for that, and for a message without a value.
     registry
         Where schemas are: every message begins with the number of its own.
     schema
@@ -44,9 +45,15 @@ class AvroParser:
     is_text: ClassVar[bool] = False
 
     def __init__(
-        self, longest: int, too_long: str, *, registry: SchemaRegistry | None = None, schema: Path | None = None
+        self,
+        longest: int,
+        *,
+        too_long: str,
+        absent: str,
+        registry: SchemaRegistry | None = None,
+        schema: Path | None = None,
     ) -> None:
-        self._longest, self._too_long = longest, too_long
+        self._longest, self._too_long, self._absent = longest, too_long, absent
         self._registry = registry
         self._readers: dict[int, _Read | None] = {}
         self.known: Mapping[str, pa.DataType | None] = {}
@@ -70,29 +77,35 @@ class AvroParser:
         """
         records: list[Record] = []
         refused = []
-        parse = self._parse_plain if self._registry is None else self._parse_numbered
+        find = self._find_plain if self._registry is None else self._find_numbered
         for row, payload in enumerate(payloads):
-            if payload is None or len(payload) > self._longest:
-                record, reason = None, self._too_long
-            else:
-                record, reason = parse(payload)
-            records.append(record or {})
-            if record is None:
+            read, start, reason = find(payload) if payload else (None, 0, self._absent)
+            record: Record = {}
+            if read is not None and payload is not None:
+                try:
+                    record = read(payload, start)
+                except Exception:  # fastavro raises errors of many kinds, some of which contain values
+                    read, reason = None, _INVALID
+            if read is None:
                 refused.append(Refused(row, None, reason))
+            records.append(record)
         return records, refused
 
-    def _parse_plain(self, payload: bytes) -> tuple[Record | None, str]:
-        start = len(self._single_object) if payload.startswith(self._single_object) else 0
-        return _attempt(self._read_plain, payload, start)
+    def _find_plain(self, payload: bytes) -> _Found:
+        """How to read a message: the reader and where the record starts, or why it cannot be read."""
+        if len(payload) > self._longest:
+            return None, 0, self._too_long
+        return self._read_plain, len(self._single_object) if payload.startswith(self._single_object) else 0, ""
 
-    def _parse_numbered(self, payload: bytes) -> tuple[Record | None, str]:
+    def _find_numbered(self, payload: bytes) -> _Found:
+        if len(payload) > self._longest:
+            return None, 0, self._too_long
         if len(payload) < HEADER.size or payload[0]:
-            return None, _NO_HEADER
+            return None, 0, _NO_HEADER
         _, number = HEADER.unpack_from(payload)
         if number not in self._readers:
             self._readers[number] = self._fetched(number)
-        read = self._readers[number]
-        return (None, _UNKNOWN) if read is None else _attempt(read, payload, HEADER.size)
+        return self._readers[number], HEADER.size, _UNKNOWN
 
     def _fetched(self, number: int) -> _Read | None:
         assert self._registry is not None
@@ -123,20 +136,12 @@ def _read_schema(path: Path) -> Any:
         raise InputError(f"{path}: is not JSON; name a file with a schema of Avro") from None
 
 
-def _attempt(read: _Read, payload: bytes, start: int) -> tuple[Record | None, str]:
-    try:
-        return read(payload, start), ""
-    except Exception:  # fastavro raises errors of many kinds, some of which contain values
-        return None, _INVALID
-
-
 def _read_record(
     read: Any, schema: Any, changes: Mapping[str, Callable[[Any], Any]], payload: bytes, start: int
 ) -> Record:
-    stream = io.BytesIO(payload)
-    stream.seek(start)
+    stream = io.BytesIO(payload[start:])
     record: Record = read(stream, schema, None)
-    if stream.tell() != len(payload):
+    if stream.tell() != len(payload) - start:
         raise ValueError  # bytes are left over: this is a record of another schema
     for name, change in changes.items():
         record[name] = change(record[name])

@@ -125,19 +125,20 @@ class JsonParser:
         A longer text is refused.
     per
         What holds one object: a ``line`` or a ``message``.
-    too_long
-        The reason for a text that is too long.
+    too_long, absent
+        The reasons for a text that is too long, and for None and an empty text.
     """
 
     longest: int
     per: str
     too_long: str
+    absent: str
     known: ClassVar[Mapping[str, pa.DataType | None]] = {}
     is_typed: ClassVar[bool] = False
     is_text: ClassVar[bool] = True
 
     def parse(self, texts: Sequence[bytes | None]) -> tuple[list[Record], list[Refused]]:
-        """The objects (empty for an unusable text), and the refusals. None stands for a text that is too long."""
+        """The objects (empty for an unusable text), and the refusals."""
         try:
             records = [orjson.loads(text) for text in texts]  # type: ignore[arg-type]
             if set(map(type, records)) <= {dict} and max(map(len, texts), default=0) <= self.longest:  # type: ignore[arg-type]
@@ -150,13 +151,17 @@ class JsonParser:
         records: list[Record] = []
         refused = []
         for row, text in enumerate(texts):
-            record, reason = ({}, self.too_long) if text is None or len(text) > self.longest else self._parse_one(text)
+            record, reason = self._parse_one(text)
             records.append(record)
             if reason is not None:
                 refused.append(Refused(row, None, reason))
         return records, refused
 
-    def _parse_one(self, text: bytes) -> tuple[Record, str | None]:
+    def _parse_one(self, text: bytes | None) -> tuple[Record, str | None]:
+        if not text:
+            return {}, self.absent
+        if len(text) > self.longest:
+            return {}, self.too_long
         try:
             record = orjson.loads(text)
         except ValueError:

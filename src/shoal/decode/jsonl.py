@@ -65,7 +65,7 @@ class JsonlDecoder(TextDecoder["_Window"]):
             file.name, self._columns, self._declared, dict(assumed or {}), frozenset(lists), frozenset(carried),
             self._optional,
         )  # fmt: skip
-        self._parser = JsonParser(max_record_bytes, "line", TOO_LONG)
+        self._parser = JsonParser(max_record_bytes, "line", too_long=TOO_LONG, absent=TOO_LONG)
         self._block_bytes = block_bytes
 
     def _begin(self, blocks: Blocks) -> _Window:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from shoal.avro.registry import SchemaRegistry
+from shoal.decode.avro_records import AvroParser
 from shoal.decode.base import Decoded, Refused, plain_type
 from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits
 from shoal.decode.json_records import Columns, FirstRecords, JsonParser, Record
@@ -72,7 +75,7 @@ class RecordParser(Protocol):
 
     @property
     def is_text(self) -> bool:
-        """Whether payloads are JSON, so that a number in a column of texts stays as written."""
+        """Whether payloads are JSON: types are inferred, not known."""
 
     def parse(self, payloads: Sequence[bytes | None]) -> tuple[list[Record], list[Refused]]:
         """The records, empty where one is refused, and the refusals."""
@@ -213,11 +216,11 @@ class MessageDecoder:
         RegistryUnreachable if a schema of Avro cannot be fetched now. Nothing has changed: call it again.
         """
         values, inner = messages.values, self._known_schema
-        if isinstance(self._parser, JsonParser) and all(values):
+        if isinstance(self._parser, JsonParser):
             columns, refused = self._needed.parsed(self._parser, values, inner)
         else:
-            records, refused = self._parsed(values)
-            columns, misfits = self._needed.arrays(records, inner, values if self._parser.is_text else None)
+            records, refused = self._parser.parse(values)
+            columns, misfits = self._needed.arrays(records, inner, None)
             refused += misfits
         found = dict(zip(inner.names, columns, strict=True))
         for name in self._outer:
@@ -242,18 +245,6 @@ class MessageDecoder:
         if self._time is None or self._time not in decoded.batch.schema.names:
             return None
         return column_ns(decoded.batch.column(self._time))
-
-    def _parsed(self, values: Sequence[bytes | None]) -> tuple[list[Record], list[Refused]]:
-        """Parse all values; one without a value is refused as what it is."""
-        if all(values):
-            return self._parser.parse(values)
-        full = [row for row, value in enumerate(values) if value]
-        records: list[Record] = [{}] * len(values)
-        parsed, wrong = self._parser.parse([values[row] for row in full])
-        for row, record in zip(full, parsed, strict=True):
-            records[row] = record
-        refused = [Refused(full[one.row], one.column, one.reason) for one in wrong]
-        return records, [*refused, *(Refused(row, None, TOMBSTONE) for row, value in enumerate(values) if not value)]
 
     def _outer_column(self, name: str, messages: Messages) -> tuple[Any, list[Refused]]:
         if name == self._envelope.time:
@@ -290,4 +281,11 @@ OpenDecoder = Callable[[tuple[str, ...], Mapping[str, str] | None], MessageDecod
 
 def json_parser(longest: int = MAX_MESSAGE_BYTES) -> JsonParser:
     """The parser of messages in JSON."""
-    return JsonParser(longest, "message", TOO_LONG)
+    return JsonParser(longest, "message", too_long=TOO_LONG, absent=TOMBSTONE)
+
+
+def avro_parser(
+    longest: int = MAX_MESSAGE_BYTES, *, registry: SchemaRegistry | None = None, schema: Path | None = None
+) -> AvroParser:
+    """The parser of messages in Avro, with a registry or the file of a schema."""
+    return AvroParser(longest, too_long=TOO_LONG, absent=TOMBSTONE, registry=registry, schema=schema)

@@ -10,9 +10,8 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 from shoal.avro.registry import SchemaRegistry
-from shoal.decode.avro_records import AvroParser
 from shoal.decode.json_records import Columns
-from shoal.decode.messages import TOO_LONG, Envelope, MessageDecoder, RecordParser, json_parser
+from shoal.decode.messages import Envelope, MessageDecoder, RecordParser, avro_parser, json_parser
 from shoal.encode.messages import AvroMessages, JsonMessages, MessageEncoder, TextMessages
 from shoal.errors import RunError
 from shoal.pipeline.live.parts import Output, SinkParts, Sinks, SourceParts, System
@@ -82,7 +81,7 @@ def _parser(section: MessageSource) -> RecordParser:
     if section.format == "json":
         return json_parser(section.max_message_bytes)
     schema = section.schema_file.path if section.schema_file is not None else None
-    return AvroParser(section.max_message_bytes, TOO_LONG, registry=_registry(section, "source"), schema=schema)
+    return avro_parser(section.max_message_bytes, registry=_registry(section, "source"), schema=schema)
 
 
 def _registry(section: MessageSource | MessageSink, name: str) -> SchemaRegistry | None:
