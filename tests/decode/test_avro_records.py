@@ -196,6 +196,17 @@ def test_schemas_of_a_registry_may_change_within_a_topic() -> None:
         assert len(server.requests) == 3
 
 
+def test_a_schema_that_cannot_be_used_concerns_its_messages_only() -> None:
+    with serving() as server:
+        good, text, referring = server.add(VISIT), server.add("string"), server.add(VISIT, references=[{"name": "x"}])
+        made = decoder(registry_parser(server.url), ("user",), declared={"user": pa.string()})
+        record = {"user": "ann", "n": 2, "x": 1.0, "flag": True}
+        decoded = made.decode(Messages([numbered(number, record) for number in (text, good, referring)]))
+        assert rows(decoded) == [None, {"user": "ann"}, None]
+        assert "its schema is not that of a record" in reasons(decoded)[0]
+        assert "its schema refers to other schemas" in reasons(decoded)[2]
+
+
 def test_while_the_registry_is_away_nothing_is_refused() -> None:
     with serving() as server:
         number = server.add(VISIT)
@@ -209,7 +220,7 @@ def test_while_the_registry_is_away_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [("{", "is not JSON"), ('{"type": "unheard"}', "is not a schema"), ('"string"', "is not the schema of a record")],
+    [("{", "is not JSON"), ('{"type": "unheard"}', "is not valid Avro"), ('"string"', "is not that of a record")],
 )
 def test_schema_files_that_are_none(tmp_path: Path, content: str, sentence: str) -> None:
     path = tmp_path / "visit.avsc"

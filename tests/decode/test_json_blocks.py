@@ -81,7 +81,7 @@ made = st.dictionaries(st.sampled_from([*SCHEMA.names, "other"]), values, max_si
 
 
 def one_by_one(texts: list[bytes | None]) -> tuple[list[Any], list[Any]]:
-    records, refused = JsonParser(LONGEST, "line", "too long").parse(texts)
+    records, refused = JsonParser(LONGEST, "line", too_long="too long", absent="too long").parse(texts)
     columns, misfits = Columns("input", tuple(SCHEMA.names)).arrays(records, SCHEMA, texts)
     return columns, refused + misfits
 

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
+from shoal.avro.types import UnusableSchema
 from shoal.errors import RunError
 
 HEADER: Final = struct.Struct(">bI")
@@ -63,7 +64,10 @@ class SchemaRegistry:
         return f"SchemaRegistry({self._url!r})"
 
     def schema(self, number: int) -> Any | None:
-        """The schema with this number, as Avro describes schemas; None if the registry has no such number."""
+        """The schema with this number, as Avro describes schemas; None if the registry has no such number.
+
+        UnusableSchema if it is not complete in itself.
+        """
         if number not in self._schemas:
             answer = self._call(f"/schemas/ids/{number}")
             if answer is not None and answer.get("schemaType", "AVRO") != "AVRO":
@@ -82,7 +86,7 @@ class SchemaRegistry:
 
     def _described(self, answer: dict[str, Any]) -> Any:
         if answer.get("references"):
-            raise self._refused("the schema refers to other schemas, which is not supported; register it as one schema")
+            raise UnusableSchema("refers to other schemas, which is not supported; register it as one schema")
         try:
             return orjson.loads(answer["schema"])
         except (KeyError, TypeError, ValueError):

@@ -34,16 +34,20 @@ def fastavro() -> Any:
     return package
 
 
-def parsed(schema: Any, where: str) -> Any:
-    """A schema that readers and writers accept; it must be a record."""
+class UnusableSchema(Exception):
+    """A schema that messages cannot have; the text continues "the schema ..."."""
+
+
+def parsed(schema: Any) -> Any:
+    """A schema that readers and writers accept; UnusableSchema if it is not that of a record."""
     try:
         found = fastavro().parse_schema(schema)
     except RunError:
         raise
     except Exception:  # fastavro raises errors of many kinds
-        raise RunError(f"{where}: is not a schema of Avro; correct it") from None
+        raise UnusableSchema("is not valid Avro; correct it") from None
     if not isinstance(found, dict) or found.get("type") != "record":
-        raise RunError(f"{where}: is not the schema of a record; messages are records")
+        raise UnusableSchema("is not that of a record; messages are records")
     return found
 
 

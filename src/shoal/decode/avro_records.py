@@ -14,7 +14,15 @@ import orjson
 import pyarrow as pa
 
 from shoal.avro.registry import HEADER, SchemaRegistry
-from shoal.avro.types import UTC_TIME, fastavro, field_types, logical_types, parsed, single_object_header
+from shoal.avro.types import (
+    UTC_TIME,
+    UnusableSchema,
+    fastavro,
+    field_types,
+    logical_types,
+    parsed,
+    single_object_header,
+)
 from shoal.decode.base import Refused
 from shoal.decode.json_records import Record
 from shoal.errors import InputError
@@ -55,13 +63,16 @@ class AvroParser:
     ) -> None:
         self._longest, self._too_long, self._absent = longest, too_long, absent
         self._registry = registry
-        self._readers: dict[int, _Read | None] = {}
+        self._readers: dict[int, _Found] = {}
         self.known: Mapping[str, pa.DataType | None] = {}
         fastavro()  # if the package is missing, say so before anything is read
         if registry is None:
             if schema is None:
                 raise InputError("[source]: Avro needs a schema; name the schema's file or a registry")
-            described = parsed(_read_schema(schema), str(schema))
+            try:
+                described = parsed(_read_schema(schema))
+            except UnusableSchema as unusable:
+                raise InputError(f"{schema}: {unusable}") from None
             self.known = field_types(described)
             self._read_plain = self._reader(described)
             self._single_object = single_object_header(described)
@@ -105,16 +116,20 @@ class AvroParser:
         _, number = HEADER.unpack_from(payload)
         if number not in self._readers:
             self._readers[number] = self._fetched(number)
-        return self._readers[number], HEADER.size, _UNKNOWN
+        return self._readers[number]
 
-    def _fetched(self, number: int) -> _Read | None:
+    def _fetched(self, number: int) -> _Found:
+        """How to read messages of a schema; one that cannot be used concerns its messages only."""
         assert self._registry is not None
-        described = self._registry.schema(number)
-        if described is None:
-            return None
-        schema = parsed(described, f"schema {number} of the registry")
+        try:
+            described = self._registry.schema(number)
+            if described is None:
+                return None, 0, _UNKNOWN
+            schema = parsed(described)
+        except UnusableSchema as unusable:
+            return None, 0, f"its schema {unusable}"
         self.known = self.known or field_types(schema)
-        return self._reader(schema)
+        return self._reader(schema), HEADER.size, ""
 
     @staticmethod
     def _reader(schema: Any) -> _Read:

@@ -98,7 +98,7 @@ class AvroMessages(MessageEncoder):
         if self._registry is not None:
             self._header = HEADER.pack(0, self._registry.register(f"{self._name}-value", described))
             return
-        self._header = single_object_header(parsed(described, "the schema of the rows"))
+        self._header = single_object_header(parsed(described))
         if self._file is not None:
             _write(self._file, orjson.dumps(described, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
