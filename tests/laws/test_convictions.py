@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.methods.z.reader import Reader
-from shoal.testing import laws, promises
+from shoal.testing import laws, promise_laws
 from shoal.testing.driving import LawBroken
 from tests.laws import broken as kinds
 from tests.laws.broken import broken, broken_tuples
@@ -105,7 +105,7 @@ def test_flush(kind, saying):
     ],
 )
 def test_delay(kind, saying):
-    convicted(promises.delay_is_bounded, broken(kind, **LATE), STREAM, time="ts", saying=saying)
+    convicted(promise_laws.delay_is_bounded, broken(kind, **LATE), STREAM, time="ts", saying=saying)
 
 
 def test_a_method_without_a_bound_is_free():
@@ -114,7 +114,7 @@ def test_a_method_without_a_bound_is_free():
         def guarantee(self):
             return kinds.replace(super().guarantee, max_delay_ns=None)
 
-    promises.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
+    promise_laws.delay_is_bounded(broken(Unbounded, **LATE), STREAM, time="ts")
 
 
 TUPLES = people(80)
@@ -131,12 +131,15 @@ TUPLE_POLICY = next(case.policy for case in TUPLE_CASES if case.name == "fads-pl
     ],
 )
 def test_delay_in_arrivals(kind, saying):
-    convicted(promises.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
+    convicted(promise_laws.arrivals_bound_the_delay, broken_tuples(kind), TUPLES, saying=saying)
 
 
 def test_tuples_pending():
     convicted(
-        promises.pending_is_bounded, broken_tuples(kinds.PromisesFewerTuples), TUPLES, saying="more records are pending"
+        promise_laws.pending_is_bounded,
+        broken_tuples(kinds.PromisesFewerTuples),
+        TUPLES,
+        saying="more records are pending",
     )
 
 
@@ -152,9 +155,9 @@ def test_suppressed_rows_that_are_published_are_counted():
 )
 def test_auditor_of_tuples(kind, settings):
     policy_ = {**TUPLE_POLICY, "anonymize": {**TUPLE_POLICY["anonymize"], **settings}}
-    promises.auditor_finds_nothing(broken_tuples(kinds.Fads, **settings), TUPLES, policy=policy_)
+    promise_laws.auditor_finds_nothing(broken_tuples(kinds.Fads, **settings), TUPLES, policy=policy_)
     convicted(
-        promises.auditor_finds_nothing,
+        promise_laws.auditor_finds_nothing,
         broken_tuples(kind, **settings),
         TUPLES,
         policy=policy_,
@@ -164,14 +167,17 @@ def test_auditor_of_tuples(kind, settings):
 
 def test_pending():
     convicted(
-        promises.pending_is_bounded, broken(kinds.PromisesTooMuch, **LATE), STREAM, saying="more records are pending"
+        promise_laws.pending_is_bounded,
+        broken(kinds.PromisesTooMuch, **LATE),
+        STREAM,
+        saying="more records are pending",
     )
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [kinds.NeverForgets, kinds.NeverForgetsSingles])
 def test_memory(kind):
-    convicted(promises.memory_is_flat, broken(kind), steady, saying="memory grows")
+    convicted(promise_laws.memory_is_flat, broken(kind), steady, saying="memory grows")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +196,7 @@ def test_inputs(kind, saying):
     ],
 )
 def test_output(kind, saying):
-    convicted(promises.output_is_as_promised, broken(kind), STREAM, persons=PEOPLE, saying=saying)
+    convicted(promise_laws.output_is_as_promised, broken(kind), STREAM, persons=PEOPLE, saying=saying)
 
 
 @pytest.mark.parametrize(
@@ -203,19 +209,19 @@ def test_output(kind, saying):
 )
 def test_errors(kind, saying):
     odd = [{"user": PEOPLE[0]}]
-    convicted(promises.errors_tell_no_values, broken(kind), STREAM, secrets=PEOPLE, odd=odd, saying=saying)
+    convicted(promise_laws.errors_tell_no_values, broken(kind), STREAM, secrets=PEOPLE, odd=odd, saying=saying)
 
 
 @pytest.mark.parametrize(("kind", "saying"), [(kinds.LowersZ, "below-z"), (kinds.HoldsBackMore, "held-back")])
 def test_auditor(kind, saying):
-    convicted(promises.auditor_finds_nothing, broken(kind), STREAM, policy=policy(), saying=saying)
+    convicted(promise_laws.auditor_finds_nothing, broken(kind), STREAM, policy=policy(), saying=saying)
 
 
 def test_the_auditor_must_have_seen_everything(monkeypatch):
-    real = promises.audit
-    monkeypatch.setattr(promises, "audit", lambda rows, truth, trace, policy: real(rows, truth, None, policy))
+    real = promise_laws.audit
+    monkeypatch.setattr(promise_laws, "audit", lambda rows, truth, trace, policy: real(rows, truth, None, policy))
     convicted(
-        promises.auditor_finds_nothing,
+        promise_laws.auditor_finds_nothing,
         broken(kinds.ZAnonymity),
         STREAM,
         policy=policy(),

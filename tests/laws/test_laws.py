@@ -7,7 +7,7 @@ import pytest
 
 from shoal.auditor import audit
 from shoal.methods.registry import methods_of
-from shoal.testing import driving, laws, promises
+from shoal.testing import driving, laws, promise_laws
 from tests.laws.cases import PEOPLE, Z_CASES
 from tests.laws.flexible_cases import FLEXIBLE_CASES
 from tests.laws.tuple_cases import PAPER_CASES, TUPLE_CASES, TUPLE_METHODS, WRONG_STARTS
@@ -107,12 +107,12 @@ def test_flush_leaves_nothing(case):
 
 @few([case for case in CASES if case.time])
 def test_delay_is_bounded(case):
-    promises.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
+    promise_laws.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
 
 
 @every(TUPLE_CASES)
 def test_arrivals_bound_the_delay(case):
-    promises.arrivals_bound_the_delay(case.make, case.stream)
+    promise_laws.arrivals_bound_the_delay(case.make, case.stream)
 
 
 @every(TUPLE_CASES)
@@ -125,7 +125,7 @@ def test_only_one_method_has_no_deadline(case):
 
 @few(CASES)
 def test_pending_is_bounded(case):
-    promises.pending_is_bounded(case.make, case.stream)
+    promise_laws.pending_is_bounded(case.make, case.stream)
 
 
 @few([case for case in CASES if case.steady])
@@ -136,7 +136,7 @@ def test_inputs_are_unchanged_if_nothing_is_refused(case):
 @pytest.mark.compiled
 @few([case for case in CASES if case.steady])
 def test_memory_is_flat(case):
-    promises.memory_is_flat(case.make, case.steady)
+    promise_laws.memory_is_flat(case.make, case.steady)
 
 
 @few(CASES)
@@ -147,30 +147,30 @@ def test_inputs_are_left_alone(case):
 @few(CASES)
 def test_output_is_as_promised(case):
     persons = {str(person) for person in case.stream[case.person].to_pylist() if person}
-    promises.output_is_as_promised(case.make, case.stream, persons=persons)
+    promise_laws.output_is_as_promised(case.make, case.stream, persons=persons)
 
 
 @every(CASES)
 def test_errors_tell_no_values(case):
     secrets = {str(value) for name in case.secret for value in case.stream[name].to_pylist() if value}
-    promises.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
+    promise_laws.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
 
 
 @every(JUDGED)
 def test_auditor_finds_nothing(case):
-    promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+    promise_laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(WRONG_STARTS)
 def test_the_auditor_only_warns_of_a_clock_that_started_over(case):
     with pytest.raises(driving.LawBroken, match=r"^the auditor found: clock-unclear(, late-by-event-time)?$"):
-        promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+        promise_laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(PAPER_CASES)
 def test_the_auditor_is_not_content_with_the_papers(case):
     with pytest.raises(driving.LawBroken, match="the auditor found"):
-        promises.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
+        promise_laws.auditor_finds_nothing(case.make, case.stream, policy=case.policy)
 
 
 @every(FLEXIBLE_CASES)

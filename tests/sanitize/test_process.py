@@ -317,12 +317,14 @@ def test_the_published_table_is_alone_and_typed(make_scene, request):
     scene.write("in-1.csv", FIRST)
     scene.run()
     if "store" in scene.stores[0]:
-        look_with_psycopg(request.getfixturevalue("postgres")[0], scene.stores[1].rpartition('"')[0].rpartition('"')[2])
+        check_with_psycopg(
+            request.getfixturevalue("postgres")[0], scene.stores[1].rpartition('"')[0].rpartition('"')[2]
+        )
     else:
-        look_with_sqlite(scene.folder)
+        check_with_sqlite(scene.folder)
 
 
-def look_with_psycopg(url, schema):
+def check_with_psycopg(url, schema):
     import psycopg  # an extra
 
     with psycopg.connect(url, autocommit=True) as base:
@@ -346,7 +348,7 @@ def look_with_psycopg(url, schema):
             base.execute(f"SELECT * FROM {schema}_sealed.shoal_external_traces")
 
 
-def look_with_sqlite(folder):
+def check_with_sqlite(folder):
     with closing(sqlite3.connect(folder / "external.db")) as base:
         assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("shoal_published",)]
         kinds = "SELECT DISTINCT typeof(mbps), typeof(serial), typeof(place), typeof(time_lo) FROM shoal_published"

@@ -3,7 +3,7 @@
 Each law is a function that raises LawBroken. It takes ``make``, a function that returns a new method (always with the
 same key and parameters), and ``stream``, a table of records in arrival order. `is_same_in_another_process` pickles
 ``make``: pass a module-level function or a functools.partial of one. No message contains a value of the stream.
-The laws about promises are in `shoal.testing.promises`.
+The laws about promises are in `shoal.testing.promise_laws`.
 """
 
 from __future__ import annotations

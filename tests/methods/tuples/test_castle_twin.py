@@ -16,7 +16,7 @@ from shoal.kernels.tuples.castle.generalize import FORMING
 from shoal.methods.tuples.castle import Castle
 from shoal.methods.tuples.decider import memory
 from shoal.schema import Numeric, Schema
-from shoal.testing import laws, promises
+from shoal.testing import laws, promise_laws
 from shoal.testing.strategies import cuts
 from tests.methods.tuples.driving import (
     BEGIN,
@@ -245,9 +245,9 @@ def test_laws(more):
     laws.everything_is_accounted_for(make, stream)
     laws.snapshots_are_invisible(make, stream)
     laws.flush_leaves_nothing(make, stream)
-    promises.pending_is_bounded(make, stream)
+    promise_laws.pending_is_bounded(make, stream)
     laws.inputs_are_left_alone(make, stream)
-    promises.memory_is_flat(make, lambda _: stream)
+    promise_laws.memory_is_flat(make, lambda _: stream)
 
 
 def test_parameters_are_checked():
