@@ -12,6 +12,7 @@ import pytest
 from benchmarks.measure import TIME_COLUMNS
 
 import benchmarks
+from tests.reference.effort import some_by_default
 
 FOLDER = Path(benchmarks.__file__).parent
 NOT_MEASURING = {"__main__", "fill"}
@@ -25,10 +26,30 @@ def has_main(path):
 
 NAMES = [path.stem for path in sorted(FOLDER.glob("*.py")) if path.stem not in NOT_MEASURING and has_main(path)]
 
+USUAL = (
+    "z_speed",
+    "z_model",
+    "tuples_speed",
+    "tuples_loss",
+    "sets_speed",
+    "flexible_speed",
+    "flexible_compare",
+    "limits",
+)
+"""Of every family, and one for each way of measuring. All the others run in `make test-all`."""
+
 pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_is_found_by_its_name(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        import_module(f"benchmarks.{name}").main(["--help"])
+    assert ended.value.code == 0
+    assert "--tiny" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", some_by_default(NAMES, USUAL))
 def test_a_benchmark_runs_and_its_tables_make_sense(name, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
     import_module(f"benchmarks.{name}").main(["--tiny", "--out", str(tmp_path)])
@@ -62,4 +83,4 @@ def check_block(block):
 
 
 def test_benchmarks_are_found():
-    assert {"z_speed", "tuples_speed", "sets_speed", "flexible_speed"} <= set(NAMES)
+    assert set(USUAL) <= set(NAMES)

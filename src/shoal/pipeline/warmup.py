@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Final
@@ -119,12 +119,24 @@ _ROWS: Final = 60
 
 
 def warm_all(methods: Sequence[str]) -> Iterator[str]:
-    """Compile the kernels of some methods on all cores; yield each name when its kernels are ready."""
+    """Compile the kernels of some methods on all cores; yield each name when its kernels are ready.
+
+    Methods of a family share most of their kernels, so a process compiles whole families: two processes would compile
+    what is shared twice.
+    """
     in_order = sorted(methods, key=lambda name: _SLOWEST.index(name) if name in _SLOWEST else len(_SLOWEST))
-    workers = min(os.cpu_count() or 1, len(in_order))
+    families = list(dict.fromkeys(METHODS[name].family for name in in_order))
+    processes = min(os.cpu_count() or 1, len(families))
     fresh = multiprocessing.get_context("spawn")  # a forked process would share locks of threads that it lacks
-    with ProcessPoolExecutor(workers, mp_context=fresh, initializer=_hide_notice) as pool:
-        under_way = {pool.submit(warm, name): name for name in in_order}
+    with ExitStack() as stack:
+        pools = [
+            stack.enter_context(ProcessPoolExecutor(1, mp_context=fresh, initializer=_hide_notice))
+            for _ in range(processes)
+        ]
+        under_way = {
+            pools[min(families.index(METHODS[name].family), processes - 1)].submit(warm, name): name
+            for name in in_order
+        }
         for done in as_completed(under_way):
             done.result()
             yield under_way[done]

@@ -58,6 +58,7 @@ class Model:
 @example([("single", [5]), ("batch", [5, 3]), ("single", [3]), ("pop", 5), ("pop", 5), ("pop", 5), ("pop", 5)])
 @example([("batch", [5, 3]), ("single", [4]), ("take", 4), ("dump", 0), ("pop", 9)])
 @example([("batch", list(range(8))), ("take", 6), ("batch", [7, 7]), ("single", [7]), ("take", 7)])
+@example([("single", [5]), ("pop", 4), ("pop", 5), ("batch", [5]), ("pop", 4), ("take", 4), ("pop", 5)])  # 1 ns early
 @tries(150)
 def test_everything_leaves_by_time_and_arrival(script):
     buffer, model = empty_buffer(), Model()
