@@ -2,7 +2,7 @@
 
 An attacker looks for the published row of one tuple. Every attacker knows the settings.
 
-- `class`: is told the tuple's class. The baseline: k-anonymity allows 1/k.
+- `class`: knows the tuple's class. The baseline: k-anonymity allows 1/k.
 - `arrival`: knows the number of the tuple's arrival.
 - `arrival + values`: also knows its quasi-identifiers.
 
@@ -220,7 +220,7 @@ def learn(published: Published, sight: Sight, known: Ints) -> Floats:
 
 
 def class_alone(published: Published, targets: Ints) -> float:
-    """How often one guesses right who is told the class."""
+    """How often an attacker who knows the class guesses right."""
     size = np.bincount(published.look)
     place = np.full(int(max(published.arrived.max(), targets.max())) + 1, -1)
     place[published.arrived] = np.arange(len(published))

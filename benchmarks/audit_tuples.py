@@ -55,7 +55,7 @@ def make_release(rows: int, classes: int, seed: int = 7) -> tuple[pa.Table, pa.T
         release[name] = np.array(list("abcdefgh"))[branch[group]]
     truth["illness"] = release["illness"] = np.array([f"illness {n}" for n in range(14)])[draw.integers(0, 14, rows)]
     truth["income"] = release["income"] = draw.integers(0, 2000, rows)
-    # Two arrive, leave together with the second; the next ones leave as they come.
+    # Two arrive and are published with the second; the next ones are published as they come.
     delay = np.where(turn == 0, 1, 0)
     trace = {
         "row": np.arange(rows), "verdict": ["released"] * rows, "reason": pa.nulls(rows, pa.string()), "group": group,

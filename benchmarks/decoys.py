@@ -1,4 +1,4 @@
-"""Can decoys be told from real records by someone who has the internal store and no key?
+"""Can someone who has the internal store and no key distinguish decoys from real records?
 
     python -m benchmarks.decoys [--kind campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
                                 [--seed 11 12 13 14]

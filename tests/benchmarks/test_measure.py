@@ -137,7 +137,7 @@ def test_a_figure_older_than_its_code_is_found(tmp_path, monkeypatch):
 
 def test_every_figure_in_readme_and_docs_is_that_of_the_results():
     different = [page.name for page in fill.pages() if fill.filled(page.read_text()) != page.read_text()]
-    assert different == [], "run `make figures`; nobody edits between the marks"
+    assert different == [], "run `make figures`; do not edit between the marks"
 
 
 def test_make_bench_and_bench_all_measure_every_figure_and_nothing_else():

@@ -223,7 +223,7 @@ class RabbitMq(Server):
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses now."""
+    """A port of the loopback address that is not in use now."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

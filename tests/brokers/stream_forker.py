@@ -82,7 +82,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
     """Fork and run; answers how the child ended: its exit code, negative when killed."""
     child = os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm nobody handles ends a process at once
+        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm without a handler ends a process at once
         redis.RedisReader.__init__.__kwdefaults__["entries"] = job.get("batch", 100)  # type: ignore[index]
         live.PartitionMerge.take.__defaults__ = (job.get("batch", 100),)
         steps = Steps(job.get("kill_at"))

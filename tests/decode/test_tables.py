@@ -59,7 +59,7 @@ def test_needed_columns_in_order(decoder: type[Decoder], write: Write) -> None:
     found = decoder(Memory(write()), columns=["n", "user"])
     assert found.schema == pa.schema([("n", pa.int64()), ("user", pa.string())])
     assert rows_of(found) == TABLE.select(["n", "user"]).to_pylist()
-    assert rows_of(found) == TABLE.select(["n", "user"]).to_pylist()  # opened anew
+    assert rows_of(found) == TABLE.select(["n", "user"]).to_pylist()  # opened again
 
 
 @each_format

@@ -13,7 +13,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_tables_are_those_of_the_settings_classes():
-    assert filled(TEXT) == TEXT, "run `make tables`; nobody edits between the marks"
+    assert filled(TEXT) == TEXT, "run `make tables`; do not edit between the marks"
 
 
 def test_all_methods_have_a_table():

@@ -116,7 +116,7 @@ class Scene:
         return read(path.read_bytes() if path.is_file() else path, name)
 
     def holds_canary(self) -> list[Path]:
-        """Files, but the input, in which somebody's value can be read."""
+        """Files, but the input, in which a person's value can be read."""
         files = [path for path in self.folder.rglob("*") if path.is_file() and not path.name.startswith("in")]
         return [path for path in files if CANARY.encode() in path.read_bytes()]
 

@@ -68,14 +68,14 @@ def below(sets: dict[str, set[str]], k: int) -> int:
     ids=["one", "two", "glob"],
 )
 def test_the_tables_can_be_recounted(stage: Scene, k: int, truth: tuple[str, ...]) -> None:
-    ended = reported(stage, "--k", str(k), "--out", "told", "--truth", *truth)
+    ended = reported(stage, "--k", str(k), "--out", "report", "--truth", *truth)
     assert ended.code == 0, ended.err
     minutes = sets_by_minute(stage)
     active: dict[int, set[str]] = defaultdict(set)
     for visit in visits():
         active[visit["ts"] // MINUTE].add(visit["user"])
     rows = Counter(int(row["ts"]) // MINUTE for row in lines(stage.folder / "out.csv"))
-    table = lines(stage.folder / "told" / "windows.csv")
+    table = lines(stage.folder / "report" / "windows.csv")
     assert [line["start"] for line in table] == [f"1970-01-01T00:0{minute}:00Z" for minute in range(4)]
     for minute, line in enumerate(table):
         sets = minutes[minute]
@@ -87,7 +87,7 @@ def test_the_tables_can_be_recounted(stage: Scene, k: int, truth: tuple[str, ...
         assert int(line["largest_set"]) == max(map(len, sets.values()))
         assert float(line["average_set"]) == pytest.approx(sum(map(len, sets.values())) / len(sets), abs=1e-4)
         assert line["target_met"] == ""
-    costs = lines(stage.folder / "told" / "costs.csv")
+    costs = lines(stage.folder / "report" / "costs.csv")
     assert {line["window"] for line in costs} == {"all", *(line["start"] for line in table)}
     for line in costs:
         among = [sets for minute, sets in minutes.items() if line["window"] in ("all", table[minute]["start"])]
@@ -95,12 +95,12 @@ def test_the_tables_can_be_recounted(stage: Scene, k: int, truth: tuple[str, ...
         fewer = sum(below(sets, k) for sets in among) - sum(below(sets, k) for sets in without)
         assert int(line["fewer_not_k_anonymous"]) == fewer > 0
         assert int(line["people_with_it"]) == sum(line["value"] in shown for sets in among for shown in sets.values())
-    assert (stage.folder / "told" / "windows.png").read_bytes().startswith(b"\x89PNG")
+    assert (stage.folder / "report" / "windows.png").read_bytes().startswith(b"\x89PNG")
     assert stage.holds_canary() == []
 
 
 def test_what_a_reader_sees(stage: Scene) -> None:
-    ended = reported(stage, "--truth", "in.csv", "--out", "told")
+    ended = reported(stage, "--truth", "in.csv", "--out", "report")
     said = ended.out.decode()
     minutes = sets_by_minute(stage)
     exposed, shown = sum(below(sets, 2) for sets in minutes.values()), sum(map(len, minutes.values()))
@@ -109,7 +109,7 @@ def test_what_a_reader_sees(stage: Scene) -> None:
     assert said.startswith("report of z-anonymity: 4 windows of 1min, k = 2\n  people active")
     assert "windows with the smallest share of k-anonymous people" in said
     assert "values that cost most" in said
-    assert "tables         told/windows.csv, told/costs.csv\npicture        told/windows.png" in said
+    assert "tables         report/windows.csv, report/costs.csv\npicture        report/windows.png" in said
     assert ended.err == ""
 
 
@@ -128,14 +128,14 @@ def test_as_json(stage: Scene) -> None:
 def test_with_a_target(stage: Scene) -> None:
     del stage.sections["anonymize"]["z"]
     stage.sections["anonymize"]["target"] = {"k": 2, "p": 0.56}
-    ended = reported(stage, "--out", "told")
+    ended = reported(stage, "--out", "report")
     shares = [1 - below(sets, 2) / len(sets) for _, sets in sorted(sets_by_minute(stage).items())]
     met = [share >= 0.56 for share in shares]
-    assert [line["target_met"] for line in lines(stage.folder / "told" / "windows.csv")] == [
+    assert [line["target_met"] for line in lines(stage.folder / "report" / "windows.csv")] == [
         "yes" if one else "no" for one in met
     ]
-    told = reported(stage, "--json").summary["target"]
-    assert told == {"k": 2, "p": 0.56, "windows_shown": 4, "windows_met": sum(met)}
+    target = reported(stage, "--json").summary["target"]
+    assert target == {"k": 2, "p": 0.56, "windows_shown": 4, "windows_met": sum(met)}
     assert 0 < sum(met) < 4
     assert f"56% of the people shown 2-anonymous: met in {sum(met)} of 4 windows" in ended.out.decode()
 
@@ -153,11 +153,11 @@ def test_where_sets_are_combined_all_are_k_anonymous(stage: Scene) -> None:
 
 def test_an_empty_release(stage: Scene) -> None:
     stage.write("out.csv", "ts,user,site\n")
-    ended = reported(stage, "--out", "told")
+    ended = reported(stage, "--out", "report")
     assert ended.code == 0
     assert "0 windows of 1min" in ended.out.decode()
     assert "picture        none: no window was found" in ended.out.decode()
-    assert lines(stage.folder / "told" / "windows.csv") == []
+    assert lines(stage.folder / "report" / "windows.csv") == []
 
 
 def test_without_matplotlib(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,10 +171,10 @@ def test_without_matplotlib(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(builtins, "__import__", refuse)
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
-    ended = reported(stage, "--out", "told")
+    ended = reported(stage, "--out", "report")
     assert ended.code == 0
     assert "picture        none: drawing figures needs the package matplotlib" in ended.out.decode()
-    assert len(lines(stage.folder / "told" / "windows.csv")) == 4
+    assert len(lines(stage.folder / "report" / "windows.csv")) == 4
 
 
 def test_a_release_without_the_columns(stage: Scene) -> None:
@@ -212,7 +212,7 @@ def test_bad_arguments(stage: Scene, args: tuple[str, ...], code: int, said: str
 
 @pytest.mark.parametrize("name", ["windows.csv", "windows.png"])
 def test_a_file_that_cannot_be_written(stage: Scene, name: str) -> None:
-    (stage.folder / "told" / name).mkdir(parents=True)
-    ended = reported(stage, "--out", "told")
+    (stage.folder / "report" / name).mkdir(parents=True)
+    ended = reported(stage, "--out", "report")
     assert ended.code == 1
     assert "cannot be written" in ended.err

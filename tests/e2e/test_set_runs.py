@@ -59,7 +59,7 @@ def shown(stage: Scene, name: str = "out.jsonl") -> list[frozenset[str]]:
 
 
 def hides(sets: list[frozenset[str]], k: int, m: int) -> bool:
-    """Whether every set of up to m labels that somebody has, k people have."""
+    """Whether every set of up to m labels that a person has, k people have."""
     support = Counter(known for one in sets for size in range(1, m + 1) for known in combinations(sorted(one), size))
     return min(support.values()) >= k
 
@@ -661,16 +661,16 @@ def _certified(stage: Scene, k: int) -> dict[str, bytes]:
 
 def test_from_python(stage: Scene) -> None:
     stage.write_policy()
-    told: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
 
     class Listening(Observer):
         def deciding(self, what: str, size: int, blocks: int) -> None:
-            told.append((what, size, blocks))
+            calls.append((what, size, blocks))
 
     summary = Pipeline.from_policy(stage.policy).run(Listening())
     assert isinstance(summary, SetSummary)
     assert summary.ok
-    assert told[0] == ("counting", 1, 6)
+    assert calls[0] == ("counting", 1, 6)
     stage.sections["anonymize"]["k"] = 100
     stage.write_policy()
     with pytest.raises(ShoalError, match="cannot hide"):

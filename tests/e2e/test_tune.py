@@ -290,7 +290,7 @@ def test_help_has_examples(scene):
 
 
 class TestPolicies:
-    """What tuning does with a policy that somebody wrote."""
+    """What tuning does with a policy that a user wrote."""
 
     def test_it_is_never_overwritten(self, scene, steady):
         path = scene.write("in.csv", encode("csv", steady))
@@ -315,7 +315,7 @@ class TestPolicies:
         assert {name: rules[name] for name in ("on_private", "combine", "k", "lateness")} == {
             "on_private": "blank", "combine": "k", "k": 3, "lateness": "5s",
         }  # fmt: skip
-        again = shoal("tune", "policy.toml", "--p", "0.9", "--out", "tuned")  # its own it may write anew
+        again = shoal("tune", "policy.toml", "--p", "0.9", "--out", "tuned")  # it may overwrite its own file
         assert again.code == 0
         load_policy(scene.folder / "tuned" / "policy.toml")
 

@@ -306,7 +306,7 @@ def test_moments_as_quasi_identifiers(stage: Scene) -> None:
 
 
 class Stop(Exception):
-    """Somebody pulls the plug."""
+    """The run is interrupted."""
 
 
 class StopAfter(Observer):

@@ -98,7 +98,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm nobody handles ends a process at once
+        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm without a handler ends a process at once
         make_batches_small(job.get("block_bytes", 64))
         disk = Disk(Path(job["folder"]), at=job.get("at"), how=job.get("how", "before"))
         code = run(job, disk)

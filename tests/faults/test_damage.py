@@ -217,7 +217,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("how", ["readable", "a link"])
     def test_there_before_the_first_checkpoint(self, forker: Forker, tmp_path: Path, how: str) -> None:
-        """Whoever put it there knows it: it is not used in silence."""
+        """Another user may have put it there and know it: it is not used silently."""
         scene = Scene.set(forker, tmp_path, CSV, is_key_given=False)
         key = tmp_path / STATE / "key"
         key.parent.mkdir(parents=True)

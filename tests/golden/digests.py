@@ -189,7 +189,7 @@ def set_digests(name: str) -> Digests:
 
 
 def unique_digests() -> Digests:
-    """How many sets of items single somebody out."""
+    """How many sets of items single a person out."""
     records = people_with_items()
     return {
         f"{size} {who}": digest(plain(asdict(shoal.uniqueness(records, m=size, adversary=who))))  # type: ignore[arg-type]
@@ -233,7 +233,7 @@ def ran(scene: Scene, *, source: str, sink: str, trace: str = "trace.parquet") -
 
 
 def _file(path: Path) -> Any:
-    """The bytes of a text; the rows of a binary file, whose bytes hang on who wrote it."""
+    """The bytes of a text; the rows of a binary file, whose bytes depend on the writer."""
     return path.read_bytes() if path.suffix in (".csv", ".jsonl") else table(read(path.read_bytes(), path.name))
 
 

@@ -75,16 +75,16 @@ def steady(lap: int, *, rows: int = 200) -> pa.Table:
 
 
 def odd_records() -> list[dict[str, Any]]:
-    told = "maid-1-x"
-    whole = {"maid": told, "ts": None, "device": "S3", "place": "a", "network": "3G", "mbps": 1.0}
+    secret = "maid-1-x"
+    whole = {"maid": secret, "ts": None, "device": "S3", "place": "a", "network": "3G", "mbps": 1.0}
     return [
-        {**whole, "device": f"{told}\ud800"},
+        {**whole, "device": f"{secret}\ud800"},
         {**whole, "device": 3.5},
-        {**whole, "place": Odd(told)},
-        {**whole, "maid": Odd(told)},
-        {**whole, "maid": f"{told}\ud800"},
-        {**whole, "mbps": {told}},
-        {**whole, "ts": told},
+        {**whole, "place": Odd(secret)},
+        {**whole, "maid": Odd(secret)},
+        {**whole, "maid": f"{secret}\ud800"},
+        {**whole, "mbps": {secret}},
+        {**whole, "ts": secret},
         {},
     ]
 

@@ -99,22 +99,22 @@ def steady(lap: int, *, rows: int = 200) -> pa.Table:
 def odd_people() -> list[dict[str, Any]]:
     whole = {"ts": BEGIN + 5000, "id": "person-1@mail.example", "age": 30, "height": 1.5, "town": "port",
              "ill": "ill-gout", "score": 2, "note": "-"}  # fmt: skip
-    told = "person-1@mail.example"
+    secret = "person-1@mail.example"
     return [
-        {**whole, "age": told},
+        {**whole, "age": secret},
         {**whole, "age": True},
         {**whole, "age": 30.5},
-        {**whole, "height": told},
-        {**whole, "town": f"{told}\ud800"},
+        {**whole, "height": secret},
+        {**whole, "town": f"{secret}\ud800"},
         {**whole, "town": 3.5},
-        {**whole, "id": f"{told}\ud800"},
-        {**whole, "id": Odd(told)},
-        {**whole, "ill": Odd(told)},
+        {**whole, "id": f"{secret}\ud800"},
+        {**whole, "id": Odd(secret)},
+        {**whole, "ill": Odd(secret)},
         {**whole, "ill": "ill-gout\ud800"},
-        {**whole, "score": told},
+        {**whole, "score": secret},
         {**whole, "score": 10**30},
-        {**whole, "note": {told}},
-        {**whole, "ts": told},
+        {**whole, "note": {secret}},
+        {**whole, "ts": secret},
         {},
     ]
 

@@ -144,9 +144,9 @@ def test_declared_values_take_the_columns_type(declared, kind, values):
 def test_declared_values_that_are_not_of_the_columns_type():
     with pytest.raises(
         InputError, match="column 's': is int64, and values declared for it in reference are not"
-    ) as told:
+    ) as caught:
         SensitiveCodes("s", {"secret": 1}).set_type(pa.int64(), is_bound=True)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_too_many_values(monkeypatch):

@@ -32,7 +32,7 @@ class CastleTwin(TupleTwin):
       the other methods; splitting stops if that cannot be had. The rest joins tuple by tuple, in order of arrival,
       each time the subcluster that grows least then. If a subcluster fails diversity in the end, or none was made,
       the cluster is output whole.
-    - max_share: a cluster is output only if nobody has more of its tuples; merging goes on until that holds, too. If it
+    - max_share: a cluster is output only if no one has more of its tuples; merging goes on until that holds, too. If it
       does not hold for every subcluster, the cluster is output whole.
     - The rows of an output are listed in order of arrival, whatever their subcluster.
     - With groups=True nothing is reused.

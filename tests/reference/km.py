@@ -17,7 +17,7 @@ Records = Sequence[Iterable[Hashable]]
 
 
 def itemsets(records: Records, size: int) -> set[Itemset]:
-    """All itemsets of a size that somebody has."""
+    """All itemsets of a size that a person has."""
     return {frozenset(chosen) for record in records for chosen in combinations(sorted(set(record)), size)}
 
 
@@ -41,7 +41,7 @@ def violations(records: Records, block_of: Mapping[Any, Any], size: int, k: int)
 
 
 def rare(records: Records, size: int, k: int) -> set[Itemset]:
-    """Itemsets of a size that somebody, but fewer than k people have."""
+    """Itemsets of a size that at least one person, but fewer than k have."""
     return {one for one in itemsets(records, size) if support(records, one) < k}
 
 
@@ -55,7 +55,7 @@ def uniform(records: Records, size: int) -> dict[Itemset, Fraction]:
 
 
 def by_person(records: Records, size: int) -> dict[Itemset, Fraction]:
-    """A person who has so many items first, then a uniform itemset of theirs."""
+    """A person who has `size` items first, then a uniform itemset of theirs."""
     long_enough = [sorted(set(record)) for record in records if len(set(record)) >= size]
     shares: dict[Itemset, Fraction] = {}
     for record in long_enough:
@@ -143,7 +143,7 @@ def _normal(apart: float, freedom: int) -> float:
 
 
 def at_least(found: int, samples: int, share: Fraction) -> Fraction:
-    """The probability of at least so many among the samples, exactly."""
+    """The exact probability of at least `found` among the samples."""
     hit, miss = share.numerator, share.denominator - share.numerator
     ways = sum(math.comb(samples, i) * hit**i * miss ** (samples - i) for i in range(max(found, 0), samples + 1))
     return Fraction(ways, share.denominator**samples)
@@ -154,7 +154,7 @@ def at_most(found: int, samples: int, share: Fraction) -> Fraction:
 
 
 def is_plausible(found: int, samples: int, share: float, *, doubt: float = 1e-5) -> bool:
-    """Whether so many among the samples would be no great surprise, upwards or downwards."""
+    """Whether `found` among the samples is plausible, in both directions."""
     if share in (0, 1):
         return found == samples * share
 

@@ -1,4 +1,4 @@
-"""Partitions the slow way: a list of sets, everything counted anew from the definitions."""
+"""Partitions the slow way: a list of sets, everything counted again from the definitions."""
 
 from __future__ import annotations
 

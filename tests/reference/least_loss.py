@@ -1,4 +1,4 @@
-"""Least loss, as its kernel's docstring describes it: plain lists, everything computed anew at every step."""
+"""Least loss, as its kernel's docstring describes it: plain lists, everything computed again at every step."""
 
 from __future__ import annotations
 

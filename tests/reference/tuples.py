@@ -225,7 +225,7 @@ def hulls(attributes: Sequence[Attribute], members: Sequence[Held]) -> tuple[Any
 
 
 def hull_loss(attributes: Sequence[Attribute], members: Sequence[Held]) -> float:
-    """Mean loss over all attributes of the members' hull; an attribute nobody carries costs nothing."""
+    """Mean loss over all attributes of the members' hull; an attribute that no one carries costs nothing."""
     total = weights = 0.0
     for attribute, hull in zip(attributes, hulls(attributes, members), strict=True):
         total += attribute.weight * (0.0 if hull is None else attribute.loss(hull))

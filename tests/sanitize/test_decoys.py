@@ -1,4 +1,4 @@
-"""Decoys: enough of them, like real records, and nobody's twin."""
+"""Decoys: enough of them, like real records, and no copy of one."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def test_the_classifier_finds_what_is_there_and_nothing_else():
     x, y = draw.random((4000, 3)), draw.random(4000) < 0.5
     blind = auc(Trees(rounds=10).fit(x[:2000], y[:2000]).score(x[2000:]), y[2000:])
     assert 0.45 < blind < 0.55
-    told = (x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)  # only two columns together tell
-    assert auc(Trees(rounds=10).fit(x[:2000], told[:2000]).score(x[2000:]), told[2000:]) > 0.95
+    is_real = (x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)  # only two columns together tell
+    assert auc(Trees(rounds=10).fit(x[:2000], is_real[:2000]).score(x[2000:]), is_real[2000:]) > 0.95
 
 
 def test_the_area_under_the_curve():

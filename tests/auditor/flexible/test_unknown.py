@@ -103,7 +103,7 @@ def test_publisher_and_auditor_agree(promised, options):
 
 
 def test_each_unlisted_value_counts_for_itself(promised):
-    """Six people share the label, but each has a value that nobody else has: all six are rare."""
+    """Six people share the label, but each has a value that no one else has: all six are rare."""
     _, made, report = published([f"x{n}" for n in range(6)] + ["S3"] * 6, promised)
     assert made.frozen.shares["device"] == 0.5
     assert report.metrics["p_sparse"] == 0.5

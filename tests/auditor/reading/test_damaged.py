@@ -164,7 +164,7 @@ def verdict(given, promised, *, with_warnings=True):
 
 
 SAME = {(f"truth.{name}", way) for name in ("user", "id", "maid") for way in (as_list, as_struct)}
-"""People are still told apart."""
+"""People are still distinguished."""
 SAME |= {("trace.reason", way) for way in (as_list, as_struct, as_floats, as_large, as_text)}
 """A record that cannot be used may be refused for any reason."""
 SAME |= {("trace.event", dropped)}

@@ -92,8 +92,8 @@ def test_a_column_that_a_part_lacks_is_null():
 def test_the_format_that_a_policy_describes(tmp_path):
     path = tmp_path / "rows"
     path.write_text("1|u\n2|\n3|w\n")
-    told = Format.of({"kind": "csv", "delimiter": "|", "header": ["ts", "user"]})
-    assert content(read(path, name="truth", expected=told)) == EXPECTED
+    described = Format.of({"kind": "csv", "delimiter": "|", "header": ["ts", "user"]})
+    assert content(read(path, name="truth", expected=described)) == EXPECTED
     (tmp_path / "rows.tsv").write_text("ts\tuser\n1\tu\n2\t\n3\tw\n")
     assert content(read(tmp_path / "rows.tsv", name="truth", expected=NOWHERE)) == EXPECTED
 

@@ -52,7 +52,7 @@ def without(sets, value, keeps_empty):
 
 
 def costs_of(sets, k, keeps_empty):
-    """Value → (saved, holders), of values that save somebody."""
+    """Value → (saved, holders), of values that save a person."""
     before = exposed(sets, k)
     found = {}
     for value in set().union(*sets.values()):

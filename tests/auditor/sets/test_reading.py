@@ -23,7 +23,7 @@ def case():
 
 
 def as_rows(truth):
-    """One row for every (person, item), in any order, with repeats and a row of nobody."""
+    """One row for every (person, item), in any order, with repeats and a row without a person."""
     rows = [(f"person {number:02}", item) for number, record in enumerate(truth) for item in sorted(record)]
     rows += rows[:20]
     random.Random(2).shuffle(rows)

@@ -85,5 +85,5 @@ def test_diversity_is_measured_to_the_last_digits(kept, broken, code):
 def test_an_entry_of_the_trace_on_no_record(row, truth):
     run = Run(records(120))
     run.trace[3]["row"] = row
-    is_seen = truth or row != 120  # without the truth nobody knows how many there are
+    is_seen = truth or row != 120  # their number is known from the truth only
     assert ("trace-row" in run.codes(truth=truth)) == is_seen

@@ -31,7 +31,7 @@ def group_of(run, row):
     return run.trace[run.entry_of(row)]["group"]
 
 
-# ---- who can be told apart
+# ---- who can be distinguished
 
 
 def test_a_row_published_unlike_its_cluster(run):
@@ -268,7 +268,7 @@ def test_a_record_lost_at_the_flush(run):
     for entry in run.trace:
         del entry["event"]
     assert "lost" in run.codes()
-    assert "lost" not in run.codes(truth=False)  # without the truth nobody knows that it was there
+    assert "lost" not in run.codes(truth=False)  # only the truth shows that it was there
 
 
 def test_a_trace_that_does_not_fit_the_release(run):
@@ -478,7 +478,7 @@ def test_too_little_diversity(run, rules, code):
 
 
 def test_a_class_that_a_reused_row_makes_uneven():
-    """Three different values at formation, then three rows of one value reuse the cluster, and three mend it."""
+    """Three different values at formation, then three rows of one value reuse the cluster; three more repair it."""
     ills = ["cough", "fever", "gout", "gout", "gout", "gout", "cough", "cough", "cough", "fever", "fever", "fever"]
     truth = [{"id": f"p{at}", "age": 5, "tree": "ash", "ill": ill, "shop": "s", "ts": 0} for at, ill in enumerate(ills)]
     release = [{"age": {"lo": 5, "hi": 5}, "tree": "ash", "ill": ill, "shop": "s"} for ill in ills]

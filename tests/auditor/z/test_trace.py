@@ -112,7 +112,7 @@ class TestTrace:
 
 
 class TestFreshStart:
-    """A first record with a clock far ahead: the second person starts the stream anew."""
+    """A first record with a clock far ahead: the second person restarts the stream."""
 
     FAR = 100 * HOUR
 

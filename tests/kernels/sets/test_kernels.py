@@ -881,7 +881,7 @@ def test_drawing_until_something_violates(samples_only):
             assert passed <= end - first
             first = end
         assert {frozenset(one) for one in violating} == naive.rare(SOME, 2, k)
-    # Nothing violates: so many samples are wanted, and drawing stops right there.
+    # Nothing violates: 7 samples are drawn and no more.
     end, passed, violates, _ = find(data, draws, 1, 10**4, 7)
     assert (passed, violates) == (7, False)
     assert find(data, draws, 1, end - 1, 7)[:3] == (end - 1, 6, False)
@@ -907,7 +907,7 @@ def test_only_samples_violate_when_so_asked():
 
 @pytest.mark.parametrize("people", [1, 2, 3])
 def test_what_is_judged_is_the_image(people):
-    """Items 0 and 1 are one block: so many have it with 2, though each pair has one person alone."""
+    """Items 0 and 1 are one block: several have it with 2, though each pair has one person alone."""
     data = data_of([{0, 2}, {1, 2}, {0, 1, 2}][:people] + [{3}] * 3)
     index = data.index.copy()
     index.join(0, [0, 1])

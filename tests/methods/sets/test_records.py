@@ -104,7 +104,7 @@ def test_every_form_gives_the_same(form):
 
 @pytest.mark.parametrize("form", ["dictionary", "a slice of a dictionary", "a slice", "rows, mixed and repeated"])
 def test_an_open_hierarchy_has_only_items_that_occur(form):
-    """Labels of a dictionary that nobody has are not items."""
+    """Labels of a dictionary that no record has are not items."""
     assert outcome(FORMS[form], shoal.Hierarchy.by_suffix()) == outcome(RECORDS, shoal.Hierarchy.by_suffix())
 
 
@@ -216,7 +216,7 @@ BAD = {
         pa.table({"p": pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["a", None]), "i": ["a", "b"]}),
         "row 2: the person is null",
     ),
-    "a person who is nobody": ([("p", "a"), (None, "a")], "row 2: the person is neither text nor a whole number"),
+    "a missing person": ([("p", "a"), (None, "a")], "row 2: the person is neither text nor a whole number"),
     "an item that is nothing": ([("p", "a"), ("p", None)], "row 2: the item is neither text nor a whole number"),
     "too few": ([{"a"}], "1 records cannot hide anybody among 2; give more records, or ask for less"),
     "none": ([], "0 records cannot hide anybody among 2"),

@@ -56,7 +56,7 @@ def test_properties_of_a_result(result):
     assert result.error == pytest.approx(naive.ncp(RECORDS, result.blocks.values(), 9))
     assert all(isinstance(record, frozenset) for record in result.records)
     assert result.changes == Changes(0, 0, 0, 0)
-    assert set(block_of(result)) == set("abcdefgxy")  # also what nobody has
+    assert set(block_of(result)) == set("abcdefgxy")  # also what no record has
     certificate = result.certificate
     assert (certificate.records, certificate.m, certificate.seed) == (12, 2, 0)
     assert (certificate.sampler, certificate.adversary, certificate.joint) == ("exact", "itemset", False)
@@ -100,15 +100,15 @@ def test_the_shuffle_depends_on_the_seed_alone():
 
 
 def test_progress_is_reported():
-    told = []
+    calls = []
     made = method(sigma=[1, 0.8], counted=1, generalize=TREE).anonymize(
-        RECORDS, progress=lambda what, size, left: told.append((what, size, left))
+        RECORDS, progress=lambda what, size, left: calls.append((what, size, left))
     )
-    assert {(what, size) for what, size, _ in told} == {
+    assert {(what, size) for what, size, _ in calls} == {
         ("counting", 1), ("sampling", 2), ("certifying", 1), ("certifying", 2),
     }  # fmt: skip
-    assert told[0][2] == 9
-    assert min(left for _, _, left in told) >= len(made.blocks)
+    assert calls[0][2] == 9
+    assert min(left for _, _, left in calls) >= len(made.blocks)
 
 
 # ---- going on

@@ -1,4 +1,4 @@
-"""The share of itemsets that single somebody out, counted and sampled."""
+"""The share of itemsets that single a person out, counted and sampled."""
 
 from __future__ import annotations
 

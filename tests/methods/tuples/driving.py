@@ -83,7 +83,7 @@ CHAINS = {"top": {"one": {"two": {"three": {"x": None}}}, "wide": {"only": {"y":
 
 
 def grown(random_: random.Random, leaves: int, prefix: str = "n") -> dict[str, Any]:
-    """A random tree of at least so many leaves, with nodes of one child among them."""
+    """A random tree of at least `leaves` leaves, with nodes of one child among them."""
     made, grow = {}, [0]
 
     def below(depth: int) -> dict[str, Any] | None:

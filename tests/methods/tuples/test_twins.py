@@ -137,7 +137,7 @@ def test_long_streams(method, name, given_, people, missing, by):
 @pytest.mark.parametrize("by", ["count", "time"])
 @pytest.mark.parametrize("seed", [10, 11])
 def test_late_tuples_are_decided_although_memory_grows_in_between(monkeypatch, by, seed):
-    """Patterns are numbered anew when memory grows: the partition that has just got one more must be known by then."""
+    """Patterns get new numbers when memory grows: the partition that has just got one more must be known by then."""
     monkeypatch.setattr(memory, "SPARE_ROWS", 3)
     monkeypatch.setattr(memory, "SPARE_GROUPS", 2)
     scene = scenes()["mixed"]

@@ -32,7 +32,7 @@ def as_records(events):
 
 @st.composite
 def first_clocks(draw):
-    """One person's clock runs ahead; somebody else's record is about max_gap older; then others."""
+    """One person's clock runs ahead; another person's record is about max_gap older; then others."""
     now, events = 0, []
     for step in draw(st.lists(STEPS, min_size=1, max_size=3)):
         events.append((now, "cat"))

@@ -86,15 +86,15 @@ def test_what_came_of_it_is_recounted():
 
 
 @pytest.mark.compiled
-def test_every_z_is_told_once_when_its_epoch_begins():
+def test_every_z_is_reported_once_when_its_epoch_begins():
     events, ours = crowd(8, people=60), make()
-    told = []
+    changes = []
     for start in range(0, len(events), 100):
         ours.push_batch(table(events[start : start + 100]))
-        told += ours.take_changes()
-    assert [change.start_ns // 10**9 for change in told] == [WINDOW * number for number in range(8)]
-    assert [change.z for change in told[:-1]] == [one.z for one in ours.outcomes]
-    assert told[-1].z == ours.z
+        changes += ours.take_changes()
+    assert [change.start_ns // 10**9 for change in changes] == [WINDOW * number for number in range(8)]
+    assert [change.z for change in changes[:-1]] == [one.z for one in ours.outcomes]
+    assert changes[-1].z == ours.z
     assert ours.take_changes() == []
 
 

@@ -1,4 +1,4 @@
-"""What a stream tells of people and rates: known ones are found again, and what cannot be told is said."""
+"""Estimates of people and rates: known ones are recovered, and what the stream cannot show is reported."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ UNNAMED = [{"timestamp": 60 * i, "uid": f"u{i * 7 % 40}", "page": f"s{i * i % 5}
 
 
 class TestUsualNames:
-    """Columns that nobody names are found by their usual names."""
+    """Columns that are not named are found by their usual names."""
 
     @pytest.mark.parametrize(
         "make", [list, iter, pa.Table.from_pylist, lambda rows: [pa.RecordBatch.from_pylist(rows)]]

@@ -74,7 +74,7 @@ def test_a_run_is_algorithm_1_on_its_exposures(sizes, seed):
 
 
 def test_what_is_published_is_what_is_compared():
-    """With one attribute whoever shows it is alike with all who do."""
+    """With one attribute, everyone who shows it is alike."""
     users, rates = np.array([40]), np.array([[0.2]])
     shares = z_simulate.publishing(users, rates, 2.0, [5], runs=4, seed=1)
     shown = z_simulate.play(users, rates, 2.0, [5], [2], runs=4, seed=1)[:, 0, 0, 0, z_simulate.SHOWN]
@@ -117,7 +117,7 @@ def test_the_papers_classes():
 
 
 def test_among_people_who_show_anything():
-    """Counted again from what was played; where nobody is shown nothing is known."""
+    """Counted again from what was played; where no one is shown nothing is known."""
     users, rates = np.array([30, 20]), np.array([[0.2, 0.1], [0.02, 0.3]])
     asked = {"runs": 4, "seed": 3, "confidence": 0.9, "among_shown": True}
     found = z_simulate.simulated(users, rates, 2.0, 6, 2, **asked)
@@ -146,9 +146,9 @@ def test_students_interval():
 
 
 def test_progress_is_told():
-    told = []
-    z_simulate.play(np.array([5]), np.array([[1.0]]), 1.0, [2], [2], runs=3, seed=1, tell=told.append)
-    assert told == [1, 2, 3]
+    calls = []
+    z_simulate.play(np.array([5]), np.array([[1.0]]), 1.0, [2], [2], runs=3, seed=1, progress=calls.append)
+    assert calls == [1, 2, 3]
 
 
 def test_wrong_questions_are_told():

@@ -71,7 +71,7 @@ def play(
     *,
     runs: int,
     seed: int,
-    tell: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Ints:
     """Count people by run, z, k and class: k-anonymous ones, those who show anything, and those who are both.
 
@@ -88,8 +88,8 @@ def play(
                 is_alike = sizes[which] >= k
                 for kind, is_counted in ((ALIKE, is_alike), (SHOWN, is_shown), (SHOWN_ALIKE, is_alike & is_shown)):
                     found[run, i, j, :, kind] = np.add.reduceat(is_counted, starts, dtype=np.int64)
-        if tell is not None:
-            tell(run + 1)
+        if progress is not None:
+            progress(run + 1)
     return found
 
 

@@ -58,7 +58,7 @@ class TestCertificate:
             report = self.judged(case, out, honest)
             assert (report.findings, report.not_checked) == ((), ())
 
-    def test_none_is_told_of(self, case, out):
+    def test_a_missing_one_is_reported(self, case, out):
         assert audit(out, list(map(set, case.truth)), policy=case.policy).not_checked == (NO_CERTIFICATE,)
 
     @pytest.mark.parametrize(
