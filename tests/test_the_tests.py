@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import shoal.kernels
@@ -37,6 +38,11 @@ FUNCTIONS = {
     if isinstance(node, ast.FunctionDef)
 }
 NAMES = {node.name for node in FUNCTIONS.values()}
+
+
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
 
 
 def njit_settings(tree):
@@ -140,7 +146,7 @@ def test_every_kernel_is_tested_alone_or_through_a_caller():
 def code_names(path):
     """What a test imports, accesses, patches by name: its code, not its prose."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.alias):
             found.add(node.name)
         elif isinstance(node, ast.Attribute):
@@ -186,7 +192,7 @@ def calls_of(node):
 def test_every_test_checks_something():
     """Itself or through a function of the tests or of shoal.testing, by name. A script in the docs need only run."""
     files = [*TESTS.rglob("*.py"), *(FOLDER.parent / "testing").rglob("*.py")]
-    functions = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
+    functions = [node for path in files for node in nodes_of(path)]
     functions = [node for node in functions if isinstance(node, ast.FunctionDef)]
     checking = {node.name for node in functions if checks_directly(node)}
     calls = {node.name: set() for node in functions}
@@ -215,7 +221,7 @@ def test_no_test_sleeps():
 def test_names_of_tests_do_not_depend_on_the_clock():
     """A gzip header contains the time: as a parameter it would give one test two names in two workers."""
     for path in TESTS.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             for decorator in getattr(node, "decorator_list", ()):
                 for call in ast.walk(decorator):
                     if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "compress":
