@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 from typing import Any
 
@@ -96,6 +97,27 @@ def test_how_messages_are_split_does_not_matter(drawn: list[tuple[bool, dict[str
     assert [row for part in parts for row in rows(part)] == rows(whole)
     assert [list(reasons(part).values()) for part in parts if part.refused] != [[]]
     assert [one.reason for part in parts for one in part.refused] == [one.reason for one in whole.refused]
+
+
+def test_odd_messages_among_many_tidy_ones_change_only_themselves() -> None:
+    """Many tidy messages may be parsed as one text; a strange one must not be seen as part of it."""
+    tidy = [b'{"user":"u%d","n":%d,"x":0.5,"flag":true}' % (at, at) for at in range(40)]
+    expected = [{"user": f"u{at}", "n": at, "x": 0.5, "flag": True} for at in range(40)]
+    strange = [
+        None, b"", b"{}{}", b'{"user":"a"}{"user":"b"}', b'{"user":"a"}\n{"user":"b"}', b'{"user":"a"},{"user":"b"}',
+        b'{"user":"a"', b'"user":"a"}', b'{"user":{}', b"\n", b"[{}]", b'{"user":"a\nb"}', b"{\"user\":'a'}", b"{}//{}",
+    ]  # fmt: skip
+    decoder = make()
+    for one in strange:
+        for at in (0, 17, 40):
+            found = rows(decoder.decode(Messages([*tidy[:at], one, *tidy[at:]])))
+            assert found == [*expected[:at], None, *expected[at:]]
+    for one, other in itertools.pairwise(strange):  # two that together could be one or three
+        found = rows(decoder.decode(Messages([*tidy[:9], one, other, *tidy[9:]])))
+        assert found == [*expected[:9], None, None, *expected[9:]]
+    spread = b'{\n "user": "a",\n "n": 7\n}'
+    found = rows(decoder.decode(Messages([*tidy, spread])))
+    assert found == [*expected, {"user": "a", "n": 7, "x": None, "flag": None}]
 
 
 def test_every_refusal_has_its_reason_and_no_value() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,43 @@ m = 1
 places = "places.csv"
 {SINK}"""
 
+LIVE = """[stream]
+person = "u"
+time = "t"
+[source]
+kind = "{kind}"
+{keys}
+[anonymize]
+method = "z-anonymity"
+attribute = "device"
+z = 2
+window = "1h"
+[sink]
+kind = "csv"
+path = "out.csv"
+[checkpoint]
+path = "state"
+"""
+SYSTEMS = {
+    "confluent_kafka": ("kafka", 'brokers = "b:1"\ntopics = ["a"]'),
+    "redis": ("redis", 'streams = ["a"]'),
+    "nats": ("nats", 'stream = "a"'),
+    "rstream": ("rabbitmq", 'streams = ["a"]'),
+    "paho": ("mqtt", 'topics = ["a"]'),
+}
+CONNECT = """
+import sys
+from shoal.errors import RunError
+from shoal.pipeline.live.wiring import make_live_source
+from shoal.policy import load_policy
+for module, kind in zip(sys.argv[1::2], sys.argv[2::2]):
+    sys.modules[module] = None
+    try:
+        make_live_source(load_policy(f"{kind}.toml")).open(("u", "t", "device"), None)
+    except RunError as error:
+        print(error)
+"""
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -39,6 +77,10 @@ def folder(tmp_path):
     (tmp_path / "places.csv").write_text("name,lon,lat\np,1,1\nq,2,2\nr,1,2\n")
     (tmp_path / "ontology.toml").write_text(ONTOLOGY)
     (tmp_path / "places.toml").write_text(PLACES)
+    for kind, keys in SYSTEMS.values():
+        (tmp_path / f"{kind}.toml").write_text(LIVE.format(kind=kind, keys=keys))
+    avro = 'streams = ["a"]\nformat = "avro"\nregistry = "http://localhost:1"'
+    (tmp_path / "avro.toml").write_text(LIVE.format(kind="redis", keys=avro))
     return tmp_path
 
 
@@ -58,6 +100,8 @@ def run_without(module, *words, cwd):
         ("shapely", "places", ("run", "places.toml")),
         ("shapely", "places", ("reproduce", "km", "--quick")),
         ("matplotlib", "figures", ("reproduce", "z", "--quick")),
+        ("redis", "redis", ("run", "redis.toml")),
+        ("fastavro", "avro", ("run", "avro.toml")),
     ],
 )
 def test_one_sentence_names_the_extra(module, extra, words, folder):
@@ -65,6 +109,17 @@ def test_one_sentence_names_the_extra(module, extra, words, folder):
     assert ended.returncode == 1, ended.stderr
     assert len(ended.stderr.splitlines()) == 1
     assert f"pip install 'shoal[{extra}]'" in ended.stderr
+
+
+def test_every_system_names_its_extra(folder):
+    ready = {module: kind for module, (kind, _) in SYSTEMS.items() if find_spec(f"shoal.pipeline.live.{kind}")}
+    words = [word for pair in ready.items() for word in pair]
+    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
+    command = [sys.executable, "-c", CONNECT, *words]
+    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert len(ended.stdout.splitlines()) == len(ready), ended.stderr
+    for line, kind in zip(ended.stdout.splitlines(), ready.values(), strict=True):
+        assert f"pip install 'shoal[{kind}]'" in line
 
 
 def test_importing_every_public_name_needs_no_extra():

@@ -1,0 +1,29 @@
+"""Every policy of the page on live streams is one that can run, alone or in place of sections of the first."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from shoal.policy import parse_policy
+from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.tables import FILE_KINDS
+from tests.docs.pages import blocks
+
+PAGE = "docs/howto/live.md"
+POLICIES = [tomllib.loads(block.text) for block in blocks("toml") if block.page == PAGE]
+WHOLE = [{**POLICIES[0], **sections} for sections in POLICIES]
+
+
+@pytest.mark.parametrize("policy", WHOLE, ids=lambda policy: f"{policy['source']['kind']} {policy['sink']['kind']}")
+def test_a_policy_is_accepted(policy, tmp_path):
+    if "headers" in policy["source"]:
+        policy = {**policy, "stream": {**policy["stream"], "carry": ["tenant"]}}
+    assert parse_policy(policy, folder=tmp_path).checkpoint is not None
+
+
+def test_every_system_is_shown():
+    live = set(SOURCES) - set(FILE_KINDS)
+    assert {policy["source"]["kind"] for policy in WHOLE} == live
+    assert {policy["sink"]["kind"] for policy in WHOLE} >= set(SINKS) - set(FILE_KINDS) - {"mqtt"}
