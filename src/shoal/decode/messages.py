@@ -178,7 +178,7 @@ class MessageDecoder:
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether every message counts as one person, because there is no column that names them."""
+        """Whether every message counts as one person, because no column names them."""
         return self._row is not None and self._row not in (*self._known_schema.names, *self._outer)
 
     @property

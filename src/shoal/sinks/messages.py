@@ -138,7 +138,7 @@ def _batches(values: Sequence[bytes]) -> Iterator[tuple[int, int]]:
 
 
 def another_writer(name: str) -> OutputError:
-    """The error if a log has grown by messages of somebody else."""
+    """The error if a log has grown by messages of another writer."""
     return OutputError(
         f"{name}: another process writes here too, so messages cannot be published exactly once; stop it, or name "
         "another place to write to"

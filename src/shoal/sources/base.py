@@ -107,7 +107,7 @@ class Source(Protocol):
     def position(self) -> Position:
         """Where the record after the last returned one is, as values that fit in JSON.
 
-        It also holds what must not be decided anew: inferred types, where `start = "latest"` was, decisions of marks.
+        It also holds what must not be decided again: inferred types, where `start = "latest"` was, decisions of marks.
         """
 
     def keep(self, position: Position) -> None:

@@ -60,7 +60,7 @@ def test_several_parents_and_objects(tmp_path):
     )
     found = sentences(path)["look ambiguous"]
     assert found == [
-        "names of several values, which the data cannot tell apart and which are one value here: 1 ('v')",
+        "names of several values, which the data cannot distinguish and which are one value here: 1 ('v')",
         "values directly below several classes: 1 ('w')",
         "classes directly below several classes: 1 ('D')",
         "values with several objects of 'os', which gives one; they have all these labels: 1 ('w')",

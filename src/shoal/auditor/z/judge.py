@@ -131,9 +131,7 @@ def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
     notes.skip("Whether too much was suppressed, and whether every record was decided once, was not checked: no trace.")
     notes.skip("How many people have no released row was not counted: no trace.")
     if any(attribute.generalizes for attribute in promise.attributes):
-        notes.skip(
-            "The residual rule (whoever is released below a label does not count for it) was not checked: no trace."
-        )
+        notes.skip("The residual rule (people released below a label do not count for it) was not checked: no trace.")
     if len(promise.attributes) > 1:
         notes.skip("Which values belong to one row was not checked: no trace.")
 

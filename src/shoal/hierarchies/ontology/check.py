@@ -144,7 +144,7 @@ def _same_texts(sketch: Sketch) -> list[Finding]:
     found = []
     doubled = _twice(sketch.texts[key] for key in sketch.values)
     if doubled:
-        sentence = "names of several values, which the data cannot tell apart and which are one value here"
+        sentence = "names of several values, which the data cannot distinguish and which are one value here"
         found.append(Finding("look", "ambiguous", _some(doubled, sentence)))
     above = nodes_above(sketch)
     nodes = set().union(*(above[key] for key in sketch.values))

@@ -143,7 +143,7 @@ class FlexibleSettings(SchemaSettings):
         return role.hierarchy
 
     def accepts_unknown(self, column: str) -> bool:
-        """Whether values that are not listed are accepted; below a tree of a single label there is no room for them."""
+        """Whether values that are not listed are accepted; a tree of a single label has no room for them."""
         if self.unknown == "refuse":
             return False
         return column in self.concepts or len(self.listed_tree(column)) > 1

@@ -90,7 +90,7 @@ class Follower:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self._controller.forget()
         self._peaks.clear()
         self._quarters[:] = 0
@@ -186,7 +186,7 @@ class Follower:
         people = len(np.unique(person))
         curve = set_curve(person, value, peak, self.target.k)
         if self._keeps_blank:  # people who show nothing have rows too, and share the empty set
-            # NOTHING: above all crowds nobody shows anything
+            # NOTHING: above all crowds no one shows anything
             empty = people - np.append(curve.shown, 0)
             is_shared = empty >= self.target.k
             curve = SetCurve(

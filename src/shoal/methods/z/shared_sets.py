@@ -2,7 +2,7 @@
 
 The smallest loss would take all ways to group people; this heuristic takes time roughly proportional to the data.
 People are sorted so that similar sets are adjacent, and dynamic programming finds the best way to cut that sequence
-into groups. Then groups that lose something are sorted in other orders and formed anew, cut or grown person by person,
+into groups. Then groups that lose something are sorted in other orders and formed again, cut or grown person by person,
 wherever that loses less; and people move to groups that show more of their items. Nothing is random or depends on a
 key: equal sets in equal order give equal results.
 """
