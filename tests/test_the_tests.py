@@ -212,6 +212,12 @@ def test_planted_defects_have_their_place():
     assert {name: count for name, count in counts.items() if count != 1} == {}
 
 
+def test_planted_defects_name_tests_that_exist():
+    for file, _, name in {one.test.partition("::") for one in MUTANTS}:
+        text = (TESTS.parent / file).read_text()
+        assert not name or f"def {name.partition('[')[0]}(" in text, f"{file}: {name}"
+
+
 def test_no_test_sleeps():
     pattern = re.compile(r"\b(?:time\.)?sleep\(")
     here = Path(__file__).resolve()
