@@ -295,7 +295,7 @@ MUTANTS: Final = (
         "the auditor accepts any number of passed samples",
         "claim.passed >= needed * (1 - _ROUNDING) and",
         "",
-        "tests/auditor/sets/test_beside.py",
+        "tests/auditor/sets/test_files_next_to_it.py",
     ),
     Mutant(
         "auditor/z/pseudonyms.py",
