@@ -6,6 +6,7 @@ import datetime
 import decimal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,28 @@ def test_versions(store):
     store.put("version", b"7")
     with pytest.raises(StoreError, match=r"has format version 7; this shoal reads version 2\. Nothing was changed"):
         store.check_version()
+
+
+def test_a_role_that_may_not_create_schemas_uses_those_made_for_it(postgres):
+    url, _ = postgres
+    admin = PostgresStore("admin", url, shown="ADMIN", schema="admin")
+    for sql in (
+        "CREATE ROLE writer LOGIN",
+        *(f"CREATE SCHEMA {name} AUTHORIZATION writer" for name in ("o", "o_sealed")),
+    ):
+        admin.execute(sql)
+    admin.close()
+    own = url.replace("user=shoal", "user=writer")
+    store = PostgresStore("external", own, shown="URL", schema="o", sealed="o_sealed")
+    with store.transaction():
+        store.create([LAYOUT, replace(LAYOUT, name="shoal_shown", public=True)])
+    tables = "SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('o', 'o_sealed') ORDER BY 1, 2"
+    assert store.execute(tables) == [
+        ("o", "shoal_shown"), ("o_sealed", "shoal_external_about"), ("o_sealed", "shoal_test_rows"),
+    ]  # fmt: skip
+    store.close()
+    with pytest.raises(StoreError, match=r"^URL \(PostgreSQL, schema p\): the database reports InsufficientPrivilege"):
+        PostgresStore("external", own, shown="URL", schema="p", sealed="p_sealed")
 
 
 def test_deleted_rows_are_overwritten(tmp_path):

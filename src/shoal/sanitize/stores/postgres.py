@@ -39,11 +39,15 @@ class PostgresStore(Store):
         self._schema, self._sealed = schema, sealed or schema
         with self._errors():
             self._base = psycopg.connect(url, autocommit=True)
+        try:
             self._lock()
             for name in dict.fromkeys((schema, self._sealed)):
                 self._make_schema(name)
             for setting in ("client_min_messages TO warning", "TimeZone TO 'UTC'", "DateStyle TO 'ISO'"):
                 self.execute(f"SET {setting}")
+        except StoreError:
+            self._base.close()
+            raise
 
     def _make_schema(self, name: str) -> None:
         """Create a schema unless it exists; an administrator may have created it for a role with fewer rights."""
@@ -57,7 +61,6 @@ class PostgresStore(Store):
         text = f"shoal {self.role} {self._schema}"
         number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
         if not self.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
-            self._base.close()
             raise StoreError(f"{self.name}: another process is using this store; wait for it")
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -123,7 +126,7 @@ class PostgresStore(Store):
         except self._error as error:
             state = getattr(error, "sqlstate", None)
             what = f"the database reports {type(error).__name__}" + (f" ({state})" if state else "")
-            raise StoreError(f"{self.name}: {what}; check that it runs and may be used") from None
+            raise StoreError(f"{self.name}: {what}; check that it runs and what this role may do") from None
 
 
 def _own(sql: str) -> str:
