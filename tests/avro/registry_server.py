@@ -43,6 +43,8 @@ class Registry:
             self.schemas[number - 1]["schema"] = given["schema"]
             self.subjects.setdefault(path.split("/")[2], []).append(number)
             return 200, {"id": number}
+        if path == "/config":
+            return 200, {"compatibilityLevel": "BACKWARD"}
         number = int(path.rsplit("/", 1)[1])
         return (200, self.schemas[number - 1]) if 0 < number <= len(self.schemas) else (404, {"error_code": 40403})
 

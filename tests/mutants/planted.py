@@ -233,6 +233,56 @@ MUTANTS: Final = (
         "return k_s - 1 if _is_open(blocks, block) else",
         "tests/methods/flexible/test_twin.py::test_decides_as_the_naive_one_with_many_people",
     ),
+    # ---- messages
+    Mutant(
+        "decode/avro_records.py",
+        "a record of another schema is read as far as it goes",
+        "if stream.tell() != len(payload) - start:",
+        "if False:",
+        "tests/decode/test_avro_records.py",
+    ),
+    Mutant(
+        "decode/json_blocks.py",
+        "messages with several objects shift the rows after them",
+        "if found.num_rows != len(texts):",
+        "if found.num_rows < len(texts):",
+        "tests/decode/test_messages.py",
+    ),
+    Mutant(
+        "decode/messages.py",
+        "a resumed run takes types from new messages",
+        "if types is not None:",
+        "if False:",
+        "tests/decode/test_messages.py",
+    ),
+    Mutant(
+        "encode/avro_columns.py",
+        "a whole number of more than seven bits is cut off",
+        "for bits in range(7, 64, 7):",
+        "for bits in range(8, 64, 7):",
+        "tests/encode/test_messages.py",
+    ),
+    Mutant(
+        "policy/live_checks.py",
+        "messages are keyed by the person",
+        'if sink.key == stream.get("person"):',
+        "if False:",
+        "tests/policy/test_live.py",
+    ),
+    Mutant(
+        "policy/messages.py",
+        "where secrets are counts for the fingerprint",
+        "if name not in _OPERATION}",
+        "if name}",
+        "tests/policy/test_live.py",
+    ),
+    Mutant(
+        "pipeline/dead_letters.py",
+        "records are sent to a topic unsealed",
+        "if letters.keep_rows and secret is None:",
+        "if False:",
+        "tests/pipeline/live/test_wiring.py",
+    ),
     # ---- auditor
     Mutant(
         "auditor/z/crowds.py",

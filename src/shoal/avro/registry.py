@@ -84,6 +84,10 @@ class SchemaRegistry:
             raise self._refused("its answer has no id")
         return number
 
+    def check(self) -> None:
+        """Raise RegistryUnreachable or RegistryRefused if it does not answer, or not to these credentials."""
+        self._call("/config")
+
     def _described(self, answer: dict[str, Any]) -> Any:
         if answer.get("references"):
             raise UnusableSchema("refers to other schemas, which is not supported; register it as one schema")

@@ -14,6 +14,7 @@ from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.live import wiring
 from shoal.pipeline.live.parts import Finding
 from shoal.policy import parse_policy
+from tests.avro.registry_server import serving
 from tests.pipeline.live.memory import MemorySystem
 from tests.policy.test_live import live_table
 from tests.policy.test_policy import changed
@@ -124,6 +125,16 @@ def test_a_secret_that_is_missing(memory: MemorySystem, tmp_path: Path) -> None:
     assert 'wrong: [sink.secrets] "sasl.password": the environment variable SHOAL_NOT_SET is not set; set it' in (
         sentences(found, "connection")
     )
+
+
+def test_a_schema_registry_is_asked(memory: MemorySystem, tmp_path: Path) -> None:
+    with serving() as server:
+        avro = {"format": "avro", "registry": server.url}
+        found = remarks(tmp_path, ("sink", {"kind": "kafka", "topic": "published", **avro}))
+        assert f"good: the schema registry {server.url} answers" in sentences(found, "sink")
+        server.credentials = "ann:hunter2"
+        found = remarks(tmp_path, ("sink", {"kind": "kafka", "topic": "published", **avro}))
+        assert "it asks for credentials" in sentences(found, "sink")
 
 
 def test_files_to_messages(memory: MemorySystem, tmp_path: Path) -> None:

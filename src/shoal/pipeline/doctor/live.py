@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.errors import ShoalError
+from shoal.errors import RunError, ShoalError
 from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.doctor.times import duration_text
-from shoal.pipeline.live.wiring import sink_parts, source_parts, system
+from shoal.pipeline.live.wiring import make_registry, sink_parts, source_parts, system
 from shoal.policy import Policy
 from shoal.policy.messages import MessageSink, MessageSource
 from shoal.times import column_ns
@@ -32,11 +32,25 @@ def connection_remarks(policy: Policy) -> Iterator[Remark]:
             for finding in system(source.kind).check_source(source_parts(policy)):
                 yield Remark(finding.level, "source", finding.sentence)
             yield from _type_remarks(source)
+            yield from _registry_remarks(source, "source")
         if isinstance(sink, MessageSink):
             for finding in system(sink.kind).check_sinks(sink_parts(policy)):
                 yield Remark(finding.level, "sink", finding.sentence)
+            yield from _registry_remarks(sink, "sink")
     except ShoalError as error:
         yield Remark("wrong", "connection", str(error))
+
+
+def _registry_remarks(section: MessageSource | MessageSink, name: str) -> Iterator[Remark]:
+    registry = make_registry(section, name)
+    if registry is None:
+        return
+    try:
+        registry.check()
+    except RunError as error:
+        yield Remark("wrong", name, str(error))
+    else:
+        yield Remark("good", name, f"the schema registry {section.registry} answers")
 
 
 def _type_remarks(source: MessageSource) -> Iterator[Remark]:

@@ -81,10 +81,11 @@ def _parser(section: MessageSource) -> RecordParser:
     if section.format == "json":
         return json_parser(section.max_message_bytes)
     schema = section.schema_file.path if section.schema_file is not None else None
-    return avro_parser(section.max_message_bytes, registry=_registry(section, "source"), schema=schema)
+    return avro_parser(section.max_message_bytes, registry=make_registry(section, "source"), schema=schema)
 
 
-def _registry(section: MessageSource | MessageSink, name: str) -> SchemaRegistry | None:
+def make_registry(section: MessageSource | MessageSink, name: str) -> SchemaRegistry | None:
+    """The schema registry of a section, ``source`` or ``sink``, if it names one."""
     if section.registry is None:
         return None
     return SchemaRegistry(section.registry, credentials=section.registry_login(name))
@@ -115,4 +116,4 @@ def _encoder(section: MessageSink) -> MessageEncoder:
     if section.format == "json":
         return JsonMessages(key=section.key)
     schema = section.schema_file.path if section.schema_file is not None else None
-    return AvroMessages(section.name, key=section.key, registry=_registry(section, "sink"), schema=schema)
+    return AvroMessages(section.name, key=section.key, registry=make_registry(section, "sink"), schema=schema)
