@@ -72,9 +72,7 @@ def test_all_problems_at_once(scene: Scene) -> None:
 def test_no_policy(tmp_path: Path) -> None:
     ended = shoal("run", tmp_path / "nowhere.toml")
     assert ended.code == 2
-    assert ended.sentences == [
-        f"shoal: {tmp_path / 'nowhere.toml'}: there is no such file; check the path of the policy"
-    ]
+    assert ended.sentences == [f"shoal: {tmp_path / 'nowhere.toml'}: does not exist; check the path of the policy"]
 
 
 def test_broken_toml(tmp_path: Path) -> None:

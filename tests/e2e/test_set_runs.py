@@ -602,7 +602,7 @@ def test_no_space_for_the_certificate(stage: Scene, monkeypatch: pytest.MonkeyPa
     before = outputs(stage.folder)
 
     def full(self: Any) -> int:
-        raise OutputError("there is no space left on the disk")
+        raise OutputError("no space is left on the disk")
 
     monkeypatch.setattr("shoal.sinks.atomic_file.AtomicFile.commit", full)
     ended = stage.run("--quiet")

@@ -155,7 +155,7 @@ def test_error_of_the_sink_comes_through(encoder: Encoder, read: Read) -> None:
             return True
 
         def write(self, data: Any, /) -> int:
-            raise OutputError("out: there is no space left")
+            raise OutputError("out: no space is left")
 
     def write() -> None:
         writer = encoder.open(Full(), SCHEMA, fresh=True)  # type: ignore[arg-type]

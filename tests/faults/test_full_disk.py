@@ -62,7 +62,7 @@ def test_a_small_disk(tmp_path: Path) -> None:
     shown = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, SHOAL], cwd=tmp_path, capture_output=True, text=True
     )
-    assert "no space left on the disk; make room" in shown.stderr
+    assert "no space is left on the disk; make room" in shown.stderr
     assert "Traceback" not in shown.stderr
     ends = [line for line in shown.stdout.splitlines() if "ended with" in line]
     assert ends == ["ended with 1", "ended with 0"]

@@ -343,7 +343,7 @@ def test_files_that_are_not_toml(tmp_path, content, sentence):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(PolicyError, match="there is no such file"):
+    with pytest.raises(PolicyError, match="does not exist"):
         load_policy(tmp_path / "none.toml")
     with pytest.raises(PolicyError, match="cannot be read"):
         load_policy(tmp_path)

@@ -220,7 +220,7 @@ def test_path_is_a_folder_or_below_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "sentence"),
     [
-        (errno.ENOSPC, "there is no space left on the disk; make room and run again"),
+        (errno.ENOSPC, "no space is left on the disk; make room and run again"),
         (errno.EACCES, "may not be written; check the permissions of the folder"),
         (errno.EIO, "cannot be written (Input/output error); check the disk and run again"),
     ],
@@ -246,7 +246,7 @@ def test_every_os_error_becomes_one_sentence(
 def test_full_disk() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full:
         out = Guarded(full, "out.csv")  # type: ignore[arg-type]
-        with pytest.raises(OutputError, match=r"^out\.csv: there is no space left"):
+        with pytest.raises(OutputError, match=r"^out\.csv: no space is left"):
             out.write(b"x" * 10)
 
 

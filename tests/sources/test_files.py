@@ -184,7 +184,7 @@ def test_a_file_removed_before_it_is_read(tmp_path: Path) -> None:
     assert file.path is not None
     file.path.unlink()
     for use in (file.open, file.open_seekable, file.fingerprint, lambda: file.size):
-        with pytest.raises(InputError, match="there is no such file"):
+        with pytest.raises(InputError, match="does not exist"):
             use()
 
 

@@ -113,9 +113,9 @@ def select(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     for name in columns:
         places = schema.get_all_field_indices(name)
         if len(places) != 1:
-            trouble = "there is no such column" if not places else "there are several columns of that name"
+            trouble = "is several times" if places else "is not"
             raise InputError(
-                f"column {name!r}: {trouble} among the {len(schema)} of the input; "
+                f"column {name!r}: {trouble} among the {len(schema)} columns of the input; "
                 "name the columns as the input does, each once"
             )
         fields.append(schema.field(places[0]))

@@ -98,7 +98,7 @@ def _read(file: Path) -> dict[str, Any]:
         text = file.read_bytes().decode("utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
-        raise PolicyError(f"{file}: there is no such file; check the path of the policy") from None
+        raise PolicyError(f"{file}: does not exist; check the path of the policy") from None
     except OSError as error:
         raise PolicyError(f"{file}: cannot be read ({error.strerror}); name a policy file") from None
     except UnicodeDecodeError as error:

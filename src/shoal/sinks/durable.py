@@ -15,7 +15,7 @@ from shoal.errors import OutputError
 from shoal.sinks.marks import Digest
 
 _SENTENCES = {
-    errno.ENOSPC: "there is no space left on the disk; make room and run again",
+    errno.ENOSPC: "no space is left on the disk; make room and run again",
     errno.EDQUOT: "the disk quota is used up; make room and run again",
     errno.EACCES: "may not be written; check the permissions of the folder",
     errno.EPERM: "may not be written; check the permissions of the folder",

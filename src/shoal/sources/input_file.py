@@ -130,7 +130,7 @@ class InputFile:
 def unreadable(name: str, error: OSError) -> InputError:
     """The error for a file or folder that cannot be read."""
     if isinstance(error, FileNotFoundError):
-        return InputError(f"{name}: there is no such file; check the path")
+        return InputError(f"{name}: does not exist; check the path")
     if isinstance(error, IsADirectoryError):
         return InputError(f"{name}: is a folder where a file is needed; name a file in it")
     if isinstance(error, PermissionError):

@@ -156,7 +156,7 @@ _SENTENCES: Final = {
     "SQLITE_NOTADB": "is not an SQLite database; name another file",
     "SQLITE_BUSY": "another program is using this database; wait for it",
     "SQLITE_LOCKED": "another program is using this database; wait for it",
-    "SQLITE_FULL": "there is no space left on the disk; make room and run again",
+    "SQLITE_FULL": "no space is left on the disk; make room and run again",
     "SQLITE_READONLY": "may not be written; check the permissions",
     "SQLITE_CANTOPEN": "cannot be opened; check the path and its folder",
     "SQLITE_CORRUPT": "the database is damaged; restore it from a copy",
