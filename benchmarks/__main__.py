@@ -29,6 +29,7 @@ SUITE = (
     "max_share",
     "flexible_traces",
     "walk",
+    "messages",
     "first_run",
 )
 """What `make bench` runs."""
