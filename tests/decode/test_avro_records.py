@@ -137,6 +137,27 @@ def test_values_of_logical_types(tmp_path: Path) -> None:
     }  # fmt: skip
     assert decoded.batch.column("nanos").cast(pa.int64()).to_pylist() == [1_000_000_007] * 2
     assert decoded.batch.schema == made.schema
+    assert made.types["millis"] == made.types["micros"] == "timestamp[us, tz=UTC]"
+    again = MessageDecoder(file_parser(tmp_path, schema), Columns("x", tuple(kinds)), types=made.types)
+    assert again.schema == made.schema
+
+
+def test_times_may_get_finer_within_a_topic_but_are_never_cut() -> None:
+    def visit(kind: str) -> Any:
+        return {"type": "record", "name": "r", "fields": [{"name": "t", "type": {"type": "long", "logicalType": kind}}]}
+
+    with serving() as server:
+        coarse, fine, finest = (visit(f"timestamp-{unit}") for unit in ("millis", "micros", "nanos"))
+        numbers = [server.add(schema) for schema in (coarse, fine, finest)]
+        moment = datetime.datetime(2026, 5, 4, 3, 2, 1, 5, tzinfo=datetime.UTC)
+        payloads = [
+            numbered(numbers[0], {"t": moment.replace(microsecond=0)}, coarse),
+            numbered(numbers[1], {"t": moment}, fine),
+            numbered(numbers[2], {"t": 1_000_000_007}, finest),
+        ]
+        made = decoder(registry_parser(server.url), ("t",))
+        made.learn(payloads)
+        assert rows(made.decode(Messages(payloads))) == [{"t": moment.replace(microsecond=0)}, {"t": moment}, None]
 
 
 def test_times_in_a_column_of_texts_are_iso(tmp_path: Path) -> None:

@@ -9,15 +9,17 @@ import pyarrow as pa
 
 from shoal.errors import RunError, missing_extra
 
-UTC_TIME: Final = pa.timestamp("ns", tz="UTC")
+MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
+"""All readers of Avro know times in microseconds, so times that came with them leave with them."""
+NANOSECONDS: Final = pa.timestamp("ns", tz="UTC")
 _BASIC: Final = {
     "int": pa.int64(), "long": pa.int64(), "float": pa.float64(), "double": pa.float64(),
     "boolean": pa.bool_(), "string": pa.string(), "enum": pa.string(),
 }  # fmt: skip
 _LOGICAL: Final = {
-    "timestamp-millis": UTC_TIME, "timestamp-micros": UTC_TIME, "timestamp-nanos": UTC_TIME,
-    "local-timestamp-millis": UTC_TIME, "local-timestamp-micros": UTC_TIME,
-    "local-timestamp-nanos": UTC_TIME,
+    "timestamp-millis": MICROSECONDS, "timestamp-micros": MICROSECONDS, "timestamp-nanos": NANOSECONDS,
+    "local-timestamp-millis": MICROSECONDS, "local-timestamp-micros": MICROSECONDS,
+    "local-timestamp-nanos": NANOSECONDS,
     "date": pa.date32(), "uuid": pa.string(), "decimal": pa.float64(),
     "time-millis": pa.string(), "time-micros": pa.string(),
 }  # fmt: skip

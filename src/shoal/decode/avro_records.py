@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from shoal.avro.registry import HEADER, SchemaRegistry
 from shoal.avro.types import (
-    UTC_TIME,
+    NANOSECONDS,
     UnusableSchema,
     fastavro,
     field_types,
@@ -172,7 +172,7 @@ def _number(value: Any) -> Any:
 
 
 def _nanoseconds(value: Any) -> Any:
-    return pa.scalar(value, UTC_TIME) if isinstance(value, int) else value
+    return pa.scalar(value, NANOSECONDS) if isinstance(value, int) else value
 
 
 def _text(value: Any) -> Any:

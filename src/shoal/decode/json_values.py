@@ -24,6 +24,7 @@ _FAST: Final[dict[pa.DataType, set[type]]] = {
     pa.int64(): {int, _NULL},
     pa.float64(): {float, _NULL},
     pa.timestamp("ns", tz="UTC"): {datetime.datetime, pa.TimestampScalar, _NULL},  # of Avro; JSON has texts
+    pa.timestamp("us", tz="UTC"): {datetime.datetime, _NULL},
     pa.date32(): {datetime.date, _NULL},
 }
 _TIMES: Final = (datetime.date, pa.TimestampScalar)  # a datetime is a date

@@ -28,7 +28,9 @@ TOO_LONG: Final = "longer than the longest message allowed; raise max_message_by
 TOMBSTONE: Final = "a message without a value (a tombstone); there is nothing to publish"
 _UTC_TIME: Final = pa.timestamp("ns", tz="UTC")
 _TEXTS: Final = pa.list_(pa.string())
-_SINGLE: Final = (pa.int64(), pa.float64(), pa.string(), pa.bool_(), _UTC_TIME, pa.date32())
+_SINGLE: Final = (
+    pa.int64(), pa.float64(), pa.string(), pa.bool_(), _UTC_TIME, pa.timestamp("us", tz="UTC"), pa.date32(),
+)  # fmt: skip
 _TYPES: Final = {str(kind): kind for single in _SINGLE for kind in (single, pa.list_(single))}
 
 Given = bytes | str | None
