@@ -22,29 +22,31 @@ import pyarrow as pa
 from shoal.cli.app import main
 from shoal.pipeline.checkpoints import CheckpointFolder
 from shoal.sinks.messages import MessageSink
+from shoal.sinks.mqtt import MqttSink
 from shoal.sinks.nats import NatsWriter
 from shoal.sinks.rabbitmq import RabbitWriter
 from shoal.sinks.redis import RedisWriter
 from shoal.sources import live, redis
+from shoal.sources.message_log import MessageLog
 from tests.brokers.stream_scene import policy_text, values
 
 _STEPS = [
     (RedisWriter, "write"), (NatsWriter, "write"), (RabbitWriter, "write"), (RabbitWriter, "flush"),
-    (MessageSink, "commit"), (CheckpointFolder, "write"), (CheckpointFolder, "prune"),
-    (live.LiveSource, "poll"),
+    (MessageSink, "commit"), (MqttSink, "commit"), (CheckpointFolder, "write"), (CheckpointFolder, "prune"),
+    (live.LiveSource, "poll"), (MessageLog, "append"),
 ]  # fmt: skip
 
 
 class Steps:
-    """Counts the steps of a run and kills the process at one of them."""
+    """Counts the steps of a run and kills the process at one of them, given by number or by name."""
 
-    def __init__(self, kill_at: int | None) -> None:
+    def __init__(self, kill_at: int | str | None) -> None:
         self.names: list[str] = []
         self._kill_at = kill_at
 
     def step(self, name: str) -> None:
         self.names.append(name)
-        if len(self.names) == self._kill_at:
+        if self._kill_at in (len(self.names), name):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def around(self, kind: Any, name: str) -> None:

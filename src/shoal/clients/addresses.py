@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from shoal.errors import PolicyError
+
 
 class Address(NamedTuple):
     """Where a broker listens."""
@@ -21,20 +23,20 @@ def addresses(text: str, *, port: int) -> tuple[Address, ...]:
     >>> addresses("localhost, 10.0.0.7:7000, [::1]:6379", port=6379)[1:]
     (Address(host='10.0.0.7', port=7000), Address(host='::1', port=6379))
 
-    Raises ValueError with a sentence if the text is no such list.
+    PolicyError if the text is no such list.
     """
     found = [_address(part.strip(), port) for part in text.split(",") if part.strip()]
     if not found:
-        raise ValueError("name at least one broker, such as localhost:1234")
+        raise PolicyError("brokers: name at least one broker, such as localhost:1234")
     return tuple(found)
 
 
 def _address(text: str, port: int) -> Address:
     if "@" in text or "/" in text:
-        raise ValueError("write host:port; users and passwords belong in client and secrets")
+        raise PolicyError("brokers: write host:port; users and passwords belong in client and secrets")
     host, colon, given = text.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
         host, given = text, str(port)
     if not given.isdecimal() or not 0 < int(given) < 2**16 or not host:
-        raise ValueError("write host:port, with a port from 1 to 65535")
+        raise PolicyError("brokers: write host:port, with a port from 1 to 65535")
     return Address(host.strip("[]"), int(given))
