@@ -44,7 +44,17 @@ def test_published_ones_count_and_not_the_newest(folder: CheckpointFolder) -> No
     first, second, _ = (folder.write(checkpoint(epoch)) for epoch in (1, 2, 3))
     assert epoch(folder.latest()) == 3
     assert epoch(folder.load((second, first))) == 2
+    assert names(folder) == {second, first}, "others are removed, or a crash loop would fill the disk"
+
+
+def test_nothing_published_is_a_first_start_or_an_error(folder: CheckpointFolder) -> None:
+    """A second checkpoint exists only if the first was published: then the sink has lost its record."""
     assert folder.load(()) is None
+    folder.write(checkpoint(1))
+    assert folder.load(()) is None
+    folder.write(checkpoint(2))
+    with pytest.raises(CheckpointError, match="the sink does not know them"):
+        folder.load(())
 
 
 def test_the_one_before_is_used_if_the_published_one_is_damaged(folder: CheckpointFolder) -> None:

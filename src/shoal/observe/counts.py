@@ -27,6 +27,8 @@ class RunSummary:
     files: int = 0
     resumed: bool = False
     finished_before: bool = False
+    stopped: bool = False
+    """Whether a live run was asked to stop; the next one continues where it stopped."""
     live_pairs: int = 0
     state_bytes: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)

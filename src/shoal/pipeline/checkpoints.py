@@ -175,9 +175,24 @@ class CheckpointFolder:
     def load(self, names: Sequence[str]) -> Checkpoint | None:
         """The first complete one of these checkpoints, which a sink has published; None if it never published any.
 
-        Others do not count, however new they are.
+        Others do not count, however new they are, and are removed: a run that is killed again and again before it can
+        publish must not fill the disk.
         """
-        return self._first_complete([self.path / name for name in names])
+        if not names:
+            self._require_first_start()
+        found = self._first_complete([self.path / name for name in names])
+        self._remove_except(*names)
+        return found
+
+    def _require_first_start(self) -> None:
+        found = self.latest()
+        if found is not None and found.progress.epoch > 1:  # a second one is written only after the first was published
+            raise CheckpointError(
+                f"{self.path}: there are checkpoints of a run that has published, but the sink does not know them; it "
+                "may be another cluster, or the sink has forgotten its offsets. To start over, name another checkpoint "
+                "folder and another place to write to"
+            )
+        self._before = None
 
     def _first_complete(self, paths: Sequence[Path]) -> Checkpoint | None:
         damaged: list[tuple[Path, VaultError]] = []
@@ -230,11 +245,20 @@ class CheckpointFolder:
 
         Newer ones stay: they can only be those of a process that has taken over.
         """
+        self._remove_except(published, self._before)
+        self._before = published
+
+    def repeat(self, loaded: Checkpoint) -> None:
+        """Write the loaded checkpoint once more, so that both that are kept have the same content."""
+        others = sorted(path.name for _, path in self._found() if path.name != self._before)
+        self._remove_except(self._before, *others[-1:])  # what a crash loop left
+        self.prune(self.write(loaded))
+
+    def _remove_except(self, *names: str | None) -> None:
         with output_error(self.path):
             for number, path in self._found(unfinished=True):
-                if number <= self._number and path.name not in (published, self._before):
+                if number <= self._number and path.name not in names:
                     path.unlink(missing_ok=True)
-        self._before = published
 
     def _put(self, path: Path, parts: tuple[bytes, ...]) -> None:
         temporary = path.with_name(path.name + ".tmp")

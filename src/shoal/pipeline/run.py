@@ -9,12 +9,16 @@ decides the same about them.
 Time that passes without a record (:class:`~shoal.sources.base.Idle`) changes decisions too, and no source returns it a
 second time. So it is written to a checkpoint *before* it is passed to the method, and a resumed run repeats it first.
 The same holds for decisions of the source (:class:`~shoal.sources.base.Mark`).
+
+A live run ends only when it is asked to (:mod:`shoal.pipeline.stopping`): it commits, and pending records
+stay pending.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +34,7 @@ from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace
+from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_source
@@ -37,6 +42,8 @@ from shoal.policy import Policy
 from shoal.sources.base import Decoded, End, Idle, Mark, Source
 from shoal.times import column_ns
 
+_ADVANCE_EVERY_NS: Final = 1_000_000_000
+"""Idle time is passed to the method at most once in this time: each time costs a checkpoint."""
 _SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
 """Sections of the policy that must be unchanged to resume a run."""
 
@@ -48,15 +55,21 @@ class StreamRun:
     ----------
     source
         Where records come from; by default the ``[source]`` of the policy.
+    stop
+        Lets others stop a live run.
     """
 
     method: StreamMethod
     source: Source
     report: RunReport
 
-    def __init__(self, policy: Policy, observer: Observer, source: Source | None = None) -> None:
+    def __init__(
+        self, policy: Policy, observer: Observer, source: Source | None = None, stop: Stop | None = None
+    ) -> None:
         self.policy, self.observer = policy, observer
-        self._given_source = source
+        self._given_source, self._stop = source, stop or Stop()
+        self._advanced_to: int | None = None
+        self._has_news = False
         self._folder: CheckpointFolder | None = None
         self._warnings = list(policy.warnings)
         self._has_checked_unit = policy.stream.time_unit is None
@@ -93,6 +106,8 @@ class StreamRun:
         self._start(is_resumed=is_resumed)
         if self.progress.phase == "reading":
             self._read()
+            if self._stop.is_asked:
+                return self.report.summary(self.progress, self._warnings, stopped=True)
             self._commit("finishing")
         receipts = self.outputs.finish()
         if receipts != self.progress.receipts:
@@ -122,6 +137,9 @@ class StreamRun:
         )
         self.progress = found.progress
         self.method.restore(found.snapshot)
+        if self.source.is_live and not self.outputs.decides:
+            # The run may have been killed between the two copies of a recorded decision.
+            self._folder.repeat(found)
         return True
 
     def _start(self, *, is_resumed: bool) -> None:
@@ -142,7 +160,7 @@ class StreamRun:
         if is_resumed:
             self.observer.resumed(self.method.counts["pushed"])
         elif self._folder is not None:
-            self._commit("reading")
+            self._commit("reading", copies=2 if self.source.is_live else 1)
 
     # ---- the loop
 
@@ -150,11 +168,11 @@ class StreamRun:
         if self.progress.advance_to is not None:  # the run was killed after this was written
             self._advance(self.progress.advance_to)
         try:
-            while not isinstance(polled := self.source.poll(), End):
+            while not self._stop.is_asked and not isinstance(polled := self.source.poll(), End):
                 if isinstance(polled, Idle):
                     self._idle(polled.now)
                 elif isinstance(polled, Mark):
-                    self._commit("reading")
+                    self._record()
                 else:
                     self._push(polled)
         except InputError as error:
@@ -162,28 +180,32 @@ class StreamRun:
                 raise  # nothing ended: the next run continues at the last checkpoint
             # What could be read was used; the run ends as if the input ended here, and reports it.
             self.progress = replace(self.progress, failure=str(error))
-        self._hand_over(self.method.flush())
+        if not self._stop.is_asked:
+            self._hand_over(self.method.flush())
+        elif self._has_news:
+            self._commit("reading")
 
     def _push(self, decoded: Decoded) -> None:
         first = self.method.counts["pushed"]
         self._check(decoded.batch, is_first=first == 0)
         self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
+        self._has_news = True
         self.observer.progress(self.report.progress())
-        if self.timer.is_due(self.method.counts["pushed"]):
-            self._commit("reading")
+        self._commit_if_due()
 
     def _idle(self, now: int | None) -> None:
-        """Pass time to the method. Record it first: a replay must decide the same, and no source repeats idle time."""
-        if now is None:
+        """Pass time to the method, if it waits for time. Record it first: no source repeats idle time."""
+        if now is None or not self.method.pending or now < (self._advanced_to or 0) + _ADVANCE_EVERY_NS:
+            self._commit_if_due()
             return
-        if self._folder is not None:
-            self.progress = replace(self.progress, advance_to=now)
-            self._commit("reading")
+        self.progress = replace(self.progress, advance_to=now)
+        self._record()
         self._advance(now)
 
     def _advance(self, now: int) -> None:
         self._hand_over(self.method.advance(np.datetime64(now, "ns")))
         self.progress = replace(self.progress, advance_to=None)
+        self._advanced_to, self._has_news = now, True
 
     def _hand_over(self, release: Release, decoded: Decoded | None = None, first: int = 0) -> None:
         """Write what was decided."""
@@ -212,18 +234,34 @@ class StreamRun:
 
     # ---- commits
 
-    def _commit(self, phase: Phase) -> None:
+    def _commit_if_due(self) -> None:
+        if self._has_news and self.timer.is_due(self.method.counts["pushed"]):
+            self._commit("reading")
+
+    def _record(self) -> None:
+        """Commit what a replay would not decide alike.
+
+        If no sink decides which checkpoint counts, rows that follow may be visible before the next checkpoint. So both
+        checkpoints that are kept must know the decision: one of them may turn out to be damaged.
+        """
+        if self._folder is not None:
+            self._commit("reading", copies=1 if self.outputs.decides else 2)
+
+    def _commit(self, phase: Phase, *, copies: int = 1) -> None:
         """Make the output durable, then the state that belongs to it, in this order."""
         receipts = self.outputs.commit(self.progress.epoch)
         self.progress = replace(self.progress, receipts=receipts, position=self.source.position)
-        self._write_checkpoint(phase)
+        self._write_checkpoint(phase, copies=copies)
 
-    def _write_checkpoint(self, phase: Phase) -> None:
+    def _write_checkpoint(self, phase: Phase, *, copies: int = 1) -> None:
         """Write a checkpoint; only when it is durable, show what belongs to it and remove older ones."""
         self.progress = replace(self.progress, phase=phase, epoch=self.progress.epoch + 1)
         if self._folder is not None:
-            name = self._folder.write(Checkpoint(self.progress, self.method.snapshot()))
-            self.outputs.publish(name)
-            self.source.keep(self.progress.position or {})
-            self._folder.prune(name)
+            checkpoint = Checkpoint(self.progress, self.method.snapshot())
+            for _ in range(copies):
+                name = self._folder.write(checkpoint)
+                self.outputs.publish(name)
+                self.source.keep(self.progress.position or {})
+                self._folder.prune(name)
+        self._has_news = False
         self.timer.restart(self.method.counts["pushed"])

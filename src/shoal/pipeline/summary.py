@@ -40,15 +40,21 @@ class RunReport:
         )
 
     def summary(
-        self, progress: Progress, warnings: list[str], *, numbers_rows: bool = False, finished_before: bool = False
+        self,
+        progress: Progress,
+        warnings: list[str],
+        *,
+        numbers_rows: bool = False,
+        finished_before: bool = False,
+        stopped: bool = False,
     ) -> RunSummary:
         """The full summary."""
         policy, method, found = self._policy, self._method, self.progress()
         found.suppressed_left = getattr(policy.anonymize, "suppressed", "drop") == "root"
-        found.pending = method.pending if method.guarantee.keeps_pending else 0
+        found.pending = method.pending if method.guarantee.keeps_pending or stopped else 0
         found.dead_by_reason = {name: n for name, n in method.counts.items() if name not in _FIXED_COUNTS}
         found.files = self._files
-        found.resumed, found.finished_before = self._is_resumed, finished_before
+        found.resumed, found.finished_before, found.stopped = self._is_resumed, finished_before, stopped
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
         found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")

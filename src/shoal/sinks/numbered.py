@@ -62,6 +62,15 @@ class MessageNumbers:
         return skipped
 
     @property
+    def held(self) -> int:
+        """Messages the system holds once everything written is visible, those that were skipped included.
+
+        A sink that keeps this number itself (Kafka: the offset in its marker) keeps this, not `written`: a commit in
+        the middle of what is skipped would otherwise take the number back, and the rest would be written twice.
+        """
+        return max(self.written, self._held)
+
+    @property
     def receipt(self) -> Receipt:
         """What `recover` accepts."""
         return {_MESSAGES: self.written}

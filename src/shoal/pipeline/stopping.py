@@ -1,0 +1,47 @@
+"""Stopping a live run: the first signal asks it to commit and stop, the second one ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_BY_SIGNAL: Final = 128
+
+
+class Stop:
+    """A request to commit and stop, which a run looks at between two polls of its source."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    def ask(self) -> None:
+        """Let the run stop after its next commit. What is pending stays in the checkpoint."""
+        self.is_asked = True
+
+
+@contextmanager
+def on_signals(stop: Stop) -> Iterator[None]:
+    """While this is open, SIGTERM and SIGINT ask to stop; a second one does not wait for anything."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_asked:
+            sys.stderr.write(
+                "shoal: stopped at once; start the same command again to resume from the last checkpoint\n"
+            )
+            sys.stderr.flush()
+            os._exit(_BY_SIGNAL + number)  # a client may be waiting for its system: do not ask it
+        sys.stderr.write("shoal: stopping after a last checkpoint; a second signal stops at once\n")
+        stop.ask()
+
+    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

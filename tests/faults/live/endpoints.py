@@ -1,0 +1,245 @@
+"""A live source and two sinks on the system in memory: one with transactions, one with numbered messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from shoal.decode.base import Decoded, Position, Refused
+from shoal.errors import OutputError
+from shoal.sinks.base import PlainSink, Receipt
+from shoal.sinks.numbered import MessageNumbers
+from shoal.sources.base import End, Idle, Mark, Polled
+from tests.faults.live.process import Lost, Process
+from tests.faults.live.system import Fenced, System
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Nothing arrives until this time."""
+
+    now: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two orders of the same records; which one, the source decides, and a second reading may decide otherwise.
+
+    As when a partition is silent for so long that the others are not held back any more.
+    """
+
+    orders: tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+Record = dict[str, Any] | None
+"""None is a message that cannot be decoded."""
+Script = Sequence[Record | Silence | Choice]
+
+
+class MemorySource:
+    """Reads a script of records, silences and choices.
+
+    Parameters
+    ----------
+    is_stubborn
+        Whether every process decides alike about what no checkpoint has recorded. Otherwise a process other than the
+        first finds no silence, and takes the other order.
+    fetch
+        How many records to return at once.
+    """
+
+    name = "memory"
+    inputs = 1
+    numbers_rows = False
+    is_live = True
+
+    def __init__(self, process: Process, script: Script, schema: pa.Schema, *, is_stubborn: bool, fetch: int) -> None:
+        self.schema, self._process, self._script = schema, process, script
+        self._is_first = is_stubborn or process.number == 0
+        self._fetch = fetch
+        self.kept: list[Position] = []
+
+    def identity(self) -> dict[str, str]:
+        return {"memory": "visits"}
+
+    def first_rows(self, columns: tuple[str, ...], count: int) -> pa.Table | None:
+        return None
+
+    def open(self, columns: tuple[str, ...], position: Position | None) -> None:
+        self._at, self._rows, self._order = 0, 0, ()
+        if position is not None:
+            self._at, self._rows, self._order = position["at"], position["rows"], tuple(position["order"])
+
+    def poll(self) -> Polled:
+        if self._order:
+            return self._records(list(self._order), of_choice=True)
+        if self._at == len(self._script):
+            return End()
+        found = self._script[self._at]
+        if isinstance(found, Silence):
+            self._at += 1
+            return Idle(found.now if self._is_first else None)
+        if isinstance(found, Choice):
+            self._at += 1
+            self._order = found.orders[0 if self._is_first else 1]
+            return Mark()
+        try:
+            first, records = self._process.step("fetch", self._read, lambda: self._read(back=2))
+        except Lost:
+            return Idle(None)
+        return self._records(records[self._at - first :], of_choice=False)
+
+    def _read(self, back: int = 0) -> tuple[int, list[Record]]:
+        """The next records and the place of the first; after a reconnection a system may repeat some."""
+        first = end = self._at
+        while first > self._at - back and first and _is_record(self._script[first - 1]):
+            first -= 1
+        while end < min(self._at + self._fetch, len(self._script)) and _is_record(self._script[end]):
+            end += 1
+        return first, list(self._script[first:end])  # type: ignore[arg-type]
+
+    def _records(self, records: list[Record], *, of_choice: bool) -> Decoded:
+        refused = tuple(Refused(i, None, "cannot be read") for i, one in enumerate(records) if one is None)
+        batch = pa.RecordBatch.from_pylist([one for one in records if one is not None], schema=self.schema)
+        self._rows += len(records)
+        if of_choice:
+            self._order = ()
+        else:
+            self._at += len(records)
+        return Decoded(batch, refused, self.position)
+
+    @property
+    def position(self) -> Position:
+        return {"at": self._at, "rows": self._rows, "order": list(self._order)}
+
+    def keep(self, position: Position) -> None:
+        self._process.surely("keep", lambda: None)
+        self.kept.append(position)
+
+    def lag(self) -> int | None:
+        return None
+
+    def place(self, row: int) -> dict[str, Any]:
+        return {"topic": "visits", "offset": row}
+
+    def close(self) -> None:
+        pass
+
+
+def _is_record(step: Record | Silence | Choice) -> bool:
+    return not isinstance(step, Silence | Choice)
+
+
+def _messages(rows: pa.RecordBatch) -> list[bytes]:
+    return [orjson.dumps(row, default=str) for row in rows.to_pylist()]
+
+
+class TransactionalSink:
+    """Messages in transactions; the name of the checkpoint is in the metadata of their offsets."""
+
+    decides = True
+
+    def __init__(self, process: Process, system: System, name: str = "rows") -> None:
+        self._process, self._system, self._name = process, system, name
+        self._numbers = MessageNumbers(name)
+        self._sequence = 0
+        self._held = 0
+        self._before = ""
+
+    def published(self) -> tuple[str, ...]:
+        self._epoch = self._process.surely("init", lambda: self._system.begin(self._name))
+        found = self._process.surely("offsets", lambda: self._system.offsets(self._name))
+        if found is None:
+            return ()
+        self._held, names = found[0], json.loads(found[1])
+        self._before = names[0]
+        return tuple(filter(None, names))
+
+    def open(self, schema: pa.Schema) -> None:
+        self._numbers.start(held=self._held)
+
+    def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
+        self._numbers.recover(receipt, held=self._held)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        first, messages = self._numbers.written, _messages(rows)
+        for number in range(self._numbers.take(len(messages)), len(messages)):
+            self._produce((first + number) % self._system.partitions, messages[number])
+
+    def _produce(self, partition: int, value: bytes) -> None:
+        self._call("produce", self._system.produce, self._sequence, self._name, partition, value)
+        self._sequence += 1
+
+    def _call(self, step: str, act: Any, *values: Any) -> None:
+        try:
+            self._process.surely(step, lambda: act(self._name, self._epoch, *values))
+        except Fenced:
+            raise OutputError("another process writes to this topic; this one stops") from None
+
+    def commit(self, epoch: int) -> Receipt | None:
+        self._process.surely("flush", lambda: None)
+        return self._numbers.receipt
+
+    def publish(self, checkpoint: str) -> None:
+        names = json.dumps([checkpoint, self._before])
+        self._call("send offsets", self._system.send_offsets, self._numbers.held, names)
+        self._call("commit", self._system.commit)
+        self._before = checkpoint
+
+    def finish(self) -> Receipt | None:
+        return self._numbers.receipt
+
+    def verify(self, receipt: Receipt) -> None:
+        pass
+
+    def clean(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class NumberedSink(PlainSink):
+    """Messages with explicit numbers, visible as soon as they are written."""
+
+    def __init__(self, process: Process, system: System, name: str = "rows") -> None:
+        self._process, self._system, self._name = process, system, name
+        self._numbers = MessageNumbers(name)
+
+    def open(self, schema: pa.Schema) -> None:
+        self._numbers.start(held=self._ask())
+
+    def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
+        self._numbers.recover(receipt, held=self._ask())
+
+    def _ask(self) -> int:
+        return int(self._process.surely("held", lambda: self._system.held(self._name)))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        first, messages = self._numbers.written, _messages(rows)
+        for number in range(self._numbers.take(len(messages)), len(messages)):
+            self._add(first + number, messages[number])
+
+    def _add(self, number: int, value: bytes) -> None:
+        self._process.surely("add", lambda: self._system.add(self._name, number, value))
+
+    def commit(self, epoch: int) -> Receipt | None:
+        self._process.surely("flush", lambda: None)
+        return self._numbers.receipt
+
+    def finish(self) -> Receipt | None:
+        return self._numbers.receipt
+
+    def verify(self, receipt: Receipt) -> None:
+        pass
+
+    def clean(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

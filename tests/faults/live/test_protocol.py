@@ -1,0 +1,140 @@
+"""The commit protocol, searched exhaustively over short runs of a toy method, with and without planted defects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from shoal.policy import Policy, parse_policy
+from tests.faults.live.checker import Checker
+from tests.faults.live.endpoints import Choice, Script, Silence
+from tests.faults.live.plants import PLANTS
+from tests.faults.live.process import Fault
+from tests.faults.live.scene import LETTERS, SINKS, Scene, World
+from tests.faults.live.toy import Toy
+from tests.reference.effort import IS_EXHAUSTIVE
+
+SECOND = 10**9
+SCHEMA = pa.schema([("ts", pa.int64()), ("user", pa.string())])
+
+
+def policy(folder: Path) -> Policy:
+    table = {
+        "stream": {"person": "user", "time": "ts"},
+        "source": {"kind": "csv", "path": "unused.csv"},
+        "anonymize": {"method": "z-anonymity", "attribute": "site", "z": 2, "window": "8s"},
+        "sink": {"kind": "jsonl", "path": "unused.jsonl"},
+        "checkpoint": {"path": "state", "every": 1},
+    }
+    return parse_policy(table, folder=folder)
+
+
+def visit(ts: int) -> dict[str, object]:
+    return {"ts": ts, "user": f"u{ts}"}
+
+
+LONG = [
+    visit(1), visit(2), Silence(30 * SECOND), visit(40),
+    Choice(((visit(50), visit(51)), (visit(51), visit(50)))), visit(60), visit(61),
+]  # fmt: skip
+
+
+SHORT = [visit(1), Silence(30 * SECOND), visit(40), LONG[4]]
+SHORTEST = [visit(1), Silence(30 * SECOND), visit(40), visit(41)]
+
+
+def scene(folder: Path, kind: str, script: Script = LONG, **options: Any) -> Scene:
+    return Scene(folder / "world", policy(folder), script, SCHEMA, kind, make_method=Toy, **options)
+
+
+KINDS = pytest.mark.parametrize("kind", SINKS)
+STUBBORN = pytest.mark.parametrize("is_stubborn", [True, False], ids=["alike", "otherwise"])
+
+
+@KINDS
+@STUBBORN
+def test_any_number_of_kills(tmp_path: Path, kind: str, is_stubborn: bool) -> None:
+    checker = Checker(scene(tmp_path, kind, LONG if IS_EXHAUSTIVE else SHORT, is_stubborn=is_stubborn))
+    assert checker.problem() is None
+    assert checker.explored > 20
+
+
+@KINDS
+def test_any_number_of_kills_and_a_damaged_checkpoint(tmp_path: Path, kind: str) -> None:
+    script = SHORT if IS_EXHAUSTIVE else SHORTEST
+    assert Checker(scene(tmp_path, kind, script, is_stubborn=False), damages=True).problem() is None
+
+
+def problem_with(plant: str, folder: Path, kind: str, script: Script, **options: Any) -> str | None:
+    return Checker(scene(folder, kind, script, is_stubborn=False, plants=(PLANTS[plant],)), **options).problem()
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind"),
+    [
+        ("load the newest checkpoint", "transactions"),
+        ("remove old checkpoints before publishing", "transactions"),
+        ("publish before the checkpoint is written", "transactions"),
+        ("idle time is not recorded", "numbers"),
+        ("marks are not recorded", "numbers"),
+        ("one message too many is skipped", "numbers"),
+        ("one message too many is skipped", "transactions"),
+    ],
+)
+def test_a_planted_defect_is_found(tmp_path: Path, plant: str, kind: str) -> None:
+    assert problem_with(plant, tmp_path, kind, SHORT) is not None
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind"),
+    [
+        ("idle time is in one checkpoint only", "numbers"),
+        ("a resumed run has one copy only", "numbers"),
+        ("one message too few is skipped", "transactions"),
+        ("a commit takes the number of messages back", "transactions"),
+    ],
+)
+def test_a_planted_defect_is_found_if_a_checkpoint_is_damaged(tmp_path: Path, plant: str, kind: str) -> None:
+    assert problem_with(plant, tmp_path, kind, SHORTEST) is None, (
+        "without damage nothing is skipped, and nothing is forgotten"
+    )
+    assert problem_with(plant, tmp_path, kind, SHORTEST, damages=True) is not None
+
+
+def test_a_crash_loop_does_not_fill_the_disk(tmp_path: Path) -> None:
+    assert "no end" in str(problem_with("a crash loop fills the disk", tmp_path, "transactions", SHORTEST, most=100))
+
+
+@KINDS
+@pytest.mark.parametrize("fault", ["lost", "repeat"])
+def test_every_answer_is_lost_and_every_record_repeated(tmp_path: Path, kind: str, fault: Fault) -> None:
+    one = scene(tmp_path, kind)
+    expected = one.undisturbed()
+    one.go_to(World())
+    assert one.run(dict.fromkeys(range(0, 400, 2), fault)).ended == "done"
+    assert one.world.result == expected
+
+
+@pytest.mark.parametrize("by", [0, 20])
+def test_a_frozen_process_wakes_up_late(tmp_path: Path, by: int) -> None:
+    """Its successor has ended, or was killed and has a successor of its own; it can show nothing any more."""
+    one = scene(tmp_path, "transactions")
+    expected = one.undisturbed()
+
+    def succeed() -> None:
+        if by:
+            one.run({by: "before"})
+        assert one.run().ended == "done"
+
+    one.go_to(World())
+    for at in range(1, len(one.run().steps)):  # it is frozen after it took the transactional id
+        one.go_to(World())
+        zombie = one.run({at: "frozen"}, while_frozen=succeed)
+        assert {**one.world.result, LETTERS: b""} == {**expected, LETTERS: b""}, (
+            f"frozen before step {at}: {zombie.steps[at]}"
+        )
+        assert zombie.ended == "done" or zombie.ended.startswith("another process writes")
+        assert one.run().ended == "done", "the checkpoints of its successors are whole"
