@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from shoal.crypto.keys import secret_from_environment
@@ -16,6 +18,8 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.live import wiring
 from shoal.pipeline.run import StreamRun
 from shoal.policy import parse_policy
+from tests.avro.registry_server import serving
+from tests.decode.test_avro_records import written
 from tests.pipeline.live.memory import MemorySystem
 from tests.policy.test_live import live_table
 from tests.policy.test_policy import changed
@@ -136,6 +140,32 @@ def test_keys_headers_and_times_as_columns(memory: MemorySystem, tmp_path: Path)
     assert row["device"] in ("k0", "k1", "k2")
     assert row["tenant"] == "t1"
     assert row["arrived"].startswith("1970-01-01T00:00:")
+
+
+def test_avro_gives_the_rows_of_json(memory: MemorySystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("0" * 64)
+    (tmp_path / "key").chmod(0o600)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(tmp_path / "key"))
+    fields = [{"name": "ts", "type": "long"}, *({"name": name, "type": "string"} for name in ("user", "site", "shop"))]
+    schema = {"type": "record", "name": "visit", "fields": fields}
+    usable = [message for message in log() if message[0] and b"secret" not in message[0]]
+    memory.log = usable
+    run(tmp_path / "json")
+    expected = [json.loads(value) for _, value in memory.topics.pop("published")]
+    with serving() as server:
+        before = b"\x00" + server.add(schema).to_bytes(4, "big")
+        memory.log = [(written(json.loads(value), schema, before), *others) for value, *others in usable]
+        memory.log.insert(7, (usable[0][0], *usable[0][1:]))  # not Avro
+        avro = {"format": "avro", "registry": server.url}
+        sink = {"kind": "kafka", "topic": "published", **avro}
+        run(tmp_path / "avro", ("source", live_table()["source"] | avro), ("sink", sink))
+        (number,) = server.subjects["published-value"]
+        published = fastavro.parse_schema(json.loads(server.schemas[number - 1]["schema"]))
+    rows = [
+        fastavro.schemaless_reader(io.BytesIO(value[5:]), published, None) for _, value in memory.topics["published"]
+    ]
+    assert rows == expected
+    assert [one["offset"] for one in letters(memory)] == [7]
 
 
 def test_parts_have_settings_with_secrets_and_do_not_show_them(
