@@ -580,20 +580,47 @@ def test_only_one_process_at_a_time(make_scene):
         scene.run()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "DELETE FROM shoal_published WHERE rowid = 1",
-        "INSERT INTO shoal_published SELECT * FROM shoal_published WHERE rowid = 1",
-    ],
-)
-def test_an_altered_external_store_is_told(scene, change):
+def test_a_deleted_row_breaks_the_audit(scene):
     scene.write("in-1.csv", FIRST)
     assert scene.run().status["audit"] == "passed"
-    with Workspace(load_policy(scene.policy)) as workspace, workspace.external.transaction():
-        workspace.external.execute(change)
+    alter(scene, "DELETE FROM shoal_published WHERE rowid = 1")
     scene.write("in-2.csv", SECOND)
     assert scene.run().status["audit"].startswith("BROKEN: rows of shoal_published were deleted, or added")
+
+
+def alter(scene, sql):
+    with Workspace(load_policy(scene.policy)) as workspace, workspace.external.transaction():
+        workspace.external.execute(sql)
+
+
+def test_an_added_row_stops_publishing(scene):
+    scene.write("in-1.csv", FIRST)
+    scene.run()
+    alter(scene, "INSERT INTO shoal_published SELECT * FROM shoal_published WHERE rowid = 1")
+    scene.write("in-2.csv", SECOND)
+    with pytest.raises(StoreError, match=r"external\.db: has rows that its sealed part does not know"):
+        scene.run()
+    alter(scene, "DELETE FROM shoal_published WHERE rowid = (SELECT max(rowid) FROM shoal_published)")
+    assert scene.run().status["audit"] == "passed"
+
+
+@pytest.mark.parametrize("name", ["external.db", "pii.sealed.traces"])
+def test_an_older_copy_of_one_part_of_the_external_store(scene, name):
+    """With the sealed part of an earlier day the records since then would be published again."""
+    scene.write("in-1.csv", FIRST[:60])
+    scene.run()
+    older = (scene.folder / name).read_bytes()
+    scene.write("in-2.csv", SECOND[:60])
+    scene.run()
+    (scene.folder / name).write_bytes(older)
+    scene.write("in-3.csv", SECOND[60:])
+    if name == "external.db":
+        assert scene.run().status["audit"].startswith("BROKEN: rows of shoal_published were deleted, or added")
+    else:
+        serials = scene.serials()
+        with pytest.raises(StoreError, match="has rows that its sealed part does not know"):
+            scene.run()
+        assert scene.serials() == serials
 
 
 def test_an_altered_internal_store_publishes_nothing(scene):

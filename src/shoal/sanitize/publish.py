@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal, unseal
-from shoal.errors import VaultError
+from shoal.errors import StoreError, VaultError
 from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.sanitize.intake import Intake, make_tags
@@ -27,7 +27,7 @@ from shoal.sanitize.keyring import make_run_key, read_run_key, run_key_path
 from shoal.sanitize.pii import Hasher, as_names
 from shoal.sanitize.stores.columns import blocks_column, column_blocks, from_plain, hex_column, to_plain
 from shoal.sanitize.tags import SIZE, Blocks
-from shoal.sanitize.workspace import BATCH, ID, PERSON, PII, RUNS, TAG, TEMPORARY, TRACES, Workspace
+from shoal.sanitize.workspace import BATCH, ID, PERSON, PII, PUBLISHED, RUNS, TAG, TEMPORARY, TRACES, Workspace
 
 ARRIVAL: Final = "shoal_arrival"
 _PURPOSE: Final = "temporary rows"
@@ -113,6 +113,7 @@ class Publisher:
         schema = self._workspace.schema_of(self._workspace.internal)
         if schema is None:
             return
+        self._require_no_unknown_rows()
         self._verifier = Verifier(self._workspace, self._intake.hashes.hashes)
         for batch in range(self.state.consumed + 1, self._intake.progress.batch + 1):
             self._move(batch, schema, now_ns)
@@ -121,6 +122,15 @@ class Publisher:
         if self.state.flushed < self.state.consumed:
             self._publish(self._anonymizer.flush(), flushed=True)
             yield self.state.published
+
+    def _require_no_unknown_rows(self) -> None:
+        """An older copy of the sealed part does not know the newest rows, and would publish their records again."""
+        external = self._workspace.external
+        if external.has(PUBLISHED) and external.count(PUBLISHED) > self.state.published:
+            raise StoreError(
+                f"{external.name}: has rows that its sealed part does not know: that is an older copy, or another "
+                "program added rows; nothing was published. Restore the newer one, or remove those rows"
+            )
 
     # ---- into the temporary store
 
