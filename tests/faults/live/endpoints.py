@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from shoal.decode.base import Decoded, Position, Refused
 from shoal.errors import OutputError
+from shoal.pipeline.wiring import Sinks
 from shoal.sinks.base import PlainSink, Receipt
 from shoal.sinks.numbered import MessageNumbers
 from shoal.sources.base import End, Idle, Mark, Polled
@@ -139,41 +140,46 @@ def _messages(rows: pa.RecordBatch) -> list[bytes]:
     return [orjson.dumps(row, default=str) for row in rows.to_pylist()]
 
 
-class TransactionalSink:
-    """Messages in transactions; the name of the checkpoint is in the metadata of their offsets."""
+class Transaction:
+    """One transaction at a time, for rows and dead letters together.
 
-    decides = True
+    The metadata of its offsets has the name of the checkpoint, the one before it, and how many messages each topic has.
+    """
 
     def __init__(self, process: Process, system: System, name: str = "rows") -> None:
         self._process, self._system, self._name = process, system, name
-        self._numbers = MessageNumbers(name)
+        self.partitions = system.partitions
         self._sequence = 0
-        self._held = 0
         self._before = ""
+        self.held: dict[str, int] = {}
+        self.numbers: dict[str, MessageNumbers] = {}
 
-    def published(self) -> tuple[str, ...]:
+    def begin(self) -> tuple[str, ...]:
+        """Fence others; the names of the last checkpoints that were published."""
         self._epoch = self._process.surely("init", lambda: self._system.begin(self._name))
-        found = self._process.surely("offsets", lambda: self._system.offsets(self._name))
+        found = self._process.surely("offsets", lambda: self._system.committed.get(self._name))
         if found is None:
             return ()
-        self._held, names = found[0], json.loads(found[1])
-        self._before = names[0]
-        return tuple(filter(None, names))
+        self._before, before, self.held = json.loads(found[1])
+        return tuple(filter(None, (self._before, before)))
 
-    def open(self, schema: pa.Schema) -> None:
-        self._numbers.start(held=self._held)
-
-    def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
-        self._numbers.recover(receipt, held=self._held)
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        first, messages = self._numbers.written, _messages(rows)
-        for number in range(self._numbers.take(len(messages)), len(messages)):
-            self._produce((first + number) % self._system.partitions, messages[number])
-
-    def _produce(self, partition: int, value: bytes) -> None:
-        self._call("produce", self._system.produce, self._sequence, self._name, partition, value)
+    def produce(self, topic: str, partition: int, value: bytes) -> None:
+        """Send a message."""
+        self._call("produce", self._system.produce, self._sequence, topic, partition, value)
         self._sequence += 1
+
+    def publish(self, checkpoint: str) -> None:
+        """Show everything together with the name."""
+        held = {topic: numbers.held for topic, numbers in self.numbers.items()}
+        self._call(
+            "send offsets", self._system.send_offsets, held["rows"], json.dumps([checkpoint, self._before, held])
+        )
+        self._call("commit", self._system.commit)
+        self._before = checkpoint
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+        self._process.surely("flush", lambda: None)
 
     def _call(self, step: str, act: Any, *values: Any) -> None:
         try:
@@ -181,15 +187,37 @@ class TransactionalSink:
         except Fenced:
             raise OutputError("another process writes to this topic; this one stops") from None
 
+
+class TransactionalSink:
+    """The messages of one topic in a transaction."""
+
+    def __init__(self, transaction: Transaction, topic: str) -> None:
+        self._transaction, self._topic = transaction, topic
+        self.decides = topic == "rows"
+        self._numbers = transaction.numbers[topic] = MessageNumbers(topic)
+
+    def published(self) -> tuple[str, ...]:
+        return self._transaction.begin()
+
+    def open(self, schema: pa.Schema) -> None:
+        self._numbers.start(held=self._transaction.held.get(self._topic, 0))
+
+    def recover(self, schema: pa.Schema, receipt: Receipt) -> None:
+        self._numbers.recover(receipt, held=self._transaction.held.get(self._topic, 0))
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        first, messages = self._numbers.written, _messages(rows)
+        for number in range(self._numbers.take(len(messages)), len(messages)):
+            partition = (first + number) % self._transaction.partitions
+            self._transaction.produce(self._topic, partition, messages[number])
+
     def commit(self, epoch: int) -> Receipt | None:
-        self._process.surely("flush", lambda: None)
+        self._transaction.flush()
         return self._numbers.receipt
 
     def publish(self, checkpoint: str) -> None:
-        names = json.dumps([checkpoint, self._before])
-        self._call("send offsets", self._system.send_offsets, self._numbers.held, names)
-        self._call("commit", self._system.commit)
-        self._before = checkpoint
+        if self.decides:
+            self._transaction.publish(checkpoint)
 
     def finish(self) -> Receipt | None:
         return self._numbers.receipt
@@ -204,10 +232,19 @@ class TransactionalSink:
         pass
 
 
+def transactional_sinks(process: Process, system: System) -> Sinks:
+    transaction = Transaction(process, system)
+    return Sinks(TransactionalSink(transaction, "rows"), TransactionalSink(transaction, "letters"))
+
+
+def numbered_sinks(process: Process, system: System) -> Sinks:
+    return Sinks(NumberedSink(process, system, "rows"), NumberedSink(process, system, "letters"))
+
+
 class NumberedSink(PlainSink):
     """Messages with explicit numbers, visible as soon as they are written."""
 
-    def __init__(self, process: Process, system: System, name: str = "rows") -> None:
+    def __init__(self, process: Process, system: System, name: str) -> None:
         self._process, self._system, self._name = process, system, name
         self._numbers = MessageNumbers(name)
 

@@ -22,19 +22,19 @@ from shoal.pipeline import outputs, run
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder
 from shoal.policy import Policy
 from shoal.policy.fields import Location
-from tests.faults.live.endpoints import Choice, MemorySource, NumberedSink, Script, Silence, TransactionalSink
+from tests.faults.live.endpoints import Choice, MemorySource, Script, Silence, numbered_sinks, transactional_sinks
 from tests.faults.live.process import Killed, Process
 from tests.faults.live.system import System
 
-SINKS = {"transactions": TransactionalSink, "numbers": NumberedSink}
-STATE, LETTERS = "state", "dead.jsonl"
+SINKS = {"transactions": transactional_sinks, "numbers": numbered_sinks}
+STATE = "state"
 Seen = dict[Any, Any]
 """What readers see, by place."""
 
 
 @dataclass
 class World:
-    """Everything that outlives a process: the message system, checkpoints and dead letters, and that there was one."""
+    """Everything that outlives a process: the message system, checkpoints, and that there was one."""
 
     system: System = field(default_factory=System)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -42,13 +42,8 @@ class World:
 
     @property
     def seen(self) -> Seen:
-        """What readers see now; dead letters count once a run has ended."""
+        """What readers see now, rows and dead letters."""
         return deepcopy(self.system.visible)
-
-    @property
-    def result(self) -> Seen:
-        """What readers see in the end."""
-        return {**self.seen, LETTERS: self.files.get(LETTERS)}
 
 
 class SteppedFolder(CheckpointFolder):
@@ -98,8 +93,7 @@ class Scene:
     def __post_init__(self) -> None:
         assert self.policy.checkpoint is not None
         checkpoint = self.policy.checkpoint.model_copy(update={"path": Location(STATE, self.folder / STATE)})
-        letters = replace(self.policy.dead_letters, path=Location(LETTERS, self.folder / LETTERS))
-        self.policy = replace(self.policy, checkpoint=checkpoint, dead_letters=letters)
+        self.policy = replace(self.policy, checkpoint=checkpoint)
         self.contents: dict[bytes, str] = {}
         """What is in a checkpoint, by its sealed bytes."""
         self._system = System()
@@ -151,7 +145,7 @@ class Scene:
                 "CheckpointFolder",
                 type("Folder", (SteppedFolder,), {"process": process, "contents": self.contents}),
             )
-            patch(outputs, "make_sink", lambda *_, **__: SINKS[self.kind](process, self._system))
+            patch(outputs, "make_sinks", lambda *_, **__: SINKS[self.kind](process, self._system))
             patch(os, "fsync", lambda handle: None)
             if self.make_method is not None:
                 patch(run, "make_anonymizer", lambda *_: self.make_method and self.make_method())
@@ -165,7 +159,7 @@ class Scene:
         sound.go_to(World())
         ended = sound.run().ended
         assert ended == "done", ended
-        return sound.world.result
+        return sound.world.seen
 
     def every_history(self) -> list[Seen]:
         """What readers may see in the end: silences may happen or not, orders may be chosen either way."""
