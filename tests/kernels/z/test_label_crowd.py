@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from shoal.methods.z.label_crowd import StrictLabels
 from tests.kernels.z.test_crowd import (
     NEWS_A,
     NEWS_B,
+    ROOT,
     WINDOW,
     A,
     B,
@@ -86,9 +89,11 @@ def check_tables(table, z):
 
 SEEN_PASSING = [(0, A, NEWS_A), (1, B, NEWS_A), (2, C, NEWS_B)]
 PASSED_BEFORE = [(0, A, NEWS_A), (1, B, NEWS_A), (WINDOW + 1, A, NEWS_B), (WINDOW + 2, C, NEWS_B)]
+CEASES_TO_PASS = [*SEEN_PASSING[:2], (2, C, NEWS_A), (WINDOW + 1, (8, 8), NEWS_B), (WINDOW + 1, (9, 9), NEWS_B)]
 
 
 @given(path_streams, st.integers(1, 4), st.integers(1, 8), st.integers(1, 9))
+@example(CEASES_TO_PASS, 3, 1, 9)
 @example(SEEN_PASSING, 2, 1, 9)
 @example(PASSED_BEFORE, 2, 1, 9)
 @example([(0, A, NEWS_A), (WINDOW, B, NEWS_B)], 2, 1, 9)
@@ -97,6 +102,20 @@ PASSED_BEFORE = [(0, A, NEWS_A), (1, B, NEWS_A), (WINDOW + 1, A, NEWS_B), (WINDO
 def test_levels_are_those_of_the_strict_residual_rule(events, z, smallest, cut):
     with mock.patch.object(tables, "_SMALLEST", smallest):
         assert decide(StrictLabels(z), events, z, cut=cut) == residual(events, z=z, window=WINDOW, strict=True)
+
+
+@pytest.mark.parametrize("z", [2, 3, 5])
+def test_levels_of_a_busy_stream(z):
+    """Labels of three levels begin and cease to pass again and again."""
+    draw = random.Random(z)
+    events = []
+    for time in range(250):
+        leaf, middle, upper = draw.randrange(3), draw.randrange(2), draw.randrange(2)
+        path = ((100 * leaf + 10 * middle + upper, 4), (10 * middle + upper, 3), (upper, 2), ROOT)
+        events.append((time // 2, (draw.randrange(7), 0), path[draw.choice([0, 0, 0, 1]) :]))
+    found = decide(StrictLabels(z), events, z, cut=50)
+    assert found == residual(events, z=z, window=WINDOW, strict=True)
+    assert {*found} == {-1, 0, 1, 2, 3}
 
 
 @given(path_streams, st.integers(1, 4), st.integers(0, 60))
