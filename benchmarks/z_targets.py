@@ -20,7 +20,7 @@ import shoal
 from benchmarks.measure import Report, measured, parse, parser, rate_columns, short
 from benchmarks.z_drifts import KINDS, make_drift
 from benchmarks.z_following import ROTATION_NS, best_fixed, by_shoal, judge
-from shoal.models.z.controller import missed_bins, needed
+from shoal.models.z.epoch_needs import missed_bins, needed
 from shoal.models.z.windows import window_curves
 from shoal.testing.visits import make_visits
 
@@ -78,12 +78,17 @@ def real(table: pa.Table, windows: Sequence[str], shares: Sequence[float]) -> li
     return rows
 
 
-def hindsight(days: Sequence[tuple[str, pa.Table]], k: int, p: float) -> list[list[str]]:
-    """What the controller releases of what the best z of every window, known afterwards, would have released."""
+def hindsight(days: Sequence[tuple[str, pa.Table, pa.Table | None]], k: int, p: float) -> list[list[str]]:
+    """What the controller releases of what the best z of every window, known afterwards, would have released.
+
+    A day may come with an earlier one that z is learnt from.
+    """
     rows = []
-    for name, table in days:
-        target = shoal.KTarget(k=k, p=p)
+    for name, table, earlier in days:
+        target = shoal.KTarget(k=k, p=p, learn=earlier is not None)
         method = shoal.ZAnonymity(target=target, window="1h", key=bytes(16), **COLUMNS)
+        if earlier is not None:
+            method.learn(earlier)
         released = method.push_batch(table).rows.num_rows
         columns = (table["ts"].cast(pa.int64()).to_numpy(), *(codes(table[name]) for name in ("user", "site")))
         curves = window_curves(*columns, window_ns=ROTATION_NS, rotation_ns=ROTATION_NS, k=k)
@@ -96,6 +101,11 @@ def hindsight(days: Sequence[tuple[str, pa.Table]], k: int, p: float) -> list[li
             f"{released / table.num_rows:.1%}", f"{released / best:.0%}", f"{shown} of {epochs}", f"{met} of {epochs}",
         ])  # fmt: skip
     return rows
+
+
+def first_hour(table: pa.Table) -> int:
+    """When the first hour of a stream begins."""
+    return int(table["ts"][0].value) // ROTATION_NS * ROTATION_NS
 
 
 def codes(column: pa.ChunkedArray) -> np.ndarray:
@@ -145,11 +155,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         report.data += f"; {found.num_rows:,} check-ins of {pc.count_distinct(found['user']).as_py():,} people"
     columns = ["epoch", "p", "rows released", "epochs that met the target, of those that show anybody"]
     report.table("checkins", columns, real(found, windows, (0.8, 0.9, 0.95)))
-    days = [("a day", visits(200, 4000))]
+    days = [("a day", visits(200, 4000), None)]
     if not given.tiny:
         names = {7: "the demo", 1: "another day (seed 1)", 2: "another day (seed 2)", 3: "another day (seed 3)"}
-        days = [(name, visits(3000, 400_000, sites=2000, seed=seed)) for seed, name in names.items()]
-        days.append(("four days", several_days(4, 3000, 800_000)))
+        days = [(name, visits(3000, 400_000, sites=2000, seed=seed), None) for seed, name in names.items()]
+        days.append(("four days", several_days(4, 3000, 800_000), None))
+        demo, other = days[0][1], visits(3000, 400_000, sites=2000, seed=11)
+        days.append(("the demo, learnt from a day of other people", demo, other))
+        nine = demo.slice(np.searchsorted(demo["ts"].cast(pa.int64()).to_numpy(), first_hour(demo) + 9 * ROTATION_NS))
+        days += [("the demo from 9:00 on", nine, None), ("the same, learnt from a day of other people", nine, other)]
     best = ["best z of every window", "best fixed z"]
     columns = ["stream", *best, "controller", "of the best", "windows that show anybody", "windows that met the target"]
     report.table("hindsight", columns, hindsight(days, 2, 0.95))

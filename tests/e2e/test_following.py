@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import pytest
 
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
+from shoal.sinks.files import FileSink
 from tests.e2e.scene import Scene, encode, shoal
 
 pytestmark = pytest.mark.compiled
@@ -67,6 +69,51 @@ def test_every_z_is_logged(following: Scene, caplog: pytest.LogCaptureFixture) -
     lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("z = ")]
     assert len(lines) == WINDOWS
     assert lines[0] == "z = 2147483647 from 1970-01-01T00:00:00Z on"
+
+
+@pytest.fixture
+def learning(following: Scene) -> Scene:
+    following.write("earlier.csv", encode("csv", visits()))
+    following.sections["anonymize"]["target"]["learn"] = "earlier.csv"
+    return following
+
+
+def test_z_begins_with_what_an_earlier_file_needed(learning: Scene) -> None:
+    ended = learning.run("--json")
+    assert ended.code == 0, ended.err
+    found = ended.summary["metrics"]
+    assert [one["shown"] > 0 for one in found["outcomes"]] == [False, *[True] * (WINDOWS - 2)]
+    audit = shoal("audit", "out.csv", "--truth", "in.csv", "--trace", "trace.parquet", "--policy", "policy.toml")
+    assert audit.code == 0, audit.out
+    told = shoal("doctor", "policy.toml").out.decode()
+    assert f"z begins with what {WINDOWS - 1} epochs of an earlier stream needed" in told
+
+
+def test_a_resumed_run_does_not_read_the_earlier_file_again(learning: Scene) -> None:
+    learning.sections["checkpoint"] = {"path": "state", "every": 500}
+    with patch.object(FileSink, "finish", side_effect=KeyboardInterrupt):
+        assert learning.run().code == 130
+    (learning.folder / "earlier.csv").unlink()
+    assert learning.run("--json").code == 0
+
+
+def test_an_earlier_file_that_teaches_nothing_is_refused(learning: Scene) -> None:
+    learning.write("earlier.csv", encode("csv", visits()[:100]))
+    ended = learning.run()
+    assert ended.code != 0
+    assert "[anonymize.target] learn: earlier.csv: learn: the earlier stream is too short" in ended.err
+    assert "too short" in shoal("doctor", "policy.toml").out.decode()
+    (learning.folder / "earlier.csv").unlink()
+    ended = learning.run()
+    assert ended.code != 0
+    assert "earlier.csv" in ended.err
+
+
+def test_the_earlier_file_is_not_overwritten(learning: Scene) -> None:
+    learning.sections["anonymize"]["target"]["learn"] = "out.csv"
+    ended = learning.run()
+    assert ended.code != 0
+    assert "[anonymize.target] learn" in ended.err
 
 
 def test_the_doctor_reports_that_a_sample_may_be_too_short(following: Scene) -> None:

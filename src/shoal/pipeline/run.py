@@ -32,6 +32,7 @@ from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, CommitTimer
 from shoal.pipeline.dead_letters import LetterWriter
 from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
 from shoal.pipeline.identifying import CarryCheck
+from shoal.pipeline.learning import learn
 from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace
 from shoal.pipeline.stopping import Stop
@@ -152,6 +153,8 @@ class StreamRun:
             self.method.bind(schema)
         except InputError as error:
             raise InputError(f"{self.source.name}: {error}") from None
+        if not is_resumed:
+            learn(self.policy, self.method)
         self.near = NearRefused(self.policy.hierarchies, self.progress.near)
         self.letter_writer = LetterWriter(
             self.outputs.letters, self.source, self.method, sorts_rows=self.policy.anonymize.SORTS_ROWS

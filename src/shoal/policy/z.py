@@ -12,14 +12,16 @@ from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Count, Crowd, PositiveShare
 from shoal.methods.z.settings import ZColumnSettings, ZRule, ZSettings, attribute_tables, own_tables
 from shoal.models.z.target import KTarget
-from shoal.policy.fields import Section
+from shoal.policy.fields import FilePlace, Section
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table
 from shoal.policy.tables import StreamSection
 
 _FOLLOWS: Final = (
-    "z adapts to the stream and publishes nothing before a window and an epoch have passed; a sample may be too short"
+    "z adapts to the stream and publishes nothing before a window and an epoch have passed; a sample may be too short, "
+    "and a target can learn from an earlier file: target.learn"
 )
+_LEARNS: Final = "z adapts to the stream and publishes nothing in the first window; a sample may be too short"
 
 
 class ZColumnSection(Section, ZColumnSettings):
@@ -39,10 +41,15 @@ class ZTargetSection(Section):
     p: PositiveShare = Field(description="give the share of released people for which this must hold, such as 0.95")
     floor: Count | None = None
     start: Count | None = None
+    learn: FilePlace | None = None
 
     def made(self) -> KTarget:
         """The target as an object."""
-        return KTarget(k=self.k, p=self.p, floor=self.floor, start=self.start)
+        return KTarget(k=self.k, p=self.p, floor=self.floor, start=self.start, learn=self.learn is not None)
+
+    def plain_fields(self) -> dict[str, Any]:
+        fields = super().plain_fields()
+        return {name: value for name, value in fields.items() if name != "learn" or value is not None}
 
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
@@ -82,6 +89,11 @@ class ZAnonymitySection(MethodSection, ZSettings):
         }
         places[("hierarchy",)] = table
         return {place: holder["hierarchy"] for place, holder in places.items() if "hierarchy" in holder}
+
+    @classmethod
+    def input_files(cls, table: Table) -> dict[KeyPath, Any]:
+        target = table.get("target")
+        return {("target", "learn"): target.get("learn")} if isinstance(target, Mapping) else {}
 
     def hierarchy_keys(self) -> dict[str, KeyPath]:
         return {
@@ -135,7 +147,9 @@ class ZAnonymitySection(MethodSection, ZSettings):
 
     @property
     def advice(self) -> str:
-        return _FOLLOWS if self.target is not None else self.ADVICE
+        if self.target is None:
+            return self.ADVICE
+        return _LEARNS if self.target.learn is not None else _FOLLOWS
 
 
 def _column_parameters(column: ZRule, hierarchy: Hierarchy | None) -> dict[str, Any]:

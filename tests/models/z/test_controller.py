@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from shoal.errors import PolicyError
 from shoal.kernels.z import peaks as peaks_kernel
-from shoal.models.z.controller import EDGES, EpochProfile, ZController, missed_bins, needed, thin_bins
+from shoal.models.z.controller import ZController
+from shoal.models.z.epoch_needs import EDGES, EpochProfile, missed_bins, needed, thin_bins
 from shoal.models.z.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, WindowCurve, window_curves
 from tests.reference.effort import tries

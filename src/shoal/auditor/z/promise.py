@@ -46,6 +46,8 @@ class Target:
     """The lowest z allowed."""
     start: int
     """The z until a window and a whole epoch have been seen."""
+    learns: bool
+    """Whether z begins with what an earlier stream needed: then from that epoch on, and not only after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def _target(rules: Mapping[str, Any]) -> Target | None:
         raise PolicyError("target: must be a table with k and p, and goes without z and combine")
     k, floor = whole_of(target, "k", least=2, where="target: "), whole_of(target, "floor", 1, where="target: ")
     start = whole_of(target, "start", _RELEASES_NOTHING, least=max(k, floor), where="target: ")
-    return Target(k, share_of(target, "p", where="target: "), max(k, floor), start)
+    learns = target.get("learn") not in (None, False)
+    return Target(k, share_of(target, "p", where="target: "), max(k, floor), start, learns)
 
 
 def _attributes(rules: Mapping[str, Any], folder: Path) -> tuple[Attribute, ...]:

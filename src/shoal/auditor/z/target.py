@@ -25,17 +25,20 @@ def check_following(aligned: Aligned, promise: ZPromise, decisions: Decisions, n
     several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
     notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
     if promise.target is not None:
-        early = _is_early(aligned.time[decisions.accepted], decisions.start, promise)
+        early = _is_early(aligned.time[decisions.accepted], decisions.start, promise, promise.target)
         low = np.logical_or.reduce([(z >= 0) & (z < promise.target.start) for z in columns])
         notes.violation(
             "z-too-early",
-            "z fell before a window and a whole epoch of the stream had been seen.",
+            "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
             count=int((early & low).sum()),
         )
 
 
-def _is_early(time: Ints, start: Ints, promise: ZPromise) -> Bools:
-    """Mark records up to the end of the first epoch that began after the stream did and saw a full window."""
+def _is_early(time: Ints, start: Ints, promise: ZPromise, target: Target) -> Bools:
+    """Mark records up to the end of the first epoch that began after the stream did and saw a full window.
+
+    Up to its start, if z was learnt from an earlier stream.
+    """
     window = max(attribute.window_ns for attribute in promise.attributes)
     early = np.ones(len(time), np.bool_)
     for number in np.unique(start).tolist():
@@ -44,7 +47,7 @@ def _is_early(time: Ints, start: Ints, promise: ZPromise) -> Bools:
         # Python integers: the end of an epoch may not fit 64 bits.
         seen = (one for one in np.unique(epoch).tolist() if one > first // promise.rotation_ns)
         whole = next((one for one in seen if (one + 1) * promise.rotation_ns - first >= window), None)
-        early[own] = True if whole is None else epoch <= whole
+        early[own] = True if whole is None else (epoch < whole if target.learns else epoch <= whole)
     return early
 
 

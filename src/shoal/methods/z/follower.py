@@ -20,7 +20,8 @@ from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.values import Levels
-from shoal.models.z.controller import QUARTERS, EpochOutcome, EpochProfile, ZController
+from shoal.models.z.controller import EpochOutcome, ZController
+from shoal.models.z.epoch_needs import QUARTERS, EpochProfile, Lesson, dump_lessons, lesson_of, load_lessons
 from shoal.models.z.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, set_curve
 
@@ -87,6 +88,8 @@ class Follower:
         self._peaks = EpochPeaks()
         self._quarters = np.zeros(QUARTERS, dtype=np.int64)
         self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)
+        self._learnt: tuple[Lesson, ...] = ()
+        self._collected: list[Lesson] | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -126,8 +129,31 @@ class Follower:
                     self._controller.forget()
                     self._first_ns = time_ns
             self._epoch = epoch
+            if self._learnt and self._controller.is_empty and self._is_typical(epoch):
+                self._controller.adopt(self._learnt, epoch)
             self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
         return self._controller.z
+
+    def _is_typical(self, epoch: int) -> bool:
+        """Whether an epoch began after the stream did, and its crowds are full when it ends."""
+        is_filled = (epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
+        return is_filled and epoch > self._first_ns // self._rotation_ns
+
+    # ---- what an earlier stream teaches
+
+    def begin_with(self, lessons: tuple[Lesson, ...]) -> None:
+        """Choose the first z by what an earlier stream taught."""
+        self._learnt = lessons
+
+    def collect(self) -> None:
+        """Keep from now on what every epoch teaches."""
+        self._collected = []
+
+    def collected(self, newest_ns: int) -> tuple[Lesson, ...]:
+        """What the epochs taught; the last one counts if the stream went on to its end, within a twentieth."""
+        if self._epoch != _UNKNOWN and newest_ns >= (self._epoch + 1) * self._rotation_ns - self._rotation_ns // 20:
+            self._close()
+        return tuple(self._collected or ())
 
     # ---- deciding
 
@@ -171,9 +197,10 @@ class Follower:
         self._quarters += np.bincount(quarters, minlength=QUARTERS)
 
     def _close(self) -> None:
-        is_filled = (self._epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
-        is_whole = self._epoch > self._first_ns // self._rotation_ns
-        outcome = self._controller.close(self._profile(), counts=is_filled and is_whole)
+        profile, is_typical = self._profile(), self._is_typical(self._epoch)
+        outcome = self._controller.close(profile, counts=is_typical)
+        if is_typical and self._collected is not None:
+            self._collected.append(lesson_of(profile, self.target))
         self._peaks.clear()
         self._quarters[:] = 0
         self.outcomes.append(outcome)
@@ -204,6 +231,8 @@ class Follower:
         marks = np.array([self._first_ns, self._epoch, self._closed, self._shown, self._met], dtype=np.int64)
         mine = {"marks": marks, "peaks": self._peaks.pairs(), "running": self._quarters, "outcomes": outcomes}
         mine |= self._controller.dump()
+        if self.target.learn:
+            mine |= dump_lessons(self._learnt)
         return {f"follow.{name}": array for name, array in mine.items()}
 
     def load(self, arrays: Mapping[str, Any]) -> None:
@@ -215,4 +244,6 @@ class Follower:
         rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
         self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)
         self._changes.clear()
-        self._controller.load({name.removeprefix("follow."): array for name, array in arrays.items()})
+        own = {name.removeprefix("follow."): array for name, array in arrays.items()}
+        self._controller.load(own)
+        self._learnt = load_lessons(own) if self.target.learn else ()

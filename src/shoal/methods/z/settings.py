@@ -254,6 +254,12 @@ class ZSettings(Settings):
         """How long a pseudonym lasts."""
         return int(self.rotation or min(column.window for column in self.columns.values()))
 
+    def without_carry(self) -> Self:
+        """The same settings for a stream without carried columns."""
+        made = self.model_copy()
+        made._roles = Roles(self.person, self.time, ())  # noqa: SLF001
+        return made
+
     # ---- for snapshots and reports
 
     def to_header(self) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from shoal.crypto.keys import Secret, as_secret
+from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import clock as clock_kernel
 from shoal.methods.base import StreamMethod
@@ -13,6 +14,7 @@ from shoal.methods.z.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
 from shoal.methods.z.settings import ZSettings
 from shoal.models.z.controller import EpochOutcome
+from shoal.models.z.epoch_needs import Lesson
 from shoal.models.z.target import KTarget
 
 
@@ -143,6 +145,45 @@ class ZAnonymity(StreamMethod):
         if self._engine.follower is not None:
             return self._engine.follower.z
         return None if self._settings.is_table else self._engine.attributes[0].z
+
+    def learn(self, earlier: Any) -> int:
+        """Begin with what an earlier stream of the same kind needed, such as the day before.
+
+        Nothing of that stream is published. Needs ``KTarget(..., learn=True)``, and comes before the first record. z is
+        then chosen from the second window on, and not only after it.
+
+        Parameters
+        ----------
+        earlier
+            A table or a batch with the columns of the stream (carried columns are not needed), or an iterator of them,
+            in order of time. It should cover the times of day at which the stream begins.
+
+        Returns
+        -------
+        int
+            The number of epochs learnt from.
+        """
+        follower = self._engine.follower
+        if follower is None or not follower.target.learn:
+            raise PolicyError("target: learn is not set; give KTarget(..., learn=True)")
+        if self.counts["pushed"]:
+            raise InputError("learn: the stream has begun; learn before its first record")
+        teacher = ZAnonymity.__new__(ZAnonymity)
+        teacher._start(self._settings.without_carry(), self._secret)  # noqa: SLF001 - the same class
+        lessons = teacher._taught(earlier if isinstance(earlier, Iterator) else iter([earlier]))  # noqa: SLF001
+        if not lessons:
+            raise InputError("learn: the earlier stream is too short; give at least a window and two epochs of it")
+        follower.begin_with(lessons)
+        return len(lessons)
+
+    def _taught(self, batches: Iterator[Any]) -> tuple[Lesson, ...]:
+        follower = self._engine.follower
+        assert follower is not None, "learn asks for a target"
+        follower.collect()
+        for batch in batches:
+            self.push_batch(batch)
+        self.flush()
+        return follower.collected(self._engine.decider.newest)
 
     @property
     def outcomes(self) -> tuple[EpochOutcome, ...]:

@@ -1,25 +1,34 @@
 """The controller of a z that follows the stream: chosen at every epoch's start from what earlier epochs needed.
 
-Once an epoch is over, what it would have shown of people is known exactly for every z (see windows.py). The z it
-`needed` is the smallest from which the target holds over a stretch. Several simple forecasters predict what the next
-epoch will need, most of them from how much happens: a need per event, averaged over recent epochs, times the events to
-expect by the trend within the last epoch or by the day before. Each forecast is raised by what the forecaster recently
-fell short. The controller follows the forecaster that needs least of that and overshoots least. Last, it avoids a z
-near which a recent epoch missed the target, because the share does not rise steadily with z: where the crowd of a value
-is close to z, the few people who show it stand out.
+Every epoch that is over gives a lesson: the z it needed and more (see epoch_needs.py). Several simple forecasters
+predict what the next epoch will need, most of them from how much happens: a need per event, averaged over recent
+epochs, times the events to expect by the trend within the last epoch or by the day before. Each forecast is raised by
+what the forecaster recently fell short. The controller follows the forecaster that needs least of that and overshoots
+least. Last, it avoids a z near which a recent epoch missed the target, because the share does not rise steadily with
+z: where the crowd of a value is close to z, the few people who show it stand out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import ceil, exp, isnan, sqrt
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.models.z.epoch_needs import (
+    EDGES,
+    QUARTERS,
+    EpochProfile,
+    Lesson,
+    any_between,
+    bins_of,
+    lesson_of,
+    unpack_bins,
+)
 from shoal.models.z.target import NOTHING, KTarget
-from shoal.models.z.windows import SetCurve
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -28,25 +37,21 @@ Bools = npt.NDArray[np.bool_]
 FORECASTERS: Final = (
     "last", "trend", "trend, not falling", "most of 3", "a day ago", "a day ago, not falling", "most of a day",
 )  # fmt: skip
-QUARTERS: Final = 4
-"""Parts of an epoch whose events are counted, for the trend."""
 _TRIED: Final = 100
 """Epochs whose forecasts are compared."""
 _REMEMBERED: Final = 25
 """Recent epochs in which a z must have met the target."""
 _STRETCH: Final = 1.25
-"""A z is enough for an epoch if every z up to this multiple of it is."""
+"""The least by which z rises after an epoch that missed the target."""
 _NEAR: Final = 1.05
 """A z within this factor of a bad z is too near."""
-_FEW: Final = 30
-"""With fewer people shown than this, one of them decides whether the target is met: release nothing instead."""
 _THIN_EPOCHS: Final = 2
-"""Recent epochs in which a z must not have shown fewer people than that."""
+"""Recent epochs in which a z must not have shown too few people."""
 _DEVIATIONS: Final = 3.0
 """Standard deviations by which a forecast is raised."""
 _RARELY: Final = 0.995
 """And at least by the shortfall that this share of recent forecasts stayed below."""
-_PRIOR: Final = 0.12
+_PRIOR: Final = 0.06
 """The deviation assumed before the first forecast; it counts like one epoch."""
 _FEWEST_ERRORS: Final = 12
 """Forecasts by which all but the simplest forecasters are judged before they are followed."""
@@ -68,28 +73,6 @@ _DAY_NS: Final = 86_400_000_000_000
 _NO_EPOCH: Final = np.iinfo(np.int64).min
 
 
-def _edges() -> Ints:
-    found = [1]
-    while (following := found[-1] + max(1, found[-1] // 50)) < NOTHING:
-        found.append(following)
-    return np.array(found, dtype=np.int64)
-
-
-EDGES: Final = _edges()
-"""Every z falls into the bin of the last edge up to it; bins are single numbers up to 100, then 2% wide."""
-
-
-@dataclass(frozen=True, slots=True)
-class EpochProfile:
-    """An epoch that is over: what would have been shown of people at every z."""
-
-    epoch: int
-    people: int
-    curve: SetCurve
-    quarters: Ints
-    """Events in each quarter of the epoch."""
-
-
 @dataclass(frozen=True, slots=True)
 class EpochOutcome:
     """The result of the z in force in an epoch."""
@@ -100,46 +83,6 @@ class EpochOutcome:
     shown: int
     anonymous: int
     is_met: bool
-
-
-def missed_bins(curve: SetCurve, target: KTarget) -> Bools:
-    """Which bins contain a z that misses the target."""
-    return _bins_with(curve, curve.anonymous < target.p * curve.shown)
-
-
-def thin_bins(curve: SetCurve) -> Bools:
-    """Which bins contain a z that shows few people or none: next time it may show one."""
-    found = _bins_with(curve, curve.shown < _FEW)
-    found[int(_bins(curve.thresholds.max(initial=0))) :] = True
-    return found
-
-
-def _bins_with(curve: SetCurve, marks: Bools) -> Bools:
-    before = np.concatenate(([0], curve.thresholds[:-1]))[marks] + 1
-    changes = np.zeros(len(EDGES) + 1, dtype=np.int64)
-    np.add.at(changes, np.searchsorted(EDGES, before, side="right") - 1, 1)
-    np.add.at(changes, np.searchsorted(EDGES, curve.thresholds[marks], side="right"), -1)
-    found: Bools = np.cumsum(changes)[:-1] > 0
-    return found
-
-
-def needed(missed: Bools, least: int) -> int:
-    """The smallest z from which the target is met over a stretch of bins."""
-    good = ~_any_between(missed, np.arange(len(EDGES)), _bins(EDGES * _STRETCH))
-    good[: int(np.searchsorted(EDGES, least))] = False
-    # above all crowds nothing is shown and every bin is good, so there is one unless crowds fill the whole range
-    return int(EDGES[np.argmax(good)]) if good.any() else NOTHING
-
-
-def _bins(z: Any) -> Ints:
-    found: Ints = np.searchsorted(EDGES, np.maximum(z, 1), side="right") - 1
-    return found
-
-
-def _any_between(marks: Bools, first: Ints, last: Ints) -> Bools:
-    sums = np.concatenate(([0], np.cumsum(marks)))
-    found: Bools = sums[last + 1] > sums[first]
-    return found
 
 
 def _no_ints() -> Ints:
@@ -163,8 +106,6 @@ class _History:
     shown: Ints = field(default_factory=_no_ints)
     """People shown at the need, for each row of errors: an error weighs as much as the people it concerns."""
     bad: Bools = field(default_factory=_no_bins)
-    """Bins above the need in which the target was missed although many people were shown: the crowds cause it, so it
-    recurs."""
     thin: Bools = field(default_factory=_no_bins)
     marked: Ints = field(default_factory=_no_ints)
     """The need of the epoch of each row of bad (and of thin, its last rows)."""
@@ -194,7 +135,7 @@ class ZController:
         is_met = self.target.is_met(shown, anonymous)
         outcome = EpochOutcome(profile.epoch, self.z, profile.people, shown, anonymous, is_met)
         if counts:
-            self._learn(profile)
+            self._learn(lesson_of(profile, self.target))
             self._was_met, self._last_epoch = is_met, profile.epoch
         return outcome
 
@@ -205,25 +146,43 @@ class ZController:
         self.z = self._choose() if len(self._history.needs) else self.target.first
         return self.z
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was learnt yet."""
+        return not len(self._history.needs)
+
     # ---- learning
 
-    def _learn(self, profile: EpochProfile) -> None:
-        history, kept = self._history, self.patience + 2
-        self._fill_gap(profile.epoch)
-        missed, thin = missed_bins(profile.curve, self.target), thin_bins(profile.curve)
-        need = needed(missed, self.target.least)
+    def adopt(self, lessons: tuple[Lesson, ...], epoch: int) -> None:
+        """Begin with what an earlier stream taught, as if it had ended just before an epoch.
+
+        Its epochs keep their time of day: the one closest to the time before the epoch comes last, and those after it
+        count as the day before.
+        """
+        day = self._day or 1
+        last = min(range(len(lessons)), key=lambda at: ((epoch - 1 - lessons[at].epoch) % day, -at))
+        ordered = [*lessons[last + 1 :], *lessons[: last + 1]]
+        steps = [(later.epoch - one.epoch) if later.epoch > one.epoch else (later.epoch - one.epoch) % day or day
+                 for one, later in pairwise(ordered)]  # fmt: skip
+        ends = epoch - 1 - (epoch - 1 - lessons[last].epoch) % day
+        numbers = ends - np.cumsum([0, *reversed(steps)])[::-1]
+        for number, lesson in zip(numbers.tolist(), ordered, strict=True):
+            self._learn(replace(lesson, epoch=number))
+            self._last_epoch = number
+
+    def _learn(self, lesson: Lesson) -> None:
+        history, kept, need = self._history, self.patience + 2, lesson.need
+        self._fill_gap(lesson.epoch)
         if len(history.needs):
             forecasts = self._forecasts()
             errors = np.log(need / forecasts) * np.sqrt(np.minimum(forecasts / _CROWD, 1))
             history.errors = np.vstack((history.errors, errors))[-_TRIED:]
-            history.shown = np.append(history.shown, profile.curve.at(need)[0])[-_TRIED:]
+            history.shown = np.append(history.shown, lesson.shown)[-_TRIED:]
         history.needs = np.append(history.needs, need)[-kept:]
-        history.events = np.append(history.events, max(int(profile.quarters.sum()), 1))[-kept:]
-        history.quarters = profile.quarters.copy()
-        is_bad = missed & ~thin
-        is_bad[: int(_bins(need))] = False
-        history.bad = np.vstack((history.bad, is_bad))[-_REMEMBERED:]
-        history.thin = np.vstack((history.thin, thin))[-_THIN_EPOCHS:]
+        history.events = np.append(history.events, lesson.events)[-kept:]
+        history.quarters = lesson.quarters.copy()
+        history.bad = np.vstack((history.bad, lesson.bad))[-_REMEMBERED:]
+        history.thin = np.vstack((history.thin, lesson.thin))[-_THIN_EPOCHS:]
         history.marked = np.append(history.marked, need)[-_REMEMBERED:]
 
     def _fill_gap(self, epoch: int) -> None:
@@ -302,7 +261,7 @@ class ZController:
         wrong = np.zeros(len(EDGES), dtype=np.bool_)
         for is_wrong, need, above in marks:
             shifted = EDGES * (need / forecast)
-            wrong |= _any_between(is_wrong, _bins(shifted / _NEAR), _bins(shifted * above))
+            wrong |= any_between(is_wrong, bins_of(shifted / _NEAR), bins_of(shifted * above))
         return wrong
 
     def _decline(self) -> float:
@@ -336,7 +295,7 @@ class ZController:
         self._history = _History(
             arrays["needs"].copy(), arrays["events"].copy(), arrays["quarters"].copy(),
             arrays["errors"].reshape(-1, len(FORECASTERS)).copy(), arrays["shown"].copy(),
-            _unpacked(arrays["bad"]), _unpacked(arrays["thin"]), arrays["marked"].copy(),
+            unpack_bins(arrays["bad"]), unpack_bins(arrays["thin"]), arrays["marked"].copy(),
         )  # fmt: skip
 
 
@@ -358,14 +317,9 @@ def _quantile(values: Floats, weights: Floats, share: float) -> float:
     return float(values[order[min(int(np.searchsorted(reached, share * reached[-1])), len(values) - 1)]])
 
 
-def _unpacked(packed: npt.NDArray[Any]) -> Bools:
-    rows = packed.reshape(-1, (len(EDGES) + 7) // 8)
-    return np.unpackbits(rows, axis=1, count=len(EDGES)).astype(np.bool_)
-
-
 def _settled(z: int, wrong: Bools) -> int:
     """The smallest z from this one on that is not near a z that missed the target."""
-    here = int(_bins(z))
+    here = int(bins_of(z))
     good = np.flatnonzero(~wrong[here:])
     if not len(good):
         return NOTHING

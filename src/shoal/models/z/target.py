@@ -26,6 +26,9 @@ class KTarget:
         z never falls below this (nor below k).
     start
         The z until a window and an epoch have been observed. By default nothing is released until then.
+    learn
+        Whether z begins with what an earlier stream of the same kind needed: pass its records to
+        :meth:`shoal.ZAnonymity.learn` before the first record. z is then chosen from the second window on.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class KTarget:
     p: float
     floor: int | None = None
     start: int | None = None
+    learn: bool = False
 
     def __post_init__(self) -> None:
         problems = [
@@ -63,7 +67,8 @@ class KTarget:
 
     def describe(self) -> dict[str, Any]:
         """The parameters as plain values."""
-        return {"k": self.k, "p": self.p, "floor": self.floor, "start": self.start}
+        learn = {"learn": True} if self.learn else {}
+        return {"k": self.k, "p": self.p, "floor": self.floor, "start": self.start, **learn}
 
     def is_met(self, shown: int, anonymous: int) -> bool:
         """Whether enough of the people shown are k-anonymous; showing no one meets the target."""

@@ -22,6 +22,7 @@ from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
+from shoal.pipeline.learning import learn
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
@@ -68,8 +69,18 @@ def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | Non
     if sample is not None:
         if sample.decoded.rows and any(map(must_compile, _methods_to_try(policy.anonymize))):
             (observer or Observer()).compiling()
-        remarks += _sample_remarks(policy, anonymizer, sample)
+        remarks += [*_learning_remarks(policy, anonymizer), *_sample_remarks(policy, anonymizer, sample)]
     return remarks
+
+
+def _learning_remarks(policy: Policy, anonymizer: StreamMethod) -> Iterator[Remark]:
+    try:
+        learnt = learn(policy, anonymizer)
+    except ShoalError as error:
+        yield Remark("wrong", "target", str(error))
+        return
+    if learnt:
+        yield Remark("good", "target", f"z begins with what {learnt} epochs of an earlier stream needed")
 
 
 def _key_remarks(policy: Policy) -> Iterator[Remark]:
