@@ -182,9 +182,12 @@ def test_parameters_of_the_anonymizer(load):
     }  # fmt: skip
     full = load(FULL).parameters()
     assert full["attribute"] == {
-        "site": {"z": 20, "window": 3600, "on_private": "generalize", "hierarchy": Hierarchy.by_suffix()},
+        "site": {
+            "z": 20, "window": 3600, "on_private": "generalize", "hierarchy": Hierarchy.by_suffix(),
+            "residual": "strict",
+        },
         "app": {"z": 5, "window": "2h", "on_private": "blank"},
-    }
+    }  # fmt: skip
     assert "z" not in full
 
 
