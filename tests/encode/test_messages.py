@@ -127,6 +127,11 @@ def test_without_a_registry_the_schema_is_written_to_a_file(tmp_path: Path) -> N
     schema = fastavro.schema.load_schema(path)
     assert [read(value, schema, 10) for value in encoder.values(batch())] == ROWS
     assert [one.name for one in path.parent.iterdir()] == ["visits.avsc"]
+    link = tmp_path / "link.avsc"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="link"):
+        AvroMessages("visits", schema=link).open(SCHEMA)
+    assert not (tmp_path / "elsewhere").exists()
     blocked = AvroMessages("visits", schema=path / "below" / "a file")
     with pytest.raises(RunError, match="cannot be written"):
         blocked.open(SCHEMA)

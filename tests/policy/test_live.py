@@ -154,6 +154,17 @@ def test_the_topic_of_another_system_may_have_the_same_name(tmp_path: Path) -> N
     parse_policy(changed(table, "sink/brokers", "elsewhere:9092"), folder=tmp_path)
 
 
+def test_the_schema_that_is_written_must_not_be_the_one_that_is_read(tmp_path: Path) -> None:
+    avro = {"format": "avro", "schema_file": "visit.avsc"}
+    table = live_table()
+    table = {**table, "source": {**table["source"], **avro}, "sink": {**table["sink"], **avro}}
+    (problem,) = problems_of(table, folder=tmp_path)
+    assert "[sink] schema_file: is the same place as [source] schema_file; write somewhere else" in problem
+    parse_policy(changed(table, "sink/schema_file", "other.avsc"), folder=tmp_path)
+    (problem,) = problems_of(changed(table, "sink/schema_file", "state"), folder=tmp_path)
+    assert "[sink] schema_file: is the same place as [checkpoint] path" in problem
+
+
 def test_names_of_topics_for_letters_are_for_messages(tmp_path: Path) -> None:
     table = changed(live_table(), "sink", {"kind": "csv", "path": "out.csv"})
     (problem,) = problems_of(changed(table, "dead_letters", {"name": "refused"}), folder=tmp_path)

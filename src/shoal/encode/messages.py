@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from shoal.avro.registry import HEADER, SchemaRegistry
 from shoal.avro.types import fastavro, parsed, record_schema, single_object_header
+from shoal.crypto.safe_open import is_regular, write_file
 from shoal.encode.avro_columns import avro_records
 from shoal.encode.jsonl import json_objects
 from shoal.encode.text import csv_column, is_binary, plain_column
@@ -109,8 +110,9 @@ class AvroMessages(MessageEncoder):
 def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        is_regular(path)  # raises if it is a link
         working = path.with_name(f"{path.name}.partial")
-        working.write_bytes(content)
+        write_file(working, content)
         working.replace(path)
     except OSError as error:
         raise OutputError(f"{path}: the schema cannot be written ({error.strerror}); choose another place") from None

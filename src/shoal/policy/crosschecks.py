@@ -149,6 +149,7 @@ def resume_problems(table: Table) -> list[str]:
 def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str]:
     """Files and folders with two uses."""
     inputs = [Use("[source] path", place) for place in _places(part(table, "source"), folder)]
+    inputs += [Use("[source] schema_file", place) for place in _places(part(table, "source"), folder, "schema_file")]
     inputs += _method_uses(table, folder)
     if file is not None:
         inputs.append(Use("the policy", Location(str(file), file)))
@@ -161,6 +162,7 @@ def place_problems(table: Table, *, folder: Path, file: Path | None) -> list[str
     if sinks and "path" not in part(table, "dead_letters"):
         place = default_dead_letters(sinks[0].place)
         private.append(Use(f"[dead_letters] path (by default {place.text})", place))
+    private += [Use("[sink] schema_file", place) for place in _places(part(table, "sink"), folder, "schema_file")]
     private += [Use(key, place) for key, place in sanitize_places(table, folder)]
     method = _method(table)
     for ending in method.next_to_sink() if sinks and method and not sinks[0].place.is_standard else ():
@@ -200,8 +202,8 @@ def _method_uses(table: Table, folder: Path) -> list[Use]:
     ]
 
 
-def _places(section: Table, folder: Path) -> list[Location]:
-    return [locate(text, folder) for text in _texts(section.get("path"))]
+def _places(section: Table, folder: Path, key: str = "path") -> list[Location]:
+    return [locate(text, folder) for text in _texts(section.get(key))]
 
 
 def _texts(value: object) -> list[str]:
