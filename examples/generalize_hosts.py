@@ -8,7 +8,7 @@ import shoal
 
 
 def main() -> pa.Table:
-    """Six people, three hosts of one domain: no host has four visitors, the domain has."""
+    """Six people, three hosts of one domain: no host has four visitors, the domain has; a lone shop stays private."""
     visits = pa.table(
         {
             "ts": [0, 10, 20, 30, 40, 50],
