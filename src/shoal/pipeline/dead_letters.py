@@ -212,14 +212,17 @@ class LetterWriter:
         """
         refused = {one.row: one for one in decoded.refused} if decoded else {}
         for row, reason in zip(dead.column("row").to_pylist(), dead.column("reason").to_pylist(), strict=True):
-            at, letter, record = row - first, self._source.place(row), None
+            at, record = row - first, None
+            has_waited = self._waits and reason == _REFUSED_WHILE_PENDING
+            # A live source forgets where a record was; its number is the same after a restart.
+            letter = {"row": row + 1} if has_waited and self._source.is_live else self._source.place(row)
             undecoded = refused.get(at)
             if undecoded is not None:
                 column, why = undecoded.column, undecoded.reason
             else:
                 refusal = self._method.explain(reason)
                 column, why = refusal.column, refusal.sentence
-            if decoded is not None and not (self._waits and reason == _REFUSED_WHILE_PENDING):
+            if decoded is not None and not has_waited:
                 if decoded.lines is not None:
                     letter["line"] = int(decoded.lines[at])
                 if self._letters.keep_rows and undecoded is None:

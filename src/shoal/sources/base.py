@@ -122,8 +122,8 @@ class Source(Protocol):
     def place(self, row: int) -> dict[str, Any]:
         """Where a record is, for its dead letter: such as its file and its number there, from 1.
 
-        `row` is its number in the stream, from 0. It may be any record since the beginning; a live source knows the
-        recent ones, and returns {} for others.
+        `row` is its number in the stream, from 0. It may be any record since the beginning; a live source is asked
+        only about records of its last poll.
         """
 
     def close(self) -> None:

@@ -107,7 +107,7 @@ class MemorySource:
     def _records(self, records: list[Record], *, of_choice: bool) -> Decoded:
         refused = tuple(Refused(i, None, "cannot be read") for i, one in enumerate(records) if one is None)
         batch = pa.RecordBatch.from_pylist([one for one in records if one is not None], schema=self.schema)
-        self._rows += len(records)
+        self._rows, self._last = self._rows + len(records), len(records)
         if of_choice:
             self._order = ()
         else:
@@ -126,6 +126,7 @@ class MemorySource:
         return None
 
     def place(self, row: int) -> dict[str, Any]:
+        assert self._rows - self._last <= row < self._rows, "it is asked about its last poll only"
         return {"topic": "visits", "offset": row}
 
     def close(self) -> None:
