@@ -139,9 +139,10 @@ def summary_lines(summary: RunSummary) -> list[str]:
     if isinstance(summary, SetSummary):
         return _set_lines(summary)
     lines = [
-        f"rows in        {summary.rows_in:>12,}",
+        *(["stopped after a checkpoint; start the same command again to continue"] if summary.stopped else []),
+        f"rows in        {summary.rows_in:>12,}" + (f"  since {summary.since}" if summary.since else ""),
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
-        _kept_back(summary),
+        *_kept_back(summary),
         f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
     ]
     lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
@@ -163,13 +164,15 @@ def _seconds(summary: RunSummary) -> str:
     return f"{summary.seconds:.1f} s" + (f", without {compiling:.1f} s of compiling" if compiling >= _LONG else "")
 
 
-def _kept_back(summary: RunSummary) -> str:
-    """Rows that were not released: suppressed, or pending if the method suppresses none."""
-    if summary.pending:
-        words = "(too few people so far; they are still in the source)"
-        return f"  pending      {summary.pending:>12,}  {_share(summary.pending, summary.rows_in)}  {words}"
+def _kept_back(summary: RunSummary) -> list[str]:
+    """Rows that were not released: suppressed, or pending if the method suppresses none or the run was stopped."""
+    words = "(in the checkpoint)" if summary.stopped else "(too few people so far; they are still in the source)"
     left = "  (published fully generalized)" if summary.suppressed_left and summary.suppressed else ""
-    return f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}{left}"
+    pending = f"  pending      {summary.pending:>12,}  {_share(summary.pending, summary.rows_in)}  {words}"
+    suppressed = f"  suppressed   {summary.suppressed:>12,}  {_share(summary.suppressed, summary.rows_in)}{left}"
+    if not summary.pending:
+        return [suppressed]
+    return [suppressed, pending] if summary.stopped else [pending]
 
 
 def _metric_lines(summary: RunSummary) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,7 +22,9 @@ def run(
     """Anonymize a stream with a policy.
 
     Released rows go to the policy's sink, unusable ones to the dead letters next to it. Exit code 0 on
-    success, 1 when the run failed or the input broke off, 2 when the policy is wrong.
+    success, 1 when the run failed or the input broke off, 2 when the policy is wrong. A run on a live system goes on
+    until it gets SIGTERM or Ctrl-C: it writes a last checkpoint and ends with 0; started again, it continues there. A
+    second signal ends it at once, and loses nothing either.
 
     The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
     k-varp, iot-anonymization, castle or fads-varied for whole rows, each of which is published with the same values as
@@ -51,13 +54,15 @@ def run(
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
+    from shoal.pipeline.stopping import Stop, on_signals
 
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)
+    stop = Stop()
     try:
-        with watch(quiet=quiet) as observer:
+        with watch(quiet=quiet) as observer, on_signals(stop) if pipeline.policy.source.is_endless else nullcontext():
             for warning in pipeline.policy.warnings:
                 observer.warn(warning)
-            summary = pipeline.run(observer)
+            summary = pipeline.run(observer, stop=stop)
     except KeyboardInterrupt:
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED

@@ -27,6 +27,8 @@ class RunSummary:
     files: int = 0
     resumed: bool = False
     finished_before: bool = False
+    since: str | None = None
+    """When a live run was started for the first time; counts are of all runs since then."""
     stopped: bool = False
     """Whether a live run was asked to stop; the next one continues where it stopped."""
     live_pairs: int = 0

@@ -67,6 +67,8 @@ class Progress:
     """By column: labels of its hierarchy, and how many refused values differ from each only in case or spaces."""
     failure: str | None = None
     """Why reading ended early, if it did."""
+    since: str | None = None
+    """When a live run was started for the first time."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Self
 
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.pipeline.stopping import Stop
 from shoal.policy import Policy, load_policy
 
 
@@ -34,13 +35,16 @@ class Pipeline:
         """Read and check a policy file; `checkpoint` names a folder that replaces the policy's."""
         return cls(load_policy(path, checkpoint=checkpoint))
 
-    def run(self, observer: Observer | None = None) -> RunSummary:
-        """Run to the end of the input, or resume an earlier run of the same policy that was stopped."""
+    def run(self, observer: Observer | None = None, *, stop: Stop | None = None) -> RunSummary:
+        """Run to the end of the input, or resume an earlier run of the same policy that was stopped.
+
+        A run on a live system ends only if `stop` is asked, from another thread or a signal: it commits and returns.
+        """
         # A run imports only what its kind of method needs.
         if self.policy.anonymize.IS_STREAM:
             from shoal.pipeline.run import StreamRun
 
-            return StreamRun(self.policy, observer or Observer()).execute()
+            return StreamRun(self.policy, observer or Observer(), stop=stop).execute()
         from shoal.pipeline.sets.run import SetRun
 
         return SetRun(self.policy, observer or Observer()).execute()

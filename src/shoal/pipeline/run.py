@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -97,7 +98,8 @@ class StreamRun:
 
     def _execute(self, clock: WorkClock) -> RunSummary:
         identity = self.source.identity() if self._folder else {}
-        self.progress = Progress(policy=self.policy.fingerprint(*_SECTIONS), sources=identity)
+        now = datetime.now(UTC).isoformat(timespec="seconds") if self.source.is_live else None
+        self.progress = Progress(policy=self.policy.fingerprint(*_SECTIONS), sources=identity, since=now)
         is_resumed = self._resume()
         self.report = RunReport(self.policy, self.method, clock, is_resumed=is_resumed, files=self.source.inputs)
         if self.progress.phase == "done":

@@ -61,6 +61,7 @@ class RunReport:
         found.released_to = policy.sink.name
         found.dead_letters = policy.dead_letters.where
         found.trace = str(policy.trace.path.path) if policy.trace else None
+        found.since = progress.since
         found.failure, found.warnings = progress.failure, list(warnings)
         return found
 

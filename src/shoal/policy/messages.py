@@ -97,6 +97,10 @@ class MessageSource(_Connected, SourceSection):
     )
 
     @property
+    def is_endless(self) -> bool:
+        return self.until is None
+
+    @property
     @abstractmethod
     def address(self) -> str:
         """Where the system is."""

@@ -59,6 +59,11 @@ class SourceSection(Section):
 
     kind: str
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether a run goes on until it is stopped."""
+        return False
+
 
 class FileSource(SourceSection):
     """Files, or standard input, in one format."""

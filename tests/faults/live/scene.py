@@ -60,7 +60,9 @@ class SteppedFolder(CheckpointFolder):
 
     def write(self, checkpoint: Checkpoint) -> str:
         name: str = self.process.step("checkpoint", lambda: super(SteppedFolder, self).write(checkpoint))
-        self.contents[(self.path / name).read_bytes()] = repr(checkpoint)
+        self.contents[(self.path / name).read_bytes()] = repr(replace(checkpoint.progress, since=None)) + repr(
+            checkpoint.snapshot
+        )
         return name
 
     def prune(self, published: str) -> None:
