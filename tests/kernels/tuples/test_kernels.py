@@ -98,7 +98,7 @@ def test_names_are_those_of_a_dict(steps, words):
         assert naming.count_keys(s, kind) == len(model)
         names = [known for known, _ in model.values()]
         assert len(set(names)) == len(names)
-        assert sorted(s.tables[kind][s.tables[kind] != naming.NOBODY]) == sorted(names)
+        assert sorted(s.tables[kind][s.tables[kind] != naming.NO_ONE]) == sorted(names)
     for number, (known, count) in model.items():
         assert s.slots[kind][t.COUNT, known] == count
         key = np.array([(number - 5) * 2**60, 5][:words], dtype=np.int64)

@@ -205,7 +205,7 @@ def keep_one_per_person(s, t, first, last):
 @piece
 def exclude_own_person(s, t, first, last):
     """Make t and its person's other tuples ineligible, and all but one tuple of every other person."""
-    if s.tally[LIVE] == count_keys(s, PEOPLE):  # nobody has two pending tuples
+    if s.tally[LIVE] == count_keys(s, PEOPLE):  # no one has two pending tuples
         s.pending_i[ELIGIBLE, t] = False
     else:
         keep_one_per_person(s, t, first, last)

@@ -36,7 +36,7 @@ from shoal.kernels.tuples.layout import (
     VALUES,
 )
 
-NOBODY = -1
+NO_ONE = -1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 
@@ -80,7 +80,7 @@ def intern_key(s, kind, key):
     """The number of a key, a new one if no pending tuple has it; the caller has made room."""
     table, slots = s.tables[kind], s.slots[kind]
     place = home_of_key(table, key)
-    while table[place] != NOBODY:
+    while table[place] != NO_ONE:
         found = table[place]
         if has_key(slots, found, key):
             slots[COUNT, found] += 1
@@ -109,13 +109,13 @@ def release_key(s, kind, number, words):
     place = gap
     while True:  # close the gap, so that a search never ends too early
         place = (place + 1) & last
-        if table[place] == NOBODY:
+        if table[place] == NO_ONE:
             break
         begin = home_of(table, slots, table[place], words)
         if ((place - begin) & last) >= ((place - gap) & last):
             table[gap] = table[place]
             gap = place
-    table[gap] = NOBODY
+    table[gap] = NO_ONE
     slots[FREE, s.tally[FREE_PEOPLE + kind]] = number
     s.tally[FREE_PEOPLE + kind] += 1
 
@@ -125,7 +125,7 @@ def clear_keys(s, kind):
     """Forget all keys."""
     table, slots = s.tables[kind], s.slots[kind]
     for place in range(len(table)):
-        table[place] = NOBODY
+        table[place] = NO_ONE
     room = slots.shape[1]
     for number in range(room):
         slots[FREE, number] = room - 1 - number

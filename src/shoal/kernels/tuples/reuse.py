@@ -111,7 +111,7 @@ def stays_fair(s, c):
 
 @piece
 def is_fair(s, members):
-    """Whether nobody has more than the cap of the chosen members."""
+    """Whether no one has more than the cap of the chosen members."""
     most, counts = 0, s.pending_i[NEAREST]
     for m in range(members):
         counts[s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = 0

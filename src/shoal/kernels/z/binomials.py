@@ -63,7 +63,7 @@ def deviance(x, mean):
 
 @piece
 def log_chance(found, trials, share):
-    """The logarithm of the probability to find exactly so many."""
+    """The logarithm of the probability of exactly `found` successes."""
     if found == 0.0:
         return trials * np.log1p(-share)
     if found == trials:
@@ -76,7 +76,7 @@ def log_chance(found, trials, share):
 
 @piece
 def at_least(found, trials, share):
-    """The probability to find at least so many."""
+    """The probability of at least `found` successes."""
     if found <= 0.0:
         return 1.0
     if found > trials or share <= 0.0:
@@ -104,7 +104,7 @@ def at_least(found, trials, share):
 
 @kernel
 def chances_of(first, trials, share, out):
-    """The probabilities to find exactly `first`, `first` + 1, …"""
+    """The probabilities of exactly `first`, `first` + 1, … successes."""
     for i in range(len(out)):
         if share <= 0.0 or share >= 1.0:
             out[i] = 1.0 if first + i == trials * share else 0.0
@@ -114,7 +114,7 @@ def chances_of(first, trials, share, out):
 
 @kernel
 def chances_of_logs(found, trials, logs, out):
-    """The probability to find exactly so many, for shares given by their logarithms."""
+    """The probability of exactly `found` successes, for shares given by their logarithms."""
     for i in range(len(logs)):
         share = np.exp(logs[i])
         if found > trials:
@@ -127,7 +127,7 @@ def chances_of_logs(found, trials, logs, out):
 
 @kernel
 def tails(found, trials, shares, out):
-    """For each share the probability to find at least so many."""
+    """For each share the probability of at least `found` successes."""
     for i in range(len(shares)):
         out[i] = at_least(found, trials, shares[i])
 

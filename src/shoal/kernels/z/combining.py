@@ -151,7 +151,7 @@ def mark_shared(starts, items, members, group_starts, counts, kept):
 
 @piece
 def worth_in(weight_of, group_items, begin, end):
-    """Weight of a group's items for somebody, 0 where they lack one; the last item, the rarest, is checked first."""
+    """Weight of a group's items for a person, 0 if they lack one; the last item, the rarest, is checked first."""
     total = 0
     for at in range(end - 1, begin - 1, -1):
         weight = weight_of[group_items[at]]

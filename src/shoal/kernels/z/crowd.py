@@ -209,7 +209,7 @@ def expire(pool, attrs, names, marks, oldest_time):
 
 @piece
 def forget_attribute(attrs, names, marks, attribute):
-    """Free the row of an attribute nobody in the window has."""
+    """Free the row of an attribute that no one in the window has."""
     erase(names, find_position(names, fold(attrs[np.uint64(attribute), 0]), attribute))
     attrs[np.uint64(attribute), 3] = marks[FREE]
     marks[FREE] = attribute

@@ -24,7 +24,7 @@ def pair_row(table, person, value):
 
 @kernel
 def note_peaks(table, taken, persons, values, sizes, first):
-    """Note how many people stood behind each event (0: it does not count); returns the first there is no room for."""
+    """Note how many people stood behind each event (0: it does not count); returns the first that does not fit."""
     for i in range(first, len(sizes)):
         if sizes[i] == 0:
             continue

@@ -5,7 +5,7 @@ least z people stood behind it: when its peak is at least z. Taking (person, att
 therefore runs through the sets of all thresholds, one pair at a time.
 
 ``groups``   open-addressed table of sets, one row [sum low, sum high, people]; a set is known by the sum of its
-             attributes' hashed words, which does not depend on their order. Rows of sets that nobody has any more stay.
+             attributes' hashed words, which does not depend on their order. Rows of sets that no one has any more stay.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def scrambled(word):
 
 @piece
 def group_slot(groups, low, high):
-    """Row of a set, or the free row where it belongs: one where nobody ever was has no people and no sum."""
+    """Row of a set, or the free row where it belongs: one that was never used has no people and no sum."""
     mask = np.int64(len(groups) - 1)
     slot = scrambled(low + high) & mask
     while groups[slot, 2] >= 0 and (groups[slot, 0] != low or groups[slot, 1] != high):

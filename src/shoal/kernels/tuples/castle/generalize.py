@@ -2,7 +2,7 @@
 
 Each cluster has a column: first the forming ones, oldest first, then one for the union of several, a scratch column for
 a tuple that may join, and those for the parts of a split union. Lowest and highest are ranks of leaves or scaled
-numbers, on the grid already; the highest is below the lowest where nobody carries the attribute.
+numbers, on the grid already; the highest is below the lowest where no one carries the attribute.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def range_of(s, a, i):
 
 @piece
 def loss_between(s, a, low, high):
-    """What an attribute loses from lowest to highest; nothing where nobody carries it."""
+    """What an attribute loses from lowest to highest; nothing where no one carries it."""
     if low > high:
         return 0.0
     return range_loss(s, a, low, high)

@@ -166,7 +166,7 @@ def are_diverse(s, count, parts):
 
 @piece
 def are_fair(s, count, parts):
-    """Whether nobody has more than the cap of any part."""
+    """Whether no one has more than the cap of any part."""
     for part in range(parts):
         if not is_fair(s, choose_part(s, count, part)):
             return False
@@ -193,7 +193,7 @@ def split(s, f, count):
 def publish_part(s, members):
     """Publish the chosen members as a cluster; they still have to leave."""
     generalize_members(s, members)
-    if s.tally[LIVE] != count_keys(s, PEOPLE):  # somebody is held twice
+    if s.tally[LIVE] != count_keys(s, PEOPLE):  # a person has two pending tuples
         count_carriers(s, members)
     count_values(s, members)
     c, number, uniform = draft(s), s.tally[GROUPS], is_uniform(s, members)

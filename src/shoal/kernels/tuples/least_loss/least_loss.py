@@ -110,7 +110,7 @@ def add_further_tuples(s, members):
 
 @piece
 def settle_end(s, members):
-    """At the end, let nobody be left behind: return the members if the rest can be published, else all if they can.
+    """At the end, leave no one behind: return the members if the rest can be published, else all if they can.
 
     `members` is the size of the chosen cluster, 0 if there is none.
     """
