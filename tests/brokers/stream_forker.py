@@ -38,16 +38,18 @@ _STEPS = [
 
 
 class Steps:
-    """Counts the steps of a run and kills the process at one of them, given by number or by name."""
+    """Counts the steps of a run; kills or stops the process at one of them, given by number or by name."""
 
-    def __init__(self, kill_at: int | str | None) -> None:
+    def __init__(self, kill_at: int | str | None, stop_at: int | None) -> None:
         self.names: list[str] = []
-        self._kill_at = kill_at
+        self._kill_at, self._stop_at = kill_at, stop_at
 
     def step(self, name: str) -> None:
         self.names.append(name)
         if self._kill_at in (len(self.names), name):
             os.kill(os.getpid(), signal.SIGKILL)
+        if len(self.names) == self._stop_at:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def around(self, kind: Any, name: str) -> None:
         """Make the beginning and the end of a method steps."""
@@ -81,13 +83,13 @@ def run(job: dict[str, Any]) -> int:
 
 
 def in_child(job: dict[str, Any]) -> dict[str, Any]:
-    """Fork and run; answers how the child ended: its exit code, negative when killed."""
+    """Fork and run; answers when the child has ended or stopped, or at once if it is left alone."""
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm without a handler ends a process at once
         redis.RedisReader.__init__.__kwdefaults__["entries"] = job.get("batch", 100)  # type: ignore[index]
         live.PartitionMerge.take.__defaults__ = (job.get("batch", 100),)
-        steps = Steps(job.get("kill_at"))
+        steps = Steps(job.get("kill_at"), job.get("stop_at"))
         for kind, name in _STEPS:
             steps.around(kind, name)
         code = run(job)
@@ -99,8 +101,16 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def wait(child: int) -> dict[str, Any]:
-    _, status = os.waitpid(child, 0)
-    return {"code": os.waitstatus_to_exitcode(status)}
+    """How a child ended: its exit code, negative when killed; `stopped` with its number if it waits."""
+    _, status = os.waitpid(child, os.WUNTRACED)
+    return {"stopped": child} if os.WIFSTOPPED(status) else {"code": os.waitstatus_to_exitcode(status)}
+
+
+def answer(job: dict[str, Any]) -> dict[str, Any]:
+    if "wake" in job:
+        os.kill(job["wake"], signal.SIGCONT)
+        return wait(job["wake"])
+    return wait(job["wait"]) if "wait" in job else in_child(job)
 
 
 def warm_up() -> None:
@@ -123,8 +133,7 @@ def serve() -> None:
     gc.collect()
     gc.freeze()
     for line in sys.stdin:
-        job = json.loads(line)
-        answers.write(json.dumps(wait(job["wait"]) if "wait" in job else in_child(job)) + "\n")
+        answers.write(json.dumps(answer(json.loads(line))) + "\n")
         answers.flush()
 
 

@@ -10,6 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.brokers.servers import Server
+
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
 _BAD = (b"{broken", b"[1]", b'{"ts": "never"}', b'{"ts":1}{"ts":2}', b"\xff\xfe")
@@ -44,6 +46,8 @@ def policy_text(**sections: str) -> str:
 
 class System(Protocol):
     """A broker that is running, as a test uses it."""
+
+    server: Server
 
     def source(self, stream: str) -> str:
         """[source] of a policy that reads a stream."""

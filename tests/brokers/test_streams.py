@@ -54,3 +54,36 @@ def test_killed_at_random_points(stage: Stage) -> None:
     assert ends.count(KILLED) >= 3
     assert set(ends) <= {KILLED, ALARMED, 0}
     assert scene.result() == stage.expected
+
+
+def test_the_server_is_killed_and_started_again(stage: Stage) -> None:
+    """While the run waits in the middle of writing, and in the middle of reading."""
+    scene = stage.scene()
+    for kind in ("write", "poll"):
+        places = [at for at, step in enumerate(stage.steps, 1) if step.endswith(f".{kind}")]
+        answer = scene.run(stop_at=places[len(places) // 2])
+        stage.system.server.kill()
+        stage.system.server.start()
+        assert stage.forker.ask(wake=answer["stopped"]) == {"code": 0}, scene.errors
+        assert scene.result() == stage.expected
+        scene = stage.scene()
+
+
+def test_patience_ends(stage: Stage) -> None:
+    """A server that does not come back ends the run with a sentence; the next run goes on."""
+    scene = stage.scene()
+    policy = scene.folder / "policy.toml"
+    text = policy.read_text()
+    policy.write_text(text.replace("kind =", 'give_up = "1s"\nkind ='))
+    polls = [at for at, step in enumerate(stage.steps, 1) if step == "before LiveSource.poll"]
+    answer = scene.run(stop_at=polls[3])
+    stage.system.server.kill()
+    try:
+        assert stage.forker.ask(wake=answer["stopped"]) == {"code": 1}
+    finally:
+        stage.system.server.start()
+    assert "unreachable for too long" in scene.errors
+    assert "Traceback" not in scene.errors
+    policy.write_text(text)  # how a system is reached may change
+    scene.finish()
+    assert scene.result() == stage.expected
