@@ -18,6 +18,7 @@ def run(
     checkpoint: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    take_over: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -51,6 +52,9 @@ def run(
         Print the summary as JSON on standard output.
     quiet
         No progress.
+    take_over
+        Continue although another process uses the checkpoints, because it is stuck or on a machine that is gone. It
+        stops at its next commit if it is not.
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
@@ -62,7 +66,7 @@ def run(
         with watch(quiet=quiet) as observer, on_signals(stop) if pipeline.policy.source.is_endless else nullcontext():
             for warning in pipeline.policy.warnings:
                 observer.warn(warning)
-            summary = pipeline.run(observer, stop=stop)
+            summary = pipeline.run(observer, stop=stop, take_over=take_over)
     except KeyboardInterrupt:
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED

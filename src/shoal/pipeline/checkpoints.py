@@ -8,7 +8,6 @@ before it is used.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, Final, Literal
 
 from shoal.crypto.keys import (
     Secret,
@@ -30,10 +29,11 @@ from shoal.crypto.keys import (
     warning_about,
 )
 from shoal.crypto.private_files import sync_folder
-from shoal.crypto.safe_open import create_file, open_or_create
+from shoal.crypto.safe_open import create_file
 from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
 from shoal.errors import CheckpointError, VaultError
 from shoal.methods.settings import Duration
+from shoal.pipeline.ownership import Ownership
 from shoal.sinks.durable import make_folder, output_error
 
 _MAGIC: Final = b"SHOALCKPT3"
@@ -42,8 +42,8 @@ _HEAD: Final = struct.Struct("<10sQ")
 _NAME: Final = re.compile(r"checkpoint-(\d{8,})(-[0-9a-f]{8})?(?P<unfinished>\.tmp)?")
 """Earlier versions wrote no random part."""
 _PURPOSE: Final = "checkpoint"
+_FAR: Final = 1_000_000
 KEY_NAME: Final = "key"
-LOCK_NAME: Final = "lock"
 
 Phase = Literal["reading", "finishing", "done"]
 
@@ -100,34 +100,24 @@ class CommitTimer:
 
 
 class CheckpointFolder:
-    """The folder of one run's checkpoints; it is locked, so that only one process at a time uses it."""
+    """The folder of one run's checkpoints; one process at a time uses it."""
 
-    def __init__(self, path: Path, *, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, *, warn: Callable[[str], None], take_over: bool = False) -> None:
         self.path = path
         self._warn = warn
         with output_error(path):
             make_folder(path, mode=0o700)
-        self._lock = self._take_lock()
+        self._ownership = Ownership(path, take_over=take_over)
         try:
             self.secret = self._find_secret()
         except BaseException:
             self.release()
             raise
         self._number = max((number for number, _ in self._found()), default=-1)
+        if take_over:  # whatever the other process still writes is older
+            self._number += _FAR
         self._before: str | None = None
         """The last checkpoint that counts: loaded, or published."""
-
-    def _take_lock(self) -> BinaryIO:
-        with output_error(self.path / LOCK_NAME):
-            handle = open_or_create(self.path / LOCK_NAME)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            raise CheckpointError(
-                f"{self.path}: another run is using this checkpoint folder; wait for it, or name another folder"
-            ) from None
-        return os.fdopen(handle, "rb")
 
     def _find_secret(self) -> Secret:
         """The key of SHOAL_KEY_FILE, else the one next to the checkpoints, created if there is none."""
@@ -168,7 +158,11 @@ class CheckpointFolder:
 
     def release(self) -> None:
         """Unlock the folder for another run."""
-        self._lock.close()
+        self._ownership.release()
+
+    def require_own(self) -> None:
+        """Raise CheckpointError if another process has taken over."""
+        self._ownership.require()
 
     def latest(self) -> Checkpoint | None:
         """The newest complete checkpoint; None if there never was one."""

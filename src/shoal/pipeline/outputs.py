@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.crypto.keys import secret_from_environment
+from shoal.crypto.safe_open import create_file, open_to_read
 from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters, LetterMessages, make_letters
 from shoal.pipeline.wiring import make_sinks, make_trace_sink
 from shoal.policy import Policy
 from shoal.sinks.base import Receipt, Sink
+from shoal.sinks.durable import output_error
 
 Receipts = dict[str, Receipt | None]
 """By output."""
@@ -94,3 +99,17 @@ def _open(sink: Sink, schema: pa.Schema, receipt: Receipt | None) -> None:
 def dead_trace(release: Release) -> pa.RecordBatch:
     """The rows of a trace that are about refused records."""
     return release.trace.filter(pc.equal(release.trace.column("verdict").cast(pa.string()), DEAD))
+
+
+def detach_files(policy: Policy) -> None:
+    """Replace unfinished files by copies, so that a process that still has them open writes to the old ones."""
+    places = [policy.sink.place, policy.trace.path if policy.trace else None]
+    paths = [place.working for place in places if place is not None and not place.is_standard]
+    paths += [policy.dead_letters.path.path] if policy.dead_letters.file else []
+    for path in paths:
+        if path.is_file() and not path.is_symlink():
+            copy = path.with_name(path.name + ".copy")
+            with output_error(path), open_to_read(path) as source, create_file(copy, private=True) as target:
+                shutil.copyfileobj(source, target)
+                shutil.copymode(path, copy)
+                os.replace(copy, path)

@@ -35,7 +35,7 @@ from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
 from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.learning import learn
 from shoal.pipeline.near_labels import NearRefused
-from shoal.pipeline.outputs import Outputs, dead_trace
+from shoal.pipeline.outputs import Outputs, dead_trace, detach_files
 from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
@@ -59,6 +59,8 @@ class StreamRun:
         Where records come from; by default the ``[source]`` of the policy.
     stop
         Lets others stop a live run.
+    take_over
+        Continue although another process uses the checkpoints; that one stops at its next commit.
     """
 
     method: StreamMethod
@@ -66,10 +68,16 @@ class StreamRun:
     report: RunReport
 
     def __init__(
-        self, policy: Policy, observer: Observer, source: Source | None = None, stop: Stop | None = None
+        self,
+        policy: Policy,
+        observer: Observer,
+        source: Source | None = None,
+        *,
+        stop: Stop | None = None,
+        take_over: bool = False,
     ) -> None:
         self.policy, self.observer = policy, observer
-        self._given_source, self._stop = source, stop or Stop()
+        self._given_source, self._stop, self._takes_over = source, stop or Stop(), take_over
         self._advanced_to: int | None = None
         self._has_news = False
         self._folder: CheckpointFolder | None = None
@@ -84,7 +92,8 @@ class StreamRun:
         with ExitStack() as stack:
             self._warn(key_warning())
             if self.policy.checkpoint is not None:
-                self._folder = CheckpointFolder(self.policy.checkpoint.path.path, warn=self._warn)
+                path = self.policy.checkpoint.path.path
+                self._folder = CheckpointFolder(path, warn=self._warn, take_over=self._takes_over)
                 stack.callback(self._folder.release)
             secret = self._folder.secret if self._folder else as_secret(None)
             self.method = make_anonymizer(self.policy, secret)
@@ -161,6 +170,8 @@ class StreamRun:
         self.letter_writer = LetterWriter(
             self.outputs.letters, self.source, self.method, sorts_rows=self.policy.anonymize.SORTS_ROWS
         )
+        if self._takes_over:
+            detach_files(self.policy)
         self.outputs.open(self.method, self.progress.receipts)
         if is_resumed:
             self.observer.resumed(self.method.counts["pushed"])
@@ -254,6 +265,8 @@ class StreamRun:
 
     def _commit(self, phase: Phase, *, copies: int = 1) -> None:
         """Make the output durable, then the state that belongs to it, in this order."""
+        if self._folder is not None:
+            self._folder.require_own()
         receipts = self.outputs.commit(self.progress.epoch)
         self.progress = replace(self.progress, receipts=receipts, position=self.source.position)
         self._write_checkpoint(phase, copies=copies)
@@ -265,6 +278,7 @@ class StreamRun:
             checkpoint = Checkpoint(self.progress, self.method.snapshot())
             for _ in range(copies):
                 name = self._folder.write(checkpoint)
+                self._folder.require_own()
                 self.outputs.publish(name)
                 self.source.keep(self.progress.position or {})
                 self._folder.prune(name)

@@ -47,16 +47,13 @@ class World:
 
 
 class SteppedFolder(CheckpointFolder):
-    """A checkpoint folder that takes steps, on a disk whose locks do not reach other machines."""
+    """A checkpoint folder that takes steps."""
 
     process: Process
     contents: dict[bytes, str]
 
     def _find_secret(self) -> Secret:
         return Secret(b"a key of more than sixteen bytes")
-
-    def _take_lock(self) -> Any:
-        return open(os.devnull, "rb")
 
     def write(self, checkpoint: Checkpoint) -> str:
         name: str = self.process.step("checkpoint", lambda: super(SteppedFolder, self).write(checkpoint))
@@ -117,7 +114,7 @@ class Scene:
             (self.folder / name).chmod(0o600)
         self._system, self._processes = deepcopy(world.system), world.processes
 
-    def run(self, faults: Any = None, **hooks: Callable[..., None]) -> Process:
+    def run(self, faults: Any = None, *, take_over: bool = False, **hooks: Callable[..., None]) -> Process:
         """Start a process; it is killed, fails with a sentence, or ends."""
         process = Process(self._processes, faults, **hooks)
         self._processes += 1
@@ -125,7 +122,7 @@ class Scene:
             process, self.script, self.schema, is_stubborn=self.is_stubborn, fetch=1 if process.number else 3
         )
         with self._patched(process):
-            live = run.StreamRun(self.policy, Observer(), source)
+            live = run.StreamRun(self.policy, Observer(), source, take_over=take_over)
             try:
                 live.execute()
                 process.ended = "done"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,21 +119,31 @@ def test_every_answer_is_lost_and_every_record_repeated(tmp_path: Path, kind: st
     assert one.world.seen == expected
 
 
-@pytest.mark.parametrize("by", [0, 20])
-def test_a_frozen_process_wakes_up_late(tmp_path: Path, by: int) -> None:
-    """Its successor has ended, or was killed and has a successor of its own; it can show nothing any more."""
-    one = scene(tmp_path, "transactions")
+@KINDS
+@pytest.mark.parametrize("by", [None, 12, 30])
+def test_a_frozen_process_wakes_up_late(tmp_path: Path, kind: str, by: int | None) -> None:
+    """Another process took over and has ended, or was killed; the frozen one notices it and shows nothing any more."""
+    one = scene(tmp_path, kind)
     expected = one.undisturbed()
 
-    def succeed() -> None:
-        if by:
-            one.run({by: "before"})
-        assert one.run().ended == "done"
+    def take_over() -> None:
+        if by is not None:
+            one.run({by: "before"}, take_over=True)
+        assert one.run(take_over=True).ended == "done"
 
     one.go_to(World())
-    for at in range(1, len(one.run().steps)):  # it is frozen after it took the transactional id
+    for at in range(1, len(one.run().steps)):
         one.go_to(World())
-        zombie = one.run({at: "frozen"}, while_frozen=succeed)
+        zombie = one.run({at: "frozen"}, while_frozen=take_over)
         assert one.world.seen == expected, f"frozen before step {at}: {zombie.steps[at]}"
-        assert zombie.ended == "done" or zombie.ended.startswith("another process writes")
+        assert zombie.ended == "done" or re.search("another process (writes|has taken over)", zombie.ended)
+        assert zombie.steps.count("commit") <= zombie.steps[: at + 1].count("commit"), "it shows nothing"
         assert one.run().ended == "done", "the checkpoints of its successors are whole"
+
+
+def test_without_taking_over_a_second_process_is_refused(tmp_path: Path) -> None:
+    one = scene(tmp_path, "numbers")
+    seconds: list[str] = []
+    assert one.run({20: "frozen"}, while_frozen=lambda: seconds.append(one.run().ended)).ended == "done"
+    assert "another run is using this checkpoint folder" in seconds[0]
+    assert "--take-over" in seconds[0]
