@@ -56,6 +56,24 @@ class RunSummary:
         return {"ok": self.ok, **asdict(self)}
 
 
+@dataclass(frozen=True)
+class Commit:
+    """What is known at a commit of a run."""
+
+    summary: RunSummary
+    pending: int
+    """Records that are not decided yet."""
+    checkpoint_bytes: int
+    seconds: float
+    """What the commit took."""
+    lag: int | None
+    """Records in the source that are not read yet, if it knows."""
+    event_time_ns: int | None
+    """The time of the last record."""
+    promised_delay: float | None
+    """The longest delay that is promised, in the unit of the summary's delays."""
+
+
 @dataclass
 class SetSummary(RunSummary):
     """The result of a run on sets. `released` counts records."""

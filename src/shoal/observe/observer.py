@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from shoal.observe.counts import RunSummary
+from shoal.observe.counts import Commit, RunSummary
 
 _LOG = logging.getLogger("shoal")
 COMPILING: Final = "compiling the kernels for this machine, once; this takes a minute or more"
@@ -21,6 +21,12 @@ class Observer:
     def progress(self, summary: RunSummary) -> None:
         """Another batch is done."""
 
+    def turn(self) -> None:
+        """The run looked for records: it is under way."""
+
+    def committed(self, commit: Commit) -> None:
+        """A checkpoint counts now."""
+
     def z_set(self, moment: str, z: int) -> None:
         """The adaptive z was set for the epoch that starts at this moment."""
         _LOG.info("z = %d from %s on", z, moment)
@@ -35,3 +41,42 @@ class Observer:
     def warn(self, sentence: str) -> None:
         """Something needs attention; the run continues."""
         _LOG.warning("%s", sentence)
+
+
+class Observers(Observer):
+    """Several observers, each of which hears everything."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def compiling(self) -> None:
+        for one in self._observers:
+            one.compiling()
+
+    def progress(self, summary: RunSummary) -> None:
+        for one in self._observers:
+            one.progress(summary)
+
+    def turn(self) -> None:
+        for one in self._observers:
+            one.turn()
+
+    def committed(self, commit: Commit) -> None:
+        for one in self._observers:
+            one.committed(commit)
+
+    def z_set(self, moment: str, z: int) -> None:
+        for one in self._observers:
+            one.z_set(moment, z)
+
+    def deciding(self, what: str, size: int, blocks: int) -> None:
+        for one in self._observers:
+            one.deciding(what, size, blocks)
+
+    def resumed(self, rows: int) -> None:
+        for one in self._observers:
+            one.resumed(rows)
+
+    def warn(self, sentence: str) -> None:
+        for one in self._observers:
+            one.warn(sentence)
