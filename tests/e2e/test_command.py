@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,38 @@ def test_memory_does_not_grow_with_the_file(scene: Scene) -> None:
     size = (scene.folder / "in.csv").stat().st_size
     assert size > 50 * MEGABYTE
     assert peaks[1] - peaks[0] < 20 * MEGABYTE
+
+
+def test_the_log_as_json_and_measurements_while_a_run_lasts(scene: Scene) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    scene.sections["source"]["path"] = "-"
+    scene.sections["source"]["header"] = ["ts", "user", "site"]
+    scene.sections["sink"]["path"] = "-"
+    scene.sections["dead_letters"] = {"path": "dead.jsonl"}
+    scene.write_policy()
+    command = [SHOAL, "run", str(scene.policy), "--metrics", str(port), "--log", "json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b"1,ann,a\n2,bob,a\n3,cid\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b'"ts","user","site"\n'
+        assert process.stdout.readline().startswith(b'"2",')
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
+            assert answer.status == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            assert "shoal_records_in_total" in answer.read().decode()
+        _, errors = process.communicate()
+    assert process.returncode == 0
+    lines = errors.decode().splitlines()
+    events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
+    assert "committed" in events
+
+
+def test_an_address_that_cannot_be_used(scene: Scene) -> None:
+    scene.write("in.csv", "ts,user,site\n1,ann,a\n")
+    ended = scene.run("--metrics", "everywhere")
+    assert ended.code == 2
+    assert "must be a port" in ended.err

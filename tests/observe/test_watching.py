@@ -47,7 +47,7 @@ def test_metrics_are_the_counts_of_the_run() -> None:
     assert before[("shoal_records_in_total",)] == 7
     assert before[("shoal_records_total", "released")] == 3
     assert ("shoal_pending",) not in before
-    metrics.committed(COMMIT)
+    metrics.committed(lambda: COMMIT)
     metrics.warn("look here")
     clock.now += 30
     found = samples(metrics)
@@ -110,7 +110,7 @@ def test_the_log_has_one_object_per_line() -> None:
     clock.now += 10
     log.progress(SUMMARY)
     log.progress(SUMMARY)
-    log.committed(COMMIT)
+    log.committed(lambda: COMMIT)
     log.z_set("2026-01-01T00:00:00Z", 5)
     log.resumed(12)
     log.warn("careful")
@@ -126,7 +126,7 @@ def test_the_log_has_one_object_per_line() -> None:
 def test_a_quiet_log_has_warnings_only() -> None:
     out = io.StringIO()
     log = JsonLog(out, quiet=True)
-    log.committed(COMMIT)
+    log.committed(lambda: COMMIT)
     log.warn("careful")
     assert len(out.getvalue().splitlines()) == 1
 

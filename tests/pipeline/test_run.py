@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError
+from shoal.observe.counts import Commit
 from shoal.observe.observer import Observer
 from shoal.pipeline import wiring
 from shoal.pipeline.checkpoints import CheckpointFolder
@@ -58,6 +60,29 @@ LATER = batch((4, "dan", "b"))
 def test_records_of_any_source(tmp_path: Path) -> None:
     summary = run(policy(tmp_path), FIRST, LATER)
     assert (summary.rows_in, summary.released, summary.files) == (4, 4, 1)
+
+
+def test_observers_hear_of_every_turn_and_commit(tmp_path: Path) -> None:
+    commits, turns = [], []
+
+    class Watching(Observer):
+        def turn(self) -> None:
+            turns.append(1)
+
+        def committed(self, commit: Callable[[], Commit]) -> None:
+            commits.append(commit())
+
+    of = policy(tmp_path, checkpoint={"path": "state", "every": 1})
+    script = (FIRST, Idle(None), LATER)
+    summary = StreamRun(of, Watching(), ScriptedSource(script, schema=SCHEMA)).execute()
+    assert len(turns) == len(script)
+    first, middle, later, last = commits
+    assert [one.summary.rows_in for one in commits] == [0, 3, 4, 4]
+    assert (first.event_time_ns, middle.event_time_ns, later.event_time_ns) == (None, 2 * SECOND, 4 * SECOND)
+    assert (middle.pending, last.pending) == (3 - middle.summary.released, 0)
+    assert (last.summary.released, last.summary.guarantee) == (summary.released, summary.guarantee)
+    assert last.promised_delay == 10
+    assert later.checkpoint_bytes > 0
 
 
 def test_idle_time_reaches_the_method(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any, Final
 import orjson
 
 from shoal.observe.counts import RunSummary, SetSummary
-from shoal.observe.observer import COMPILING, Observer
+from shoal.observe.json_log import JsonLog
+from shoal.observe.observer import COMPILING, Observer, Observers
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
 _LONG: Final = 0.1
@@ -77,8 +78,26 @@ class LiveObserver(LineObserver):
 
 
 @contextmanager
-def watch(*, quiet: bool) -> Iterator[Observer]:
-    """The observer for a terminal, or for anything else."""
+def watch(*, quiet: bool, log: str = "text", metrics: str | None = None) -> Iterator[Observer]:
+    """The observer of a run; with `metrics` also a server of measurements at this address while the run lasts."""
+    with _shown(quiet=quiet, log=log) as shown:
+        if metrics is None:
+            yield shown
+            return
+        from shoal.observe.metrics import MetricsObserver
+        from shoal.observe.serving import HealthObserver, serving
+
+        health, measured = HealthObserver(), MetricsObserver()
+        with serving(metrics, health, measured.page):
+            yield Observers(shown, health, measured)
+
+
+@contextmanager
+def _shown(*, quiet: bool, log: str) -> Iterator[Observer]:
+    """The observer for a log collector, for a terminal, or for anything else."""
+    if log == "json":
+        yield JsonLog(sys.stderr, quiet=quiet)
+        return
     if quiet or not sys.stderr.isatty():
         yield LineObserver(quiet=quiet)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -19,6 +19,8 @@ def run(
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
     take_over: Annotated[bool, Parameter(negative="")] = False,
+    log: Literal["text", "json"] = "text",
+    metrics: str | None = None,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -42,6 +44,8 @@ def run(
 
         shoal doctor people.toml && shoal run people.toml --quiet
 
+        shoal run live.toml --metrics 9464 --log json 2>> shoal.log
+
     Parameters
     ----------
     policy
@@ -55,6 +59,11 @@ def run(
     take_over
         Continue although another process uses the checkpoints, because it is stuck or on a machine that is gone. It
         stops at its next commit if it is not.
+    log
+        How events of the run are written on standard error: as sentences, or as JSON objects, one per line.
+    metrics
+        A port, or a host and a port, where a server answers /metrics (for Prometheus), /healthz and /readyz while the
+        run lasts. A port alone is open to this machine only. Counts and sizes, never a value.
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
@@ -63,7 +72,8 @@ def run(
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)
     stop = Stop()
     try:
-        with watch(quiet=quiet) as observer, on_signals(stop) if pipeline.policy.source.is_endless else nullcontext():
+        signals = on_signals(stop) if pipeline.policy.source.is_endless else nullcontext()
+        with watch(quiet=quiet, log=log, metrics=metrics) as observer, signals:
             for warning in pipeline.policy.warnings:
                 observer.warn(warning)
             summary = pipeline.run(observer, stop=stop, take_over=take_over)

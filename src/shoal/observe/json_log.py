@@ -31,10 +31,11 @@ class JsonLog(Observer):
             self._next_progress = self._clock() + _PROGRESS_SECONDS
             self._write("info", "progress", **_counts(summary), rows_per_second=round(summary.rows_per_second))
 
-    def committed(self, commit: Commit) -> None:
+    def committed(self, commit: Callable[[], Commit]) -> None:
         if not self._quiet:
-            sizes = {"pending": commit.pending, "checkpoint_bytes": commit.checkpoint_bytes, "lag": commit.lag}
-            self._write("info", "committed", **_counts(commit.summary), **sizes, seconds=round(commit.seconds, 3))
+            known = commit()
+            sizes = {"pending": known.pending, "checkpoint_bytes": known.checkpoint_bytes, "lag": known.lag}
+            self._write("info", "committed", **_counts(known.summary), **sizes, seconds=round(known.seconds, 3))
 
     def z_set(self, moment: str, z: int) -> None:
         self._write("info", "z set", z=z, since=moment)

@@ -39,9 +39,10 @@ class MetricsObserver(Observer):
         with self._lock:
             self._counts = summary
 
-    def committed(self, commit: Commit) -> None:
+    def committed(self, commit: Callable[[], Commit]) -> None:
+        known = commit()
         with self._lock:
-            self._commit, self._counts, self._committed_at = commit, commit.summary, self._clock()
+            self._commit, self._counts, self._committed_at = known, known.summary, self._clock()
 
     def warn(self, sentence: str) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from shoal.observe.counts import Commit, RunSummary
@@ -24,8 +25,8 @@ class Observer:
     def turn(self) -> None:
         """The run looked for records: it is under way."""
 
-    def committed(self, commit: Commit) -> None:
-        """A checkpoint counts now."""
+    def committed(self, commit: Callable[[], Commit]) -> None:
+        """A checkpoint counts now; what is known at it costs something to collect."""
 
     def z_set(self, moment: str, z: int) -> None:
         """The adaptive z was set for the epoch that starts at this moment."""
@@ -61,7 +62,7 @@ class Observers(Observer):
         for one in self._observers:
             one.turn()
 
-    def committed(self, commit: Commit) -> None:
+    def committed(self, commit: Callable[[], Commit]) -> None:
         for one in self._observers:
             one.committed(commit)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -27,7 +28,7 @@ import pyarrow as pa
 from shoal.crypto.keys import as_secret, key_warning
 from shoal.errors import InputError
 from shoal.methods.base import Release, StreamMethod
-from shoal.observe.counts import RunSummary
+from shoal.observe.counts import Commit, RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, CommitTimer, Phase, Progress, require_same_run
 from shoal.pipeline.dead_letters import LetterWriter
@@ -79,6 +80,7 @@ class StreamRun:
         self.policy, self.observer = policy, observer
         self._given_source, self._stop, self._takes_over = source, stop or Stop(), take_over
         self._advanced_to: int | None = None
+        self._latest_ns: int | None = None
         self._has_news = False
         self._folder: CheckpointFolder | None = None
         self._warnings = list(policy.warnings)
@@ -185,6 +187,7 @@ class StreamRun:
             self._advance(self.progress.advance_to)
         try:
             while not self._stop.is_asked and not isinstance(polled := self.source.poll(), End):
+                self.observer.turn()
                 if isinstance(polled, Idle):
                     self._idle(polled.now)
                 elif isinstance(polled, Mark):
@@ -206,8 +209,17 @@ class StreamRun:
         self._check(decoded.batch, is_first=first == 0)
         self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
         self._has_news = True
+        self._latest_ns = self._last_time(decoded.batch) or self._latest_ns
         self.observer.progress(self.report.progress())
         self._commit_if_due()
+
+    def _last_time(self, batch: pa.RecordBatch) -> int | None:
+        """The time (ns) of the last record of a batch, if it has one."""
+        time = self.policy.stream.time
+        if time not in batch.schema.names or not batch.num_rows:
+            return None
+        times, usable = column_ns(batch.column(time).slice(batch.num_rows - 1))
+        return int(times[0]) if usable[0] else None
 
     def _idle(self, now: int | None) -> None:
         """Pass time to the method, if it waits for time. Record it first: no source repeats idle time."""
@@ -267,15 +279,27 @@ class StreamRun:
         """Make the output durable, then the state that belongs to it, in this order."""
         if self._folder is not None:
             self._folder.require_own()
+        start = perf_counter()
         receipts = self.outputs.commit(self.progress.epoch)
         self.progress = replace(self.progress, receipts=receipts, position=self.source.position)
-        self._write_checkpoint(phase, copies=copies)
+        size = self._write_checkpoint(phase, copies=copies)
+        self.observer.committed(lambda: self._committed(size, perf_counter() - start))
 
-    def _write_checkpoint(self, phase: Phase, *, copies: int = 1) -> None:
-        """Write a checkpoint; only when it is durable, show what belongs to it and remove older ones."""
+    def _committed(self, size: int, seconds: float) -> Commit:
+        return self.report.committed(
+            self.progress, self._warnings, size=size, seconds=seconds, lag=self.source.lag(), latest_ns=self._latest_ns
+        )
+
+    def _write_checkpoint(self, phase: Phase, *, copies: int = 1) -> int:
+        """Write a checkpoint; only when it is durable, show what belongs to it and remove older ones.
+
+        Returns the size of the method's state in it.
+        """
         self.progress = replace(self.progress, phase=phase, epoch=self.progress.epoch + 1)
+        snapshot = b""
         if self._folder is not None:
-            checkpoint = Checkpoint(self.progress, self.method.snapshot())
+            snapshot = self.method.snapshot()
+            checkpoint = Checkpoint(self.progress, snapshot)
             for _ in range(copies):
                 name = self._folder.write(checkpoint)
                 self._folder.require_own()
@@ -284,3 +308,4 @@ class StreamRun:
                 self._folder.prune(name)
         self._has_news = False
         self.timer.restart(self.method.counts["pushed"])
+        return len(snapshot)

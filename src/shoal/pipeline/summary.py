@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shoal.methods.base import Refusal, StreamMethod
 from shoal.methods.counts import UNREADABLE
-from shoal.observe.counts import RunSummary
+from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.doctor.remarks import FEW_RELEASED, MOST_REFUSED
 from shoal.pipeline.warmup import WorkClock
@@ -72,6 +72,17 @@ class RunReport:
         if found.outcome:
             found.warnings.append(found.outcome)
         return found
+
+    def committed(
+        self, progress: Progress, warnings: list[str], *, size: int, seconds: float, lag: int | None,
+        latest_ns: int | None,
+    ) -> Commit:  # fmt: skip
+        """What is known at a commit."""
+        promised = self._method.guarantee
+        arrivals = promised.max_delay_arrivals
+        longest = promised.max_delay_ns / 1e9 if promised.max_delay_ns is not None else arrivals
+        summary = self.summary(progress, warnings)
+        return Commit(summary, self._method.pending, size, seconds, lag, latest_ns, longest)
 
     def _metrics(self) -> dict[str, Any]:
         """The metrics of the method; its cost only if the policy states what a delay costs.
