@@ -1,0 +1,124 @@
+"""Kafka's client: its settings, and its errors in sentences.
+
+Settings have librdkafka's names. They may contain secrets, so no error repeats them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from shoal.clients.patience import Patience
+from shoal.clients.trouble import Unreachable, persist
+from shoal.errors import RunError, missing_extra
+
+try:
+    from confluent_kafka import KafkaError, KafkaException
+except ImportError:
+    raise missing_extra("Kafka", package="confluent-kafka", extra="kafka") from None
+
+Settings = Mapping[str, str | int | float | bool]
+STEP_SECONDS: Final = 0.4
+"""How long a call may block while a run reads or waits, so that it serves signals in between."""
+REQUEST_SECONDS: Final = 10.0
+"""How long a request may take: brokers that have just started need some time, and each call begins anew."""
+FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+"""Another producer of the same name has taken over."""
+UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PART"
+_DENIED: Final = frozenset(
+    {
+        "_AUTHENTICATION",
+        "_SSL",
+        "SASL_AUTHENTICATION_FAILED",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    }
+)
+_PASSING: Final = frozenset(
+    {
+        "_TIMED_OUT",
+        "_TIMED_OUT_QUEUE",
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+        "_RESOLVE",
+        "_WAIT_COORD",
+        "_WAIT_CACHE",
+        "_IN_PROGRESS",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "REQUEST_TIMED_OUT",
+        "BROKER_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "CONCURRENT_TRANSACTIONS",
+    }
+)
+_T = TypeVar("_T")
+_SILENT: Final = logging.getLogger("shoal.kafka")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False  # what matters is raised; the client's own lines may name hosts and users
+
+Failure = Callable[[str], RunError]
+"""Makes the error of a source or a sink from a reason."""
+
+
+def make_client(kind: Callable[..., _T], settings: dict[str, Any], failure: Failure) -> _T:
+    """A consumer or producer with these settings."""
+    try:
+        return kind(settings, logger=_SILENT)
+    except KafkaException as error:
+        raise failure(f"the client refuses its settings ({reason(error)})") from None
+
+
+class FatalAsException:
+    """The client raises a fatal error as an object that is no exception, which no ``except`` clause can name."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, KafkaError):
+            raise KafkaException(error) from None
+
+
+def as_error(error: KafkaException | KafkaError) -> KafkaError:
+    """The error inside an exception."""
+    return error.args[0] if isinstance(error, KafkaException) else error
+
+
+def reason(error: KafkaException | KafkaError) -> str:
+    """The client's name and text of an error."""
+    found = as_error(error)
+    return f"{found.name()}: {found.str()}"
+
+
+def is_denied(error: KafkaException | KafkaError) -> bool:
+    """Whether trying again is pointless: brokers refuse us, or the client cannot be used any more."""
+    found = as_error(error)
+    return bool(found.fatal() or found.name() in _DENIED)
+
+
+def is_passing(error: KafkaException | KafkaError) -> bool:
+    """Whether the same call may succeed later: brokers are unreachable, slow or elect a leader."""
+    found = as_error(error)
+    return bool(not is_denied(found) and (found.retriable() or found.name() in _PASSING))
+
+
+def attempt(call: Callable[[], _T], failure: Failure) -> _T:
+    """Call the client once; Unreachable if the same call may succeed later."""
+    try:
+        with FatalAsException():
+            return call()
+    except KafkaException as error:
+        if is_passing(error):
+            raise Unreachable(reason(error)) from None
+        raise failure(reason(error)) from None
+
+
+def insist(call: Callable[[], _T], patience: Patience, failure: Failure) -> _T:
+    """Call the client until it succeeds; `failure` if an error does not pass, or lasts too long."""
+    return persist(lambda: attempt(call, failure), patience, failure)

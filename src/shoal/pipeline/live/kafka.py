@@ -1,0 +1,76 @@
+"""Kafka: topics in, topics out, in transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from shoal.clients.trouble import Unreachable
+from shoal.errors import RunError
+from shoal.pipeline.live.common import both_sinks, check_reader, live_source
+from shoal.pipeline.live.parts import Finding, SinkParts, Sinks, SourceParts
+from shoal.policy.systems import KafkaSink as SinkTable
+from shoal.policy.systems import KafkaSource as SourceTable
+from shoal.sinks.kafka import KafkaSink, KafkaTopics
+from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions
+from shoal.sources.kafka import KafkaReader
+from shoal.sources.live import LiveSource
+
+PROMISE: Final = (
+    "Kafka: every record is published exactly once, for readers with isolation.level = read_committed, which is the "
+    "default of librdkafka and has to be set in Java"
+)
+
+
+def make_source(parts: SourceParts) -> LiveSource:
+    """The topics of the policy."""
+    return live_source(parts, _reader(parts))
+
+
+def make_sinks(parts: SinkParts) -> Sinks:
+    """The topic of rows and that of dead letters, in the same transactions."""
+    topics = KafkaTopics(_transactions(parts))
+    return both_sinks(parts, lambda output: KafkaSink(topics, output.name, output.encoder))
+
+
+def _reader(parts: SourceParts) -> KafkaReader:
+    table = parts.section
+    assert isinstance(table, SourceTable)
+    return KafkaReader(
+        table.brokers,
+        table.topics,
+        group=table.group,
+        settings=parts.settings,
+        from_latest=table.start == "latest",
+        until_end=table.until == "end",
+    )
+
+
+def _transactions(parts: SinkParts) -> KafkaTransactions:
+    table = parts.section
+    assert isinstance(table, SinkTable)
+    return KafkaTransactions(
+        parts.address,
+        table.transactional_id or table.topic,
+        settings=parts.settings,
+        give_up=table.give_up.ns / 1e9,
+    )
+
+
+# ---- doctor
+
+
+def check_source(parts: SourceParts) -> Iterator[Finding]:
+    """Whether the topics exist and may be read."""
+    return check_reader(_reader(parts))
+
+
+def check_sinks(parts: SinkParts) -> Iterator[Finding]:
+    """Whether the topics exist."""
+    for output in filter(None, (parts.rows, parts.letters)):
+        try:
+            count = count_partitions(parts.address, output.name, parts.settings)
+        except (RunError, Unreachable) as error:
+            yield Finding("wrong", f"[sink] {error}")
+        else:
+            yield Finding("good", f"Kafka answers; the topic {output.name} has {count} partitions")

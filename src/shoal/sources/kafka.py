@@ -1,0 +1,278 @@
+"""Topics of Kafka: committed messages of all their partitions.
+
+A run has its position in its checkpoint. Offsets of the group are only stored for tools that show the lag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.clients.kafka import (
+    REQUEST_SECONDS,
+    STEP_SECONDS,
+    UNKNOWN_TOPIC,
+    Settings,
+    attempt,
+    is_denied,
+    is_passing,
+    make_client,
+    reason,
+)
+from shoal.clients.trouble import Unreachable
+from shoal.decode.messages import Messages
+from shoal.errors import InputError
+from shoal.sources.live import Fetched, Id, Needs
+from shoal.sources.merging import NO_TIME
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition  # isort: skip
+
+FETCH: Final = 20_000
+"""Messages read at once."""
+_WAIT_SECONDS: Final = 0.1
+_NS_A_MS: Final = 1_000_000
+_DEFAULTS: Final = {"queued.max.messages.kbytes": 65_536, "fetch.wait.max.ms": 100}
+_FIXED: Final = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+}
+
+
+class KafkaReader:
+    """A consumer with all partitions assigned by hand, so that no other process takes them away.
+
+    Parameters
+    ----------
+    group
+        Offsets are stored under this name.
+    settings
+        Of the client, by librdkafka's names, secrets included.
+    from_latest
+        Begin with messages that arrive from now on.
+    until_end
+        Read up to the end as it is when the run begins.
+    """
+
+    def __init__(
+        self,
+        brokers: str,
+        topics: Sequence[str],
+        *,
+        group: str = "shoal",
+        settings: Settings | None = None,
+        from_latest: bool = False,
+        until_end: bool = False,
+        fetch: int = FETCH,
+    ) -> None:
+        self.topics = tuple(topics)
+        self.name = f"Kafka at {brokers}"
+        self._settings = {**_DEFAULTS, **(settings or {}), "bootstrap.servers": brokers, "group.id": group, **_FIXED}
+        self._from_latest, self._until_end, self._fetch = from_latest, until_end, fetch
+        self._consumer: Consumer | None = None
+        self._partitions: list[tuple[str, int]] = []
+        self._trouble: KafkaError | None = None
+        self._next: list[int] = []
+        """The offset behind the last message read of each partition."""
+        self._end: list[int] = []
+        """Where each partition was known to end."""
+        self._last: list[int] = []
+        """Where reading of each partition is to end, if it is to end."""
+        self._paused: set[int] = set()
+
+    # ---- start
+
+    def connect(self) -> Sequence[str]:
+        if self._consumer is None:
+            self._consumer = make_client(Consumer, {**self._settings, "error_cb": self._note_error}, self._failure)
+        self._partitions = [(topic, number) for topic in self.topics for number in self._numbers(topic)]
+        return [f"{topic}/{number}" for topic, number in self._partitions]
+
+    def _numbers(self, topic: str) -> list[int]:
+        found = self._ask(lambda: self._open_consumer.list_topics(topic, timeout=REQUEST_SECONDS)).topics[topic]
+        if found.error is None and found.partitions:
+            return sorted(found.partitions)
+        if found.error is not None and found.error.name() == UNKNOWN_TOPIC:
+            raise InputError(f"{self.name}: there is no topic {topic}; create it, or correct [source] topics")
+        raise Unreachable(f"topic {topic} has no leader yet")
+
+    def open(self, after: Sequence[Id | None], needs: Needs) -> Sequence[Id]:
+        limits = [
+            self._ask(lambda at=at: self._open_consumer.get_watermark_offsets(self._at(at), timeout=REQUEST_SECONDS))
+            for at in range(len(self._partitions))
+        ]
+        self._needs = needs
+        self._next = [
+            self._checked(at, int(given) + 1, limits[at]) if given is not None else limits[at][self._from_latest]
+            for at, given in enumerate(after)
+        ]
+        self._last = [high for _, high in limits] if self._until_end else []
+        self._end = [-1] * len(self._partitions)
+        self._paused.clear()
+        self._open_consumer.assign([self._at(at, offset) for at, offset in enumerate(self._next)])
+        return [offset - 1 for offset in self._next]
+
+    def _checked(self, at: int, offset: int, limits: tuple[int, int]) -> int:
+        low, high = limits
+        if low <= offset <= high:
+            return offset
+        topic, number = self._partitions[at]
+        what = f"messages {offset:,} to {low - 1:,} were deleted before they were read" if offset < low else (
+            f"it ends at message {high:,}, but {offset:,} were read; it was deleted and made anew"
+        )  # fmt: skip
+        raise InputError(
+            f"{self.name}: topic {topic}, partition {number}: {what}; start over with a new checkpoint folder and "
+            "another topic to write to"
+        )
+
+    # ---- reading
+
+    def fetch(self, logs: Collection[int], seconds: float) -> Iterable[Fetched]:
+        self._pause_all_but(logs)
+        wait = min(seconds, _WAIT_SECONDS)
+        messages: list[Message] = attempt(lambda: self._open_consumer.consume(self._fetch, timeout=wait), self._failure)
+        events = [message for message in messages if message.error() is not None]
+        if events:
+            messages = [message for message in messages if message.error() is None]
+            for event in events:
+                self._note_event(event)
+        if messages or events:
+            self._trouble = None
+        elif self._trouble is not None:
+            self._probe()
+        return self._by_partition(messages)
+
+    def _probe(self) -> None:
+        """Ask whether brokers answer again: on a silent topic no message would show it."""
+        if self._trouble is not None and is_denied(self._trouble):
+            raise self._failure(reason(self._trouble))
+        self._ask(lambda: self._open_consumer.list_topics(self.topics[0], timeout=STEP_SECONDS))
+        self._trouble = None
+
+    def _by_partition(self, messages: list[Message]) -> list[Fetched]:
+        if not messages:
+            return []
+        numbers = np.fromiter(map(Message.partition, messages), dtype=np.int64, count=len(messages))
+        if len(self.topics) > 1:
+            first = {topic: self._partitions.index((topic, 0)) for topic in self.topics}
+            numbers += np.fromiter((first[str(message.topic())] for message in messages), dtype=np.int64)
+        found = np.unique(numbers)
+        if len(found) == 1:
+            return self._fetched(int(found[0]), messages)
+        return [
+            fetched
+            for log in found.tolist()
+            for fetched in self._fetched(log, [messages[at] for at in np.flatnonzero(numbers == log).tolist()])
+        ]
+
+    def _fetched(self, log: int, messages: list[Message]) -> list[Fetched]:
+        """Messages of one partition, without those behind the end."""
+        offsets = np.fromiter(map(Message.offset, messages), dtype=np.int64, count=len(messages))
+        self._next[log] = int(offsets[-1]) + 1
+        if self._last:
+            count = int(np.searchsorted(offsets, self._last[log]))
+            messages, offsets = messages[:count], offsets[:count]
+            if not count:
+                return []
+        needs = self._needs
+        found = Messages(
+            list(map(Message.value, messages)),
+            list(map(Message.key, messages)) if needs.keys else None,
+            _times(messages) if needs.times else None,
+            [_headers(message) for message in messages] if needs.headers else None,
+        )
+        return [Fetched(log, found, offsets)]
+
+    def is_read(self, log: int) -> bool:
+        return self._next[log] <= self._end[log]
+
+    def has_ended(self, log: int) -> bool:
+        return bool(self._last) and max(self._next[log], self._end[log]) >= self._last[log]
+
+    def _pause_all_but(self, logs: Collection[int]) -> None:
+        """Messages of a partition that holds others back must not wait behind those of others."""
+        paused = set(range(len(self._partitions))) - set(logs)
+        if paused == self._paused:
+            return
+        with contextlib.suppress(KafkaException):  # without effect on what is read, only on how much of it waits
+            self._open_consumer.resume([self._at(at) for at in self._paused - paused])
+            self._open_consumer.pause([self._at(at) for at in paused - self._paused])
+            self._paused = paused
+
+    # ---- events and errors
+
+    def _note_event(self, event: Message) -> None:
+        error = event.error()
+        topic, number, offset = str(event.topic()), event.partition() or 0, event.offset()
+        assert error is not None
+        if error.name() == "_PARTITION_EOF":
+            self._end[self._partitions.index((topic, number))] = offset or 0
+        elif error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            log = self._partitions.index((topic, number))
+            limits = self._open_consumer.get_watermark_offsets(self._at(log), timeout=STEP_SECONDS)
+            self._checked(log, self._next[log], limits)
+        elif not is_passing(error):
+            raise self._failure(reason(error))
+
+    def _note_error(self, error: KafkaError) -> None:
+        if is_denied(error) or is_passing(error):
+            self._trouble = error
+
+    def _ask(self, call: Any) -> Any:
+        found = attempt(call, self._failure)
+        if self._trouble is not None and is_denied(self._trouble):
+            raise self._failure(reason(self._trouble))
+        return found
+
+    def _failure(self, why: str) -> InputError:
+        return InputError(f"{self.name}: topics {', '.join(self.topics)} cannot be read: {why}")
+
+    # ---- for tools
+
+    def keep(self, after: Sequence[Id]) -> None:
+        with contextlib.suppress(KafkaException):
+            self._open_consumer.commit(
+                offsets=[self._at(log, int(offset) + 1) for log, offset in enumerate(after)], asynchronous=True
+            )
+
+    def lag(self) -> int | None:
+        total = 0
+        for log, read in enumerate(self._next):
+            high = self._open_consumer.get_watermark_offsets(self._at(log), cached=True)[1]
+            total += max(0, int(high) - read)
+        return total
+
+    def place(self, log: int, at: Id) -> dict[str, Any]:
+        topic, number = self._partitions[log]
+        return {"topic": topic, "partition": number, "offset": at}
+
+    def close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
+    @property
+    def _open_consumer(self) -> Consumer:
+        if self._consumer is None:
+            raise RuntimeError("the source is not open")
+        return self._consumer
+
+    def _at(self, log: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+        topic, number = self._partitions[log]
+        return TopicPartition(topic, number, offset)
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | str | None]]:
+    given = message.headers() or []
+    return list(given.items()) if isinstance(given, dict) else given
+
+
+def _times(messages: Sequence[Message]) -> Any:
+    """When the broker, or the producer, says that each message was written."""
+    stamps = np.fromiter((stamp for _, stamp in map(Message.timestamp, messages)), dtype=np.int64, count=len(messages))
+    return np.where(stamps < 0, NO_TIME, stamps * _NS_A_MS)
