@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.brokers.kafka_scene import KafkaForker
+from tests.brokers.kafka_server import Kafka
 from tests.brokers.stream_scene import StreamForker
 
 _HERE = Path(__file__).parent
@@ -24,14 +27,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def stream_forker() -> Iterator[StreamForker]:
     """Runs `shoal` on streams in forked children, with kernels loaded once."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.brokers.stream_forker"],
-        cwd=_HERE.parents[1],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+    with _module("tests.brokers.stream_forker") as process:
         yield StreamForker(process)
+
+
+@pytest.fixture(scope="session")
+def kafka_forker() -> Iterator[KafkaForker]:
+    """Runs `shoal` on Kafka in forked children, with kernels loaded once."""
+    with _module("tests.brokers.kafka_forker") as process:
+        yield KafkaForker(process)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """A running Kafka."""
+    missing = Kafka.missing()
+    if missing:
+        pytest.skip(missing)
+    with Kafka() as running:
+        yield running
+
+
+@contextmanager
+def _module(name: str) -> Iterator[subprocess.Popen[str]]:
+    """A Python module as a process that answers lines."""
+    command = [sys.executable, "-m", name]
+    process = subprocess.Popen(command, cwd=_HERE.parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
+        yield process
         assert process.stdin is not None
         process.stdin.close()

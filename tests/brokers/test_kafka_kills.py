@@ -1,0 +1,69 @@
+"""A run on Kafka that is killed and started again publishes what an undisturbed run publishes, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.kafka_scene import ALARMED, KILLED, KafkaForker, Stage
+from tests.brokers.kafka_server import Kafka
+
+IS_LONG = os.environ.get("SHOAL_TESTS") == "all"
+PROTOCOL = {
+    "init_transactions", "begin_transaction", "send", "flush", "write", "send_offsets_to_transaction",
+    "commit_transaction", "prune", "poll",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["z", "least-loss", "flexible"])
+def stage(
+    request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: KafkaForker, tmp_path_factory: pytest.TempPathFactory
+) -> Stage:
+    folder: Path = tmp_path_factory.mktemp(request.param)
+    return Stage(kafka, kafka_forker, folder, request.param)
+
+
+def points(stage: Stage) -> list[tuple[str, int]]:
+    """Each kind of step: in the middle of the run, and near its end."""
+    assert {step.split()[1] for step in stage.steps} == PROTOCOL
+    found = [point for step, count in stage.steps.items() for point in {stage.middle(step), (step, count)}]
+    return sorted(found)[:: 1 if IS_LONG or stage.method == "z" else 3]
+
+
+def test_killed_at_every_kind_of_step(stage: Stage) -> None:
+    kills = 0
+    for point in points(stage):
+        scene = stage.scene()
+        end = scene.run(kill_at=point)["code"]
+        kills += end == KILLED
+        assert end in (KILLED, 0)  # another run may take fewer steps
+        scene.finish()
+        assert scene.result() == stage.expected, f"killed at {point}"
+    assert kills > len(points(stage)) / 2
+
+
+def test_killed_at_random_steps_again_and_again(stage: Stage) -> None:
+    draw = random.Random(stage.method)
+    for _ in range(12 if IS_LONG else 2):
+        scene = stage.scene()
+        kills = []
+        for _ in range(6):
+            step = draw.choice(sorted(stage.steps))
+            kills.append((step, draw.randint(1, max(1, stage.steps[step] // 2))))
+            if scene.run(kill_at=kills[-1])["code"] == 0:
+                break
+        scene.finish()
+        assert scene.result() == stage.expected, f"killed at {kills}"
+
+
+def test_killed_at_any_time(stage: Stage) -> None:
+    draw = random.Random(stage.method)
+    for _ in range(12 if IS_LONG else 2):
+        scene = stage.scene()
+        ends = [scene.run(seconds=draw.uniform(0.02, 0.8))["code"] for _ in range(5)]
+        assert set(ends) <= {ALARMED, 0}
+        scene.finish()
+        assert scene.result() == stage.expected, f"ended by {ends}"
