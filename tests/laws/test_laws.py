@@ -37,6 +37,7 @@ ODD_TYPES = (
     "z-target",
     "fads-t",
     "castle-plain",
+    "k-varp-declared",
     "flexible-k-plain",
 )
 """The cases whose columns get values of unusual types: one or more of each reader of records."""
@@ -68,6 +69,11 @@ def test_batching_is_invisible(case):
 @every([case for case in JUDGED if case.name in ODD_TYPES])
 def test_records_are_refused_like_batches(case):
     laws.records_are_refused_like_batches(case.make, case.stream)
+
+
+@every([case for case in JUDGED if case.name in ODD_TYPES])
+def test_missing_values_are_batched_like_records(case):
+    laws.missing_values_are_batched_like_records(case.make, case.stream)
 
 
 @every(CASES)

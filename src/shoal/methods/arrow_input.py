@@ -133,8 +133,15 @@ def require_same(expected: pa.Schema, given: pa.Schema) -> None:
 
 
 def _is_fittable(now: pa.DataType, was: pa.DataType) -> bool:
-    """Whether values of the new type fit the published one: all text types do, and whole numbers fit a float."""
-    return (now in _TEXTS and was in _TEXTS) or (pa.types.is_integer(now) and pa.types.is_float64(was))
+    """Whether values of the new type fit the published one: nulls do, all text types, and whole numbers a float."""
+    is_text = now in _TEXTS and was in _TEXTS
+    return pa.types.is_null(now) or is_text or (pa.types.is_integer(now) and pa.types.is_float64(was))
+
+
+def without_null_types(fields: pa.Schema, assumed: pa.Schema) -> pa.Schema:
+    """The types of a stream's first columns; a column in which all values are missing has the type assumed for it."""
+    kinds = [assumed.field(one.name).type if pa.types.is_null(one.type) else one.type for one in fields]
+    return pa.schema(list(zip(fields.names, kinds, strict=True)))
 
 
 def fitted(batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
@@ -149,6 +156,8 @@ def fitted(batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
 
 
 def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), wanted)
     try:
         return plain(column).cast(wanted)
     except pa.ArrowInvalid:  # Arrow's own message may contain the value
@@ -174,7 +183,9 @@ def record_type(value: Any, *, is_counted: bool) -> pa.DataType | None:
     try:
         kind = pa.array([value]).type
     except (ValueError, TypeError, OverflowError):  # Arrow's own message may contain the value
-        return None
+        if not isinstance(value, int) or not 2**63 <= value < 2**64:
+            return None
+        return pa.uint64()  # the type of such a column, which Arrow does not infer
     if pa.types.is_integer(kind):
         return pa.int64() if is_counted else pa.float64()
     if pa.types.is_timestamp(kind) and hasattr(value, "nanosecond"):  # pandas'

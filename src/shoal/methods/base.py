@@ -23,6 +23,7 @@ from shoal.methods.arrow_input import (
     require_same,
     select,
     with_gaps,
+    without_null_types,
 )
 from shoal.methods.settings import signature_of
 from shoal.times import now_ns
@@ -283,7 +284,9 @@ class StreamMethod:
     def bind(self, schema: pa.Schema) -> None:
         """Fix the input types; raise InputError when a column is missing or of a type that cannot be used."""
         fields = select(schema, self.columns)
-        if self._input_schema is not None:
+        if self._input_schema is None:
+            fields = without_null_types(fields, self._engine.assumed_schema())
+        else:
             require_same(self._input_schema, fields)
         self._engine.check_types(fields)
         if self._input_schema is None:
@@ -295,9 +298,12 @@ class StreamMethod:
         if type(record) is not dict:
             require_record(record)
         prepared, types = self._engine.read_record(record, self._input_schema)
-        if types is not None and self._input_schema is None:
-            self.bind(types)
-        return self._engine.push_record(prepared)
+        if types is None or self._input_schema is not None:
+            return self._engine.push_record(prepared)
+        self.bind(types)
+        rows = self._engine.push_record(prepared)
+        self._unbind_if_refused(is_assumed=any(record.get(name) is None for name in self.columns))
+        return rows
 
     def push_batch(self, batch: Any, *, refused: Sequence[int] = ()) -> Release:
         """Accept a batch (or anything with the Arrow interface) in arrival order.
@@ -312,13 +318,22 @@ class StreamMethod:
         fields = select(schema, self.columns)
         batches = [piece.select(fields.names) for piece in pieces]
         has_rows = any(piece.num_rows for piece in batches)
-        has_types = has_rows or not any(pa.types.is_null(kind) for kind in fields.types)
+        is_first, is_assumed = self._input_schema is None, any(pa.types.is_null(kind) for kind in fields.types)
+        has_types = has_rows or not is_assumed
         if has_types and fields != self._input_schema:  # an empty table has types too, unless a column is all null
             self.bind(fields)
             batches = [fitted(piece, self._input_schema) for piece in batches]
         release = self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
         self._engine.counts.note_unreadable(len(refused))
+        if is_first and has_types:
+            self._unbind_if_refused(is_assumed=is_assumed)
         return release
+
+    def _unbind_if_refused(self, *, is_assumed: bool) -> None:
+        """Forget types of which some are only assumed, where nothing was accepted: later input may have others."""
+        if is_assumed and self.counts["pushed"] == self.counts["dead"]:
+            self._input_schema = None
+            self._output_schema = self._engine.set_types(self._engine.assumed_schema(), is_bound=False)
 
     def advance(self, now: object) -> Release:
         """Let time pass without a record."""

@@ -184,7 +184,7 @@ class SchemaReader:
         schema = self._schema
         counted = {schema.person, *schema.sensitive, *(reader.name for reader in self.quasi)} - set(self._measured)
         types = {name: record_type(record.get(name), is_counted=name in counted) for name in self.columns}
-        types |= {name: pa.float64() for name in self._measured if record.get(name) is None}
+        types |= {one.name: one.type for one in self.assumed_schema() if record.get(one.name) is None}
         for name, kind in types.items():
             if kind is None:
                 raise InputError(f"column {name!r}: {type(record[name]).__name__} cannot be stored; give plain values")

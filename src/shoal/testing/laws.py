@@ -8,7 +8,7 @@ The laws about promises are in `shoal.testing.promise_laws`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
@@ -35,8 +35,8 @@ from shoal.testing.driving import (
 
 BATCH_SIZES: Final = (1, 2, 7, 50)
 ODD_VALUES: Final = (
-    0.5, 2.0, float("nan"), float("inf"), True, b"x", 3, 2**70, None, "x", date(2026, 2, 2), time(1), timedelta(1),
-    datetime(2026, 2, 2, tzinfo=UTC), Decimal("1.5"), 1j, ["x"], {"x": 1},
+    0.5, 2.0, float("nan"), float("inf"), True, b"x", 3, 2**63, 2**64 - 1, 2**70, None, "x", date(2026, 2, 2), time(1),
+    timedelta(1), datetime(2026, 2, 2, tzinfo=UTC), Decimal("1.5"), 1j, ["x"], {"x": 1},
 )  # fmt: skip
 """Values of types that people push into columns."""
 
@@ -73,16 +73,57 @@ def records_are_refused_like_batches(make: Make, stream: pa.Table, *, columns: S
     for name in columns or make().columns:
         for value in ODD_VALUES:
             record = {column: value if column == name else good[column] for column in make().columns}
-            try:
-                batch = pa.Table.from_pylist([record])
-            except (ValueError, TypeError, OverflowError):
-                batch = None
+            batch = _batch_of(record)
             one, whole = make(), make()
             pushed = _outcome(one, partial(one.push, record))
             expected = None if batch is None else _outcome(whole, partial(whole.push_batch, batch))
             what = f"a {type(value).__name__} in column {name!r}"
             require(batch is not None or not one.counts[RELEASED], f"push publishes {what}, which no batch can have")
             require(batch is None or pushed == expected, f"push and push_batch treat {what} differently")
+
+
+def missing_values_are_batched_like_records(make: Make, stream: pa.Table, *, columns: Sequence[str] = ()) -> None:
+    """A batch in which a column has no value, at the start or later, ends as single records without that value do.
+
+    Such a column has Arrow's null type, as tables made of Python values have it.
+    """
+    names = make().columns
+    good = [{name: record[name] for name in names} for record in records_of(stream.slice(0, 12))]
+    for name in columns or names:
+        for start in (0, 5):
+            records = [{**one, name: None} if start <= at < start + 3 else one for at, one in enumerate(good)]
+            one, whole = make(), make()
+            pushed = _outcome(one, partial(_push_all, one, records))
+            pieces = [piece for piece in (records[:start], records[start : start + 3], records[start + 3 :]) if piece]
+            batched = _outcome(whole, partial(_push_pieces, whole, pieces, stream.schema))
+            require(pushed == batched, f"push and push_batch treat missing values in column {name!r} differently")
+
+
+def _push_all(method: StreamMethod, records: Iterable[Mapping[str, object]]) -> None:
+    for record in records:
+        method.push(record)
+
+
+def _push_pieces(method: StreamMethod, pieces: Iterable[Sequence[dict[str, object]]], schema: pa.Schema) -> None:
+    for piece in pieces:
+        kinds = [
+            (name, pa.null() if all(record[name] is None for record in piece) else schema.field(name).type)
+            for name in piece[0]
+        ]
+        method.push_batch(pa.Table.from_pylist(list(piece), schema=pa.schema(kinds)))
+
+
+def _batch_of(record: Mapping[str, object]) -> pa.Table | None:
+    """The batch of one record; None where Arrow has no column for a value."""
+    try:
+        return pa.table({name: _column_of(value) for name, value in record.items()})
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _column_of(value: object) -> pa.Array:
+    is_large = isinstance(value, int) and 2**63 <= value < 2**64  # Arrow has a type for it, but does not infer it
+    return pa.array([value], pa.uint64() if is_large else None)
 
 
 def _outcome(method: StreamMethod, push: Callable[[], object]) -> dict[str, int] | str:
