@@ -192,7 +192,7 @@ MUTANTS: Final = (
     ),
     # ---- flexible
     Mutant(
-        "kernels/flexible/rounds.py",
+        "kernels/flexible/assignment.py",
         "a block of k - 1 people is open",
         "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]\n",
         "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED] - 1\n",
@@ -206,31 +206,31 @@ MUTANTS: Final = (
         "tests/kernels/flexible/test_kernels.py",
     ),
     Mutant(
-        "kernels/flexible/candidates.py",
+        "kernels/flexible/blocks.py",
         "a published label of k_s - 1 people passes",
         "return entry != NO_ENTRY and groups.counts[entry] >= people",
         "return entry != NO_ENTRY and groups.counts[entry] >= people - 1",
         "tests/kernels/flexible/test_kernels.py",
     ),
     Mutant(
-        "kernels/flexible/rounds.py",
+        "kernels/flexible/assignment.py",
         "a row moves although too few people stay under its label",
-        "tuples.info[t, PEOPLE] <= blocks.info[block, K_S]:",
-        "tuples.info[t, PEOPLE] < blocks.info[block, K_S]:",
+        "tuples.info[t, PEOPLE] <= tuples.info[t, K_S]:",
+        "tuples.info[t, PEOPLE] < tuples.info[t, K_S]:",
         "tests/methods/flexible/test_twin.py::test_decides_as_the_naive_one_with_many_people",
     ),
     Mutant(
-        "kernels/flexible/rounds.py",
+        "kernels/flexible/publishing.py",
         "the last count before publishing accepts k_s - 1 people",
         "if people < blocks.info[block, K_S] and",
         "if people < blocks.info[block, K_S] - 1 and",
         "tests/kernels/flexible/test_kernels.py",
     ),
     Mutant(
-        "kernels/flexible/rounds.py",
+        "kernels/flexible/opening.py",
         "a label is opened for k_s - 1 people",
-        "return k_s if _is_open(blocks, block) else",
-        "return k_s - 1 if _is_open(blocks, block) else",
+        "return tuples.info[t, K_S] if is_open(blocks, block) else",
+        "return tuples.info[t, K_S] - 1 if is_open(blocks, block) else",
         "tests/methods/flexible/test_twin.py::test_decides_as_the_naive_one_with_many_people",
     ),
     # ---- messages

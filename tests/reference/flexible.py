@@ -6,7 +6,6 @@ to find what lies above a value and how many leaves that has.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from fractions import Fraction
@@ -274,9 +273,11 @@ class Round:
         self.method = method
         self.part_of = {}
         self.moves = []
+        self.version, self.changed, self.failed, self.listed = 0, {}, {}, set()
         self.blocks = [*self.published_blocks(), *self.new_blocks()]
         for block in self.blocks:
             block.parts = self.parts_of(block)
+            self.list_parts(block.parts)
 
     # ---- candidates
 
@@ -308,21 +309,23 @@ class Round:
         nodes = [(self.make_block(rows, (0,) * wide), 0) for rows in tops]
         smallest = min([method.k, *(k for table in method.density.values() for k in table.values())])
         for block, first in nodes:  # grows while it is walked through
-            is_candidate = not block.is_published and len({entry["person"] for entry in block.rows}) >= block.need
-            for a in range(first, wide):
+            a = first
+            while a < wide:
                 if block.depths[a] + 1 >= len(block.rows[0]["ladders"][a]):
+                    a += 1
                     continue
                 deeper = tuple(depth + (place == a) for place, depth in enumerate(block.depths))
                 parts = {}
                 for entry in block.rows:
                     parts.setdefault(method.block(entry, deeper)[a], []).append(entry)
+                if len(parts) == 1:
+                    block = self.make_block(block.rows, deeper)  # the finer label of all rows loses less
+                    continue
                 for _, rows in sorted(parts.items(), key=lambda part: method.order(a, part[0])):
                     if len({entry["person"] for entry in rows}) >= smallest:
                         nodes.append((self.make_block(rows, deeper), a))
-                if len(parts) == 1:
-                    is_candidate = False
-                    break
-            if is_candidate:
+                a += 1
+            if not block.is_published and len({entry["person"] for entry in block.rows}) >= block.need:
                 yield block
 
     def parts_of(self, block):
@@ -444,10 +447,14 @@ class Round:
             self.move(best, part)
         return lost
 
+    def need_of(self, part):
+        """Number of people a part must have to be opened."""
+        if part.is_published and part.block.is_published:
+            return 1
+        return part.need if self.is_open(part.block) else max(part.need, part.block.need)
+
     def open_part(self, part):
-        block, moves = part.block, len(self.moves)
-        need = part.need if self.is_open(block) else max(part.need, block.need)
-        need = 1 if part.is_published and block.is_published else need
+        moves, need = len(self.moves), self.need_of(part)
         saved, placed = self.take(part)
         if placed and part.people < need:
             saved = max(saved - self.lend(part, need), 1)
@@ -477,45 +484,75 @@ class Round:
 
     # ---- the candidate that saves most
 
-    def improve(self, *, with_blocks):
+    def bound_of(self, one):
+        """At most this much loss is saved by opening a candidate."""
+        if hasattr(one, "parts"):
+            finest = {}
+            for part in one.parts:
+                for row in part.numbers:
+                    finest[row] = min(part.loss, finest.get(row, part.loss))
+            return sum(max(self.loss_of(entry) - finest.get(entry["row"], UNLABELLED), 0) for entry in one.rows)
+        need = self.need_of(one)
+        coming = [entry for entry in one.rows if self.loss_of(entry) >= one.loss]
+        has_pending = any(entry["row"] not in self.part_of for entry in coming)
+        if len(people_of(one.rows)) < need or (len(people_of(coming)) < need and not has_pending):
+            return 0
+        return sum(self.loss_of(entry) - one.loss for entry in coming)
+
+    def is_touched(self, one):
+        """Whether anything changed for the rows of a candidate since it could not be opened."""
+        homes = [self.part_of.get(entry["row"]) for entry in one.rows]
+        return any(home is None or self.changed.get(id(home), 0) > self.failed.get(id(one), 0) for home in homes)
+
+    def keep_moves(self):
+        self.version += 1
+        for entry, old in self.moves:
+            for part in (old, self.part_of.get(entry["row"])):
+                if part is not None:
+                    self.changed[id(part)] = self.version
+        self.moves = []
+
+    def improve(self, *, with_blocks, only_touched):
         """Open candidates, the one that saves most first; return how many were opened."""
-        parts = [part for block in self.blocks for part in block.parts]
-        number = {id(one): at for at, one in enumerate([*parts, *self.blocks])}
-        heap, queued = [], set()
+        buckets, queued = {}, set()
 
-        def push(one):
-            bound = sum(max(self.loss_of(entry) - one.loss, 0) for entry in one.rows)
-            if bound and id(one) not in queued:
-                queued.add(id(one))
-                heapq.heappush(heap, (-bound, number[id(one)], one))
+        def push(one, bucket):
+            queued.add(id(one))
+            buckets.setdefault(bucket, []).append(one)
 
-        for one in parts:
-            push(one)
-        for block in self.blocks if with_blocks else ():
-            if not self.is_open(block):
-                push(block)
+        def is_postponed(one, saved):
+            is_exceeded = any(stack for bucket, stack in buckets.items() if bucket > bucket_of(saved))
+            if is_exceeded and saved > 0:
+                push(one, bucket_of(saved))
+            return is_exceeded or saved <= 0
+
+        for block in self.blocks:
+            closed = [block] if with_blocks and not self.is_open(block) else []
+            for one in [*block.parts, *closed]:
+                if not only_touched or self.is_touched(one):
+                    push(one, math.inf)
         opened = 0
-        while heap:
-            _, _, one = heapq.heappop(heap)
+        while any(buckets.values()):
+            one = buckets[max(bucket for bucket, stack in buckets.items() if stack)].pop()
             queued.discard(id(one))
             is_block = hasattr(one, "parts")
             block = one if is_block else one.block
             was_open = self.is_open(block)
-            if is_block and was_open:
+            if (is_block and was_open) or is_postponed(one, self.bound_of(one)):
                 continue
             self.moves = []
             saved = self.open_block(one) if is_block else self.open_part(one)
             if saved == 0:
-                continue
-            if heap and saved < -heap[0][0]:
+                self.failed[id(one)] = self.version
+            if is_postponed(one, saved):
                 self.take_back(0)
-                queued.add(id(one))
-                heapq.heappush(heap, (-saved, number[id(one)], one))
                 continue
             opened += 1
-            if not was_open:
-                for part in block.parts:
-                    push(part)
+            self.keep_moves()
+            self.list_parts(block.parts if is_block else [one])
+            for part in block.parts if not was_open else ():
+                if id(part) not in queued:
+                    push(part, math.inf)
         return opened
 
     # ---- candidates that are not needed any more
@@ -524,8 +561,13 @@ class Round:
         """The best part for a row that is open, or the target, other than its own and outside of a block."""
         able = [other for home in self.blocks if home is not block for other in home.parts
                 if other is not part and entry["row"] in other.numbers
-                and (other is target or (self.is_open(home) and self.has_enough(other)))]  # fmt: skip
+                and (other is target
+                     or (id(other) in self.listed and self.is_open(home) and self.has_enough(other)))]  # fmt: skip
         return min(able, key=lambda other: other.loss, default=None)
+
+    def list_parts(self, parts):
+        """Remember parts that are open: rows move out to these only."""
+        self.listed |= {id(part) for part in parts if self.has_enough(part)}
 
     def close(self, parts, block):
         self.moves, home = [], parts[0].block
@@ -537,6 +579,7 @@ class Round:
                 break
             total += saved
         if total > 0 and (not home.assigned or self.is_open(home)):
+            self.keep_moves()
             return True
         self.take_back(0)
         return False
@@ -612,18 +655,23 @@ class Round:
         sizes = Counter(self.method.block(entry, floors) for entry in self.method.pending)
         whole = [block for block in self.blocks
                  if len(block.rows) == sizes[self.method.block(block.rows[0], floors)]]  # fmt: skip
-        return sum(self.rescue(block) for block in whole) > 0
+        rescued = 0
+        for block in whole:
+            rescued += self.rescue(block)
+            self.keep_moves()
+            self.list_parts(block.parts)
+        return rescued > 0
 
     # ---- publishing
 
     def publish(self):
         """Labels of the rows that are published, by row."""
-        for number in range(4):
-            opened = self.improve(with_blocks=number > 0)
+        for number in range(6):
+            opened = self.improve(with_blocks=number > 0, only_touched=number > 1)
             if not self.close_all() and number and not opened:
                 break
         if self.rescue_all():
-            self.improve(with_blocks=True)
+            self.improve(with_blocks=True, only_touched=True)
             self.close_all()
         method, done = self.method, {}
         for block in self.blocks:
@@ -641,6 +689,16 @@ class Round:
             if groups:
                 method.depths.add(block.depths)
         return done
+
+
+def people_of(rows):
+    return {entry["person"] for entry in rows}
+
+
+def bucket_of(bound):
+    """Bounds that differ by less than a thousandth count as equal."""
+    power = max(bound.bit_length() - 11, 0)
+    return 1024 * power + (bound >> power)
 
 
 def split(rows, depths, method):

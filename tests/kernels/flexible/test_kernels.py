@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from shoal.kernels.flexible.candidates import Scratch, is_published, people_in
+from shoal.kernels.flexible.blocks import is_published, people_in
 from shoal.kernels.flexible.groups import (
     ENTRIES,
     NO_ENTRY,
@@ -20,12 +20,13 @@ from shoal.kernels.flexible.groups import (
 )
 from shoal.kernels.sorting import copy_run, sort_rows
 from shoal.methods.flexible.group_table import GroupTable
+from shoal.methods.flexible.round_space import RoundSpace
 from tests.reference.plain import plain_kernels
 
 SEED = np.array([3, 5], dtype=np.uint64)
 WIDE = 2**62
 
-rounds = plain_kernels("flexible.rounds").rounds
+publishing = plain_kernels("flexible.publishing").publishing
 
 
 @njit
@@ -143,7 +144,7 @@ def test_a_label_counts_as_published_only_for_enough_people(label, k_s, expected
 
 
 def test_people_are_counted_once():
-    scratch = Scratch(*[np.zeros(8, np.int64)] * 2, np.zeros(1, np.int64), *[np.zeros(1, np.int64)] * 10)
+    scratch = RoundSpace(labels=1, normal=1, sparse=1).arrays(count=8, people=8, space=8)[0]
     persons = np.array([3, 3, 1, 0, 3])
     assert count_people(scratch, persons, np.array([0, 1, 4]), 0, 3) == 1
     assert count_people(scratch, persons, np.array([0, 2, 3, 1]), 0, 4) == 3
@@ -175,10 +176,11 @@ def test_people_are_counted_once_more_before_anything_is_published(
     persons = [0, *(person for people in people_of_tuples for person in people), 0]
     tuple_of = [2, *(t for t, people in enumerate(people_of_tuples) for _ in people), 2]
     blocks, tuples = np.zeros((2, 16), np.int64), np.zeros((3, 16), np.int64)
-    blocks[:, rounds.K_S], blocks[:, rounds.NEED], blocks[:, rounds.PUBLISHED] = K_S, NEED, is_published_block
-    tuples[:, rounds.BLOCK] = BLOCK_OF_TUPLE
-    tuples[published_tuples, rounds.PUBLISHED] = 1
-    found = rounds._has_enough(
+    blocks[:, publishing.K_S], blocks[:, publishing.NEED] = K_S, NEED
+    blocks[:, publishing.PUBLISHED] = is_published_block
+    tuples[:, publishing.BLOCK] = BLOCK_OF_TUPLE
+    tuples[published_tuples, publishing.PUBLISHED] = 1
+    found = publishing._has_enough(
         SimpleNamespace(persons=persons),
         SimpleNamespace(tick=[0], seen=[0] * 9),
         SimpleNamespace(info=blocks),

@@ -1,6 +1,6 @@
 """The compiled flexible method decides as the naive one does, record by record.
 
-The parts of candidates.py and rounds.py that have no other test are covered by this one: it compares labels and counts
+The kernels of this method that have no other test are covered by this one: it compares labels and counts
 of all rows.
 """
 

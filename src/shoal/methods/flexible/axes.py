@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
-from shoal.kernels.flexible.rounds import MISSING, SCALE
+from shoal.kernels.flexible.layout import MISSING, SCALE
 from shoal.methods.quasi_readers import NumericReader
 from shoal.methods.schema_arrays import Leaves
 from shoal.schema import Numeric, as_printed, grid_units, whole_units

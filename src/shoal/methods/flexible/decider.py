@@ -58,8 +58,11 @@ class Rows(NamedTuple):
 
     def people(self) -> Ints:
         """Numbers from 0 for the people, the same for the same person."""
-        pairs = np.ascontiguousarray(self.keys.T).view([("a", np.int64), ("b", np.int64)]).ravel()
-        return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+        order = np.lexsort(self.keys)
+        is_new = (np.diff(self.keys[:, order], axis=1) != 0).any(axis=0)
+        numbers = np.zeros(len(order), np.int64)
+        numbers[order[1:]] = np.cumsum(is_new)
+        return numbers
 
     def between(self, begin: int, end: int) -> Rows:
         """A run of records."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
-from shoal.kernels.flexible.rounds import SCALE
+from shoal.kernels.flexible.layout import SCALE
 from shoal.methods.base import NO_REASON, Guarantee, Record, Refusal, Release
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.decider import Decider

@@ -10,31 +10,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.kernels.flexible.candidates import (
-    BLOCK_NUMBERS,
-    END,
-    SIZES,
-    TUPLE_NUMBERS,
-    Blocks,
-    Pending,
-    Scratch,
-    Tuples,
-)
-from shoal.kernels.flexible.groups import NO_ENTRY, NONE, join_groups
-from shoal.kernels.flexible.rounds import COUNTS, FULL, PENDING, Assignment, Published, form_groups
+from shoal.kernels.flexible.groups import NO_ENTRY, join_groups
+from shoal.kernels.flexible.layout import Blocks, Pending, Published
+from shoal.kernels.flexible.rounds import FULL, form_groups
 from shoal.methods.flexible.axes import Axis, GridAxis, TreeAxis, is_moment_type, stacked
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.group_table import GroupTable
 from shoal.methods.flexible.reader import are_unknown
+from shoal.methods.flexible.round_space import RoundSpace
 from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.flexible.sparse_labels import LabelSet, SparseLabels
 from shoal.methods.schema_arrays import Leaves
 from shoal.schema import Numeric
 
 Ints = npt.NDArray[np.int64]
-_FIRST_SPACE: Final = 16
+_SPACE: Final = 16
+_FIRST_SPACE: Final = 128
 _LARGEST_SPACE: Final = 1 << 23
-"""Space for candidates: a multiple of the pending rows, doubled up to a limit."""
+"""Space for candidates: a multiple of the pending rows, doubled up to a limit; untouched memory costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +52,6 @@ class Grouped:
             self.positions[order], self.normal[:, order], self.sparse[:, order], self.groups[order], self.lost,
             self.crowds[order],
         )  # fmt: skip
-
-
-_Space = tuple[Scratch, Blocks, Tuples, Ints, Assignment, Published]
 
 
 class Grouping:
@@ -90,6 +80,7 @@ class Grouping:
         sets = [_label_set(settings, quasi[a].name) for a in self._sparse]
         self.labels = SparseLabels(sets, weights[self._sparse], calibration.by_crowd(), with_root=settings.root)
         self.table = GroupTable(len(quasi), seed, remember=settings.remember)
+        self._space = RoundSpace(len(self.labels.arrays.rank), len(self._normal), len(self._sparse))
         self._published: set[tuple[int, ...]] = set()
         """The depths of all published blocks."""
 
@@ -164,16 +155,20 @@ class Grouping:
         top_of = np.empty(count, np.int64)
         top_of[order] = np.searchsorted(tops, np.arange(count), side="right")
         self.table.reserve((1 + len(self._sparse)) * count)
-        space = _FIRST_SPACE * count
+        space, largest = _FIRST_SPACE * count, max(_LARGEST_SPACE, _SPACE * count)
+        while space > largest:
+            space //= 2
         while True:
-            made = self._space(count, int(persons.max()) + 1, space)
-            may_grow = 2 * space <= max(_LARGEST_SPACE, _FIRST_SPACE * count)
+            made = self._space.arrays(count, int(persons.max()) + 1, space)
             published = form_groups(
-                self.table.groups, self.labels.arrays, pending, *made, order, tops, top_of, self._vectors(), may_grow
-            )
+                self.table.groups, self.labels.arrays, pending, *made, order, tops, top_of, self._vectors(),
+                2 * space <= largest,
+            )  # fmt: skip
             if published != FULL:
                 break
+            self._space.clean(made[3])
             space *= 2
+        self._space.clean(made[3])
         found = self._grouped(pending, made[1], made[-1])
         self.table.forget()
         return found
@@ -188,41 +183,6 @@ class Grouping:
     def _vectors(self) -> Ints:
         """The depths of all published blocks."""
         return np.array(sorted(self._published), dtype=np.int64).reshape(-1, len(self._normal))
-
-    def _space(
-        self, count: int, people: int, space: int
-    ) -> tuple[Scratch, Blocks, Tuples, Ints, Assignment, Published]:
-        labels, wide, deep = len(self.labels.arrays.rank), len(self._normal), len(self._sparse)
-        places, longest, moves = count * (self.labels.widest + 1), max(count, labels), 8 * count + 64
-
-        def ints(*size: int) -> Ints:
-            return np.empty(size, np.int64)
-
-        scratch = Scratch(
-            seen=np.zeros(people, np.int64), slot_of=ints(people), tick=np.zeros(1, np.int64),
-            heads=np.full(labels, END, np.int64), place_of=ints(places), next_place=ints(places), present=ints(labels),
-            sizes=ints(labels + 1), sums=np.empty(labels + 1, np.uint64), sort_keys=ints(2, longest),
-            sort_rows=ints(2, longest), depth=ints(wide), key=np.full(wide + deep, NONE, np.int64),
-        )  # fmt: skip
-        blocks = Blocks(
-            depths=ints(space, wide), info=ints(space, BLOCK_NUMBERS), rows=ints(space), slots=ints(space),
-            counts=ints(space),
-        )  # fmt: skip
-        tuples = Tuples(
-            info=ints(space, TUPLE_NUMBERS), labels=ints(space, deep), rows=ints(space), slots=ints(space),
-            block_slots=ints(space), counts=ints(space),
-        )  # fmt: skip
-        assignment = Assignment(
-            tuple_of=np.full(count, PENDING, np.int64), place_of=ints(count), moves=ints(3, moves),
-            heap=ints(2 * space), bounds=ints(2 * space), is_queued=np.zeros(2 * space, np.bool_),
-            counts=np.zeros(COUNTS, np.int64), tried=np.zeros(space, np.int64), row_ends=ints(count),
-            row_tuples=ints(space), row_places=ints(space),
-        )  # fmt: skip
-        published = Published(
-            given=np.full((deep, count), NONE, np.int64), block_of=np.full(count, PENDING, np.int64),
-            group_of=np.full(count, NO_ENTRY, np.int64), rows=ints(count),
-        )  # fmt: skip
-        return scratch, blocks, tuples, np.zeros(SIZES, np.int64), assignment, published
 
     def _grouped(self, pending: Pending, blocks: Blocks, published: Published) -> Grouped:
         positions = np.flatnonzero(published.block_of >= 0)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.hierarchies.ontology.ontology import Concepts
-from shoal.kernels.flexible.rounds import MISSING
+from shoal.kernels.flexible.layout import MISSING
 from shoal.methods.base import NO_REASON, Record
 from shoal.methods.flexible.axes import GridAxis, is_moment_type
 from shoal.methods.flexible.settings import FlexibleSettings

@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
 from shoal.hierarchies.ontology.ontology import Concepts
-from shoal.kernels.flexible.candidates import Labels
-from shoal.kernels.flexible.groups import NONE
-from shoal.kernels.flexible.rounds import MISSING, SCALE
+from shoal.kernels.flexible.layout import MISSING, SCALE, Labels
 from shoal.methods.schema_arrays import Leaves
 
 Ints = npt.NDArray[np.int64]
@@ -84,6 +82,25 @@ def _above(tree: Hierarchy, leaf: int) -> list[int]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Covers:
+    """Labels that cover each value."""
+
+    starts: Ints
+    above: Ints
+
+
+def _with_own_and_root(labels: LabelSet, root: int | None) -> _Covers:
+    """For each value: itself, the labels above it, and the root if it may be published."""
+    first = labels.starts[:-1]
+    own = np.insert(labels.above, first, np.arange(labels.values))
+    step = 1 if root is None else 2
+    starts = labels.starts + step * np.arange(labels.values + 1)
+    if root is not None:
+        own = np.insert(own, (labels.starts + np.arange(labels.values + 1))[1:], root)
+    return _Covers(starts, own.astype(np.int64))
+
+
 class SparseLabels:
     """The labels of all sparse attributes, numbered together; each attribute ends with a label for a missing value."""
 
@@ -98,30 +115,21 @@ class SparseLabels:
 
     def _laid(self, weights: npt.NDArray[np.float64], k_s: Ints, *, with_root: bool) -> Labels:
         total = int(self._bases[-1])
-        starts, loss = np.zeros(total + 1, np.int64), np.zeros(total, np.int64)
+        loss, sizes = np.zeros(total, np.int64), np.zeros(total, np.int64)
         above, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        laid = 0
         for s, (labels, weight) in enumerate(zip(self._sets, weights, strict=True)):
             base, size = int(self._bases[s]), len(labels.names)
-            starts[base : base + labels.values + 1] = laid + labels.starts
-            laid += len(labels.above)
-            starts[base + labels.values + 1 : int(self._bases[s + 1]) + 1] = laid
-            above.append(base + labels.above)
+            own = _with_own_and_root(labels, size - 1 if with_root else None)
+            above += [base + own.above, np.array([base + size])]  # a missing value has its own label only
+            sizes[base : base + labels.values] = np.diff(own.starts)
+            sizes[base + size] = 1
             loss[base : base + size] = np.rint(labels.losses() * weight)
             order.append(np.concatenate(([base + size], base + labels.preferred())))
         by_rank = np.concatenate(order)
         rank = np.empty(total, np.int64)
         rank[by_rank] = np.arange(total)
-        roots = [int(self._bases[s + 1]) - 2 if with_root else NONE for s in range(len(self._sets))]
-        return Labels(
-            starts=starts, above=np.concatenate(above), rank=rank, by_rank=by_rank, loss=loss,
-            roots=np.array(roots, dtype=np.int64), k_s=k_s,
-        )  # fmt: skip
-
-    @property
-    def widest(self) -> int:
-        """The largest number of labels above a value, itself included."""
-        return int(np.diff(self.arrays.starts).max(initial=0)) + 1
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return Labels(starts=starts, above=np.concatenate(above), rank=rank, by_rank=by_rank, loss=loss, k_s=k_s)
 
     def values_of(self, codes: Ints) -> Ints:
         """Codes of rows, attribute by attribute, as labels."""
