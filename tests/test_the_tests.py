@@ -121,7 +121,7 @@ COVERED = {
     ("decide_strictly", "kernels/z/test_label_crowd.py", "decide_paths"): {
         "add_exposure", "count_person", "decide_strictly", "discount_person", "drop_oldest", "expire_labels",
         "find_node", "find_pair", "find_slot", "forget_nodes", "forget_pair", "free_row", "has_room_for",
-        "make_node", "next_open", "retract", "settle", "take_row", "turn",
+        "make_node", "next_open", "retract", "settle", "take_row", "turn_label",
     },
     ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
     ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},

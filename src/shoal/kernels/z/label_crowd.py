@@ -95,7 +95,7 @@ def next_below(nodes, node, top):
 
 
 @piece
-def turn(s, label):
+def turn_label(s, label):
     """A label begins or ceases to pass: the pairs that count for it cease or begin to count above it."""
     s.nodes[label, PASSES] = 1 - s.nodes[label, PASSES]
     node = label
@@ -117,7 +117,7 @@ def settle(s, node, z):
     """Turn the labels from one up to the root that pass, or do not, other than they did."""
     while node >= 0:
         if (s.nodes[node, PEOPLE] >= z) != (s.nodes[node, PASSES] != 0):
-            turn(s, node)
+            turn_label(s, node)
         node = s.nodes[node, PARENT]
 
 
