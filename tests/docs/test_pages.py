@@ -87,7 +87,6 @@ SETUPS = [
     ("docs/howto/choose-z.md", with_stream),
     ("docs/howto/ontology.md", with_devices),
     ("docs/methods/k-m.md", with_baskets),
-    ("docs/methods/z-following.md", dict),
     ("docs/reference/audit.md", with_release),
 ]
 

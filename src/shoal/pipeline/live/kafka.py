@@ -71,6 +71,7 @@ def check_sinks(parts: SinkParts) -> Iterator[Finding]:
         try:
             count = count_partitions(parts.address, output.name, parts.settings)
         except (RunError, Unreachable) as error:
-            yield Finding("wrong", f"[sink] {error}")
+            name = f"Kafka at {parts.address}, topic {output.name}"
+            yield Finding("wrong", f"[sink] {name}: {error}" if isinstance(error, Unreachable) else f"[sink] {error}")
         else:
             yield Finding("good", f"Kafka answers; the topic {output.name} has {count} partitions")
