@@ -93,7 +93,7 @@ class RoundSpace:
 
     def _tuples(self, space: int) -> Tuples:
         return Tuples(
-            info=self._places("tuples", space, TUPLE_NUMBERS), labels=self._places("labels", space, self._sparse),
+            info=self._ints("tuples", space, TUPLE_NUMBERS), labels=self._places("labels", space, self._sparse),
             rows=self._places("rows", space), slots=self._places("slots", space),
             block_slots=self._places("block_slots", space), counts=self._places("counts", space),
             is_filled=self._array("is_filled", (space,), np.bool_),
