@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup hooks demo test test-all test-brokers mutants check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup hooks demo live-demo test test-all test-brokers mutants check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ hooks: $(READY)  ## run the checks before every commit
 
 demo: $(READY)  ## generate a day of web visits, anonymize it, audit it, draw it
 	$(BIN)/shoal demo --out demo-out
+
+live-demo: $(READY)  ## send visits to a NATS server, kill and restart a run that reads them, show that nothing is lost
+	$(BIN)/python examples/live/run_demo.py
 
 test: $(READY)  ## run the default tests
 	$(BIN)/python -m tests.compile_once

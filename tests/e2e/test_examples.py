@@ -42,7 +42,7 @@ def test_generalize_hosts():
 
 def test_every_folder_is_tested():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == {"measurements", "sets", "tuples"}
+    assert folders == {"live", "measurements", "sets", "tuples"}
 
 
 def measured(tmp_path):
@@ -115,3 +115,21 @@ def test_sets(tmp_path, monkeypatch):
     assert "counted" in json.loads((folder / "released.jsonl.certificate.json").read_text())["statement"]
     blocks = json.loads((folder / "released.jsonl.blocks.json").read_text())
     assert blocks["food"] == ["bakery", "cafe", "market"]
+
+
+def test_live(monkeypatch, capsys):
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    demo = runpy.run_path(str(EXAMPLES / "live" / "run_demo.py"))
+    if demo["find_server"]() is None:
+        pytest.skip("the live example is not tested: the program nats-server is not on this machine")
+    found = demo["main"](records=1000, pause=0)
+    assert found["same"] == [True, True]
+    counts = found["counts"]
+    assert counts["rows_in"] == 1000
+    assert counts["released"] + counts["suppressed"] + counts["dead"] == 1000
+    assert counts["released"] > 500
+    assert counts["dead"] > 1
+    assert found["audit"]["not_checked"] == []
+    shown = capsys.readouterr().out
+    assert "killed the run with SIGKILL" in shown
+    assert "person-" not in shown
