@@ -21,6 +21,7 @@ def run(
     take_over: Annotated[bool, Parameter(negative="")] = False,
     log: Literal["text", "json"] = "text",
     metrics: str | None = None,
+    upgrade: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -64,6 +65,9 @@ def run(
     metrics
         A port, or a host and a port, where a server answers /metrics (for Prometheus), /healthz and /readyz while the
         run lasts. A port alone is open to this machine only. Counts and sizes, never a value.
+    upgrade
+        Continue a stopped run with a changed [stream] or [anonymize], or with another key (SHOAL_OLD_KEY_FILE names the
+        old one). State is kept if it fits; otherwise what is pending is decided under the old promise first.
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
@@ -76,7 +80,7 @@ def run(
         with watch(quiet=quiet, log=log, metrics=metrics) as observer, signals:
             for warning in pipeline.policy.warnings:
                 observer.warn(warning)
-            summary = pipeline.run(observer, stop=stop, take_over=take_over)
+            summary = pipeline.run(observer, stop=stop, take_over=take_over, upgrade=upgrade)
     except KeyboardInterrupt:
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED

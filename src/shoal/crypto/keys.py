@@ -15,6 +15,7 @@ from shoal.crypto.safe_open import create_file
 from shoal.errors import PolicyError, VaultError
 
 KEY_FILE_VARIABLE: Final = "SHOAL_KEY_FILE"
+OLD_KEY_FILE_VARIABLE: Final = "SHOAL_OLD_KEY_FILE"
 SHORTEST: Final = 16
 _GENERATED: Final = 32
 _FOR_OTHERS: Final = 0o077
@@ -70,6 +71,12 @@ def secret_from_file(path: str | Path) -> Secret:
 def secret_from_environment() -> Secret | None:
     """Return the secret in the file named by SHOAL_KEY_FILE; None if the variable is not set."""
     path = os.environ.get(KEY_FILE_VARIABLE)
+    return secret_from_file(path) if path else None
+
+
+def old_secret_from_environment() -> Secret | None:
+    """Return the secret in the file named by SHOAL_OLD_KEY_FILE, which opens checkpoints made with an earlier key."""
+    path = os.environ.get(OLD_KEY_FILE_VARIABLE)
     return secret_from_file(path) if path else None
 
 

@@ -24,6 +24,7 @@ from shoal.crypto.keys import (
     Secret,
     is_ours_alone,
     new_secret,
+    old_secret_from_environment,
     secret_from_environment,
     secret_from_file,
     warning_about,
@@ -68,7 +69,13 @@ class Progress:
     failure: str | None = None
     """Why reading ended early, if it did."""
     since: str | None = None
-    """When a live run was started for the first time."""
+    """When a live run was started for the first time, or upgraded."""
+    sections: dict[str, str] = field(default_factory=dict)
+    """A fingerprint of each section of the policy, for an upgrade."""
+    upgrade_to: str | None = None
+    """The policy to which an upgrade was begun."""
+    rows_before: int = 0
+    """Records that were read before the last upgrade."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,8 @@ class CheckpointFolder:
         except BaseException:
             self.release()
             raise
+        self.opened_with = self.secret
+        """The key of the checkpoint that was loaded."""
         self._number = max((number for number, _ in self._found()), default=-1)
         if take_over:  # whatever the other process still writes is older
             self._number += _FAR
@@ -221,10 +230,26 @@ class CheckpointFolder:
             raise SealBroken("its beginning is lost")
         _, length = _HEAD.unpack_from(data)
         sealed, snapshot = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
-        content = json.loads(unseal(self.secret, sealed, purpose=_PURPOSE))
+        content = json.loads(self._unsealed(sealed))
         if _digest(snapshot) != content["snapshot"]:
             raise SealBroken("its end is lost or altered")
         return Checkpoint(Progress(**content["progress"]), snapshot)
+
+    def _unsealed(self, sealed: bytes) -> bytes:
+        try:
+            self.opened_with = self.secret
+            return unseal(self.secret, sealed, purpose=_PURPOSE)
+        except WrongKey:
+            old = old_secret_from_environment()
+            if old is None:
+                raise
+            opened, self.opened_with = unseal(old, sealed, purpose=_PURPOSE), old
+            return opened
+
+    @property
+    def has_old_key(self) -> bool:
+        """Whether the loaded checkpoint is sealed with the key of SHOAL_OLD_KEY_FILE."""
+        return not self.opened_with.same_as(self.secret)
 
     def write(self, checkpoint: Checkpoint) -> str:
         """Add a checkpoint and return its name; it is durable when this returns, and all others still exist."""
@@ -235,6 +260,14 @@ class CheckpointFolder:
         with output_error(path):
             self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
         return path.name
+
+    def commit(self, checkpoint: Checkpoint, show: Callable[[str], None], *, copies: int = 1) -> None:
+        """Write a checkpoint; only when it is durable, `show` what belongs to it; only then remove older ones."""
+        for _ in range(copies):
+            name = self.write(checkpoint)
+            self.require_own()
+            show(name)
+            self.prune(name)
 
     def prune(self, published: str) -> None:
         """Keep the checkpoint published now and the one before it; remove older ones and what killed runs left.
@@ -272,12 +305,19 @@ class CheckpointFolder:
         return [(int(match[1]), path) for match, path in matches if match and (unfinished or not match["unfinished"])]
 
 
-def require_same_run(progress: Progress, *, policy: str, sources: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError if a checkpoint is of another policy or its sources have changed."""
+def require_same_policy(progress: Progress, *, policy: str, folder: Path) -> None:
+    """Raise CheckpointError if a checkpoint is of another policy."""
+    if progress.upgrade_to is not None:
+        raise CheckpointError(f"{folder}: an upgrade was begun; complete it with the new policy and --upgrade")
     if progress.policy != policy:
         raise CheckpointError(
-            f"{folder}: these checkpoints are of another policy; use another folder, or the policy they were made with"
+            f"{folder}: these checkpoints are of another policy; use another folder, or the policy they were made "
+            "with; --upgrade continues with a changed [stream] or [anonymize]"
         )
+
+
+def require_same_sources(progress: Progress, sources: dict[str, str]) -> None:
+    """Raise CheckpointError if the sources have changed since a checkpoint."""
     changed = [name for name, mark in sources.items() if progress.sources.get(name) != mark]
     changed += [name for name in progress.sources if name not in sources]
     if changed:

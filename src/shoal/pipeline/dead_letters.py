@@ -198,9 +198,16 @@ class LetterWriter:
     """Turns refused records of a stream into dead letters."""
 
     def __init__(
-        self, letters: DeadLetters | LetterMessages, source: Source, method: StreamMethod, *, sorts_rows: bool
+        self,
+        letters: DeadLetters | LetterMessages,
+        source: Source,
+        method: StreamMethod,
+        *,
+        sorts_rows: bool,
+        rows_before: int = 0,
     ) -> None:
         self._letters, self._source, self._method = letters, source, method
+        self._rows_before = rows_before  # of the stream, before the method's first row
         # A record that waits to be sorted may be refused in a later batch than the one it came with, and a letter must
         # not depend on where a batch ended.
         self._waits = bool(sorts_rows and method.guarantee.max_delay_ns)
@@ -215,7 +222,8 @@ class LetterWriter:
             at, record = row - first, None
             has_waited = self._waits and reason == _REFUSED_WHILE_PENDING
             # A live source forgets where a record was; its number is the same after a restart.
-            letter = {"row": row + 1} if has_waited and self._source.is_live else self._source.place(row)
+            number = self._rows_before + row
+            letter = {"row": number + 1} if has_waited and self._source.is_live else self._source.place(number)
             undecoded = refused.get(at)
             if undecoded is not None:
                 column, why = undecoded.column, undecoded.reason

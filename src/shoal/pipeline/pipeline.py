@@ -35,16 +35,27 @@ class Pipeline:
         """Read and check a policy file; `checkpoint` names a folder that replaces the policy's."""
         return cls(load_policy(path, checkpoint=checkpoint))
 
-    def run(self, observer: Observer | None = None, *, stop: Stop | None = None, take_over: bool = False) -> RunSummary:
+    def run(
+        self,
+        observer: Observer | None = None,
+        *,
+        stop: Stop | None = None,
+        take_over: bool = False,
+        upgrade: bool = False,
+    ) -> RunSummary:
         """Run to the end of the input, or resume an earlier run of the same policy that was stopped.
 
         A run on a live system ends only if `stop` is asked, from another thread or a signal: it commits and returns.
         With `take_over` it continues although another process uses the checkpoints; that one stops at its next commit.
+        With `upgrade` it continues a run of a policy with another [stream] or [anonymize], or with another key.
         """
         # A run imports only what its kind of method needs.
         if self.policy.anonymize.IS_STREAM:
             from shoal.pipeline.run import StreamRun
+            from shoal.pipeline.upgrade import Upgrade
 
+            if upgrade:
+                Upgrade(self.policy, observer or Observer(), take_over=take_over).execute()
             return StreamRun(self.policy, observer or Observer(), stop=stop, take_over=take_over).execute()
         from shoal.pipeline.sets.run import SetRun
 

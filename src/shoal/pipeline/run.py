@@ -26,11 +26,19 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.crypto.keys import as_secret, key_warning
-from shoal.errors import InputError
+from shoal.errors import CheckpointError, InputError
 from shoal.methods.base import Release, StreamMethod
 from shoal.observe.counts import Commit, RunSummary
 from shoal.observe.observer import Observer
-from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, CommitTimer, Phase, Progress, require_same_run
+from shoal.pipeline.checkpoints import (
+    Checkpoint,
+    CheckpointFolder,
+    CommitTimer,
+    Phase,
+    Progress,
+    require_same_policy,
+    require_same_sources,
+)
 from shoal.pipeline.dead_letters import LetterWriter
 from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
 from shoal.pipeline.identifying import CarryCheck
@@ -39,6 +47,7 @@ from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace, detach_files
 from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
+from shoal.pipeline.upgrade import SECTIONS, section_marks
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
@@ -47,8 +56,6 @@ from shoal.times import column_ns
 
 _ADVANCE_EVERY_NS: Final = 1_000_000_000
 """Idle time is passed to the method at most once in this time: each time costs a checkpoint."""
-_SECTIONS = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")
-"""Sections of the policy that must be unchanged to resume a run."""
 
 
 class StreamRun:
@@ -110,7 +117,9 @@ class StreamRun:
     def _execute(self, clock: WorkClock) -> RunSummary:
         identity = self.source.identity() if self._folder else {}
         now = datetime.now(UTC).isoformat(timespec="seconds") if self.source.is_live else None
-        self.progress = Progress(policy=self.policy.fingerprint(*_SECTIONS), sources=identity, since=now)
+        self.progress = Progress(
+            policy=self.policy.fingerprint(*SECTIONS), sections=section_marks(self.policy), sources=identity, since=now
+        )
         is_resumed = self._resume()
         self.report = RunReport(self.policy, self.method, clock, is_resumed=is_resumed, files=self.source.inputs)
         if self.progress.phase == "done":
@@ -146,9 +155,10 @@ class StreamRun:
         found = self._folder.load(self.outputs.published()) if self.outputs.decides else self._folder.latest()
         if found is None:
             return False
-        require_same_run(
-            found.progress, policy=self.progress.policy, sources=self.progress.sources, folder=self._folder.path
-        )
+        require_same_policy(found.progress, policy=self.progress.policy, folder=self._folder.path)
+        require_same_sources(found.progress, self.progress.sources)
+        if self._folder.has_old_key:
+            raise CheckpointError(f"{self._folder.path}: the key has changed; continue with --upgrade")
         self.progress = found.progress
         self.method.restore(found.snapshot)
         if self.source.is_live and not self.outputs.decides:
@@ -170,7 +180,11 @@ class StreamRun:
             learn(self.policy, self.method)
         self.near = NearRefused(self.policy.hierarchies, self.progress.near)
         self.letter_writer = LetterWriter(
-            self.outputs.letters, self.source, self.method, sorts_rows=self.policy.anonymize.SORTS_ROWS
+            self.outputs.letters,
+            self.source,
+            self.method,
+            sorts_rows=self.policy.anonymize.SORTS_ROWS,
+            rows_before=self.progress.rows_before,
         )
         if self._takes_over:
             detach_files(self.policy)
@@ -299,13 +313,11 @@ class StreamRun:
         snapshot = b""
         if self._folder is not None:
             snapshot = self.method.snapshot()
-            checkpoint = Checkpoint(self.progress, snapshot)
-            for _ in range(copies):
-                name = self._folder.write(checkpoint)
-                self._folder.require_own()
-                self.outputs.publish(name)
-                self.source.keep(self.progress.position or {})
-                self._folder.prune(name)
+            self._folder.commit(Checkpoint(self.progress, snapshot), self._show, copies=copies)
         self._has_news = False
         self.timer.restart(self.method.counts["pushed"])
         return len(snapshot)
+
+    def _show(self, checkpoint: str) -> None:
+        self.outputs.publish(checkpoint)
+        self.source.keep(self.progress.position or {})

@@ -40,8 +40,8 @@ class Plant:
 
 
 # The text of a method is dedented by one level.
-WRITE = "            name = self._folder.write(checkpoint)\n"
-PUBLISH = "            self.outputs.publish(name)\n"
+WRITE = "        name = self.write(checkpoint)\n"
+SHOW = "        show(name)\n"
 
 PLANTS = {
     "load the newest checkpoint": Plant(
@@ -51,16 +51,10 @@ PLANTS = {
         "(self.outputs.published(), self._folder.latest())[1]",
     ),
     "remove old checkpoints before publishing": Plant(
-        StreamRun,
-        "_write_checkpoint",
-        PUBLISH,
-        "            self._folder._before = None\n            self._folder.prune(name)\n" + PUBLISH,
+        CheckpointFolder, "commit", SHOW, "        self._before = None\n        self.prune(name)\n" + SHOW
     ),
     "publish before the checkpoint is written": Plant(
-        StreamRun,
-        "_write_checkpoint",
-        WRITE,
-        '            self.outputs.publish("checkpoint-99999999-00000000")\n' + WRITE,
+        CheckpointFolder, "commit", WRITE, '        show("checkpoint-99999999-00000000")\n' + WRITE
     ),
     "idle time is not recorded": Plant(StreamRun, "_idle", "    self._record()\n", ""),
     "marks are not recorded": Plant(StreamRun, "_read", "                self._record()\n", "                pass\n"),

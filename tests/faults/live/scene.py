@@ -18,8 +18,9 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.errors import ShoalError
 from shoal.observe.observer import Observer
-from shoal.pipeline import outputs, run
+from shoal.pipeline import outputs, run, upgrade
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder
+from shoal.pipeline.stopping import Stop
 from shoal.policy import Policy
 from shoal.policy.fields import Location
 from tests.faults.live.endpoints import Choice, MemorySource, Script, Silence, numbered_sinks, transactional_sinks
@@ -52,8 +53,10 @@ class SteppedFolder(CheckpointFolder):
     process: Process
     contents: dict[bytes, str]
 
+    key: bytes
+
     def _find_secret(self) -> Secret:
-        return Secret(b"a key of more than sixteen bytes")
+        return Secret(self.key)
 
     def write(self, checkpoint: Checkpoint) -> str:
         name: str = self.process.step("checkpoint", lambda: super(SteppedFolder, self).write(checkpoint))
@@ -87,6 +90,7 @@ class Scene:
     kind: str
     is_stubborn: bool = True
     make_method: Callable[[], Any] | None = None
+    key: bytes = b"a key of more than sixteen bytes"
     plants: tuple[Callable[[], AbstractContextManager[Any]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -114,17 +118,28 @@ class Scene:
             (self.folder / name).chmod(0o600)
         self._system, self._processes = deepcopy(world.system), world.processes
 
-    def run(self, faults: Any = None, *, take_over: bool = False, **hooks: Callable[..., None]) -> Process:
+    def run(
+        self,
+        faults: Any = None,
+        *,
+        stop: Stop | None = None,
+        take_over: bool = False,
+        is_upgraded: bool = False,
+        **hooks: Callable[..., None],
+    ) -> Process:
         """Start a process; it is killed, fails with a sentence, or ends."""
         process = Process(self._processes, faults, **hooks)
         self._processes += 1
-        source = MemorySource(
-            process, self.script, self.schema, is_stubborn=self.is_stubborn, fetch=1 if process.number else 3
-        )
+
+        def source() -> MemorySource:
+            fetch = 1 if process.number else 3
+            return MemorySource(process, self.script, self.schema, is_stubborn=self.is_stubborn, fetch=fetch)
+
         with self._patched(process):
-            live = run.StreamRun(self.policy, Observer(), source, take_over=take_over)
             try:
-                live.execute()
+                if is_upgraded:
+                    upgrade.Upgrade(self.policy, Observer(), source()).execute()
+                run.StreamRun(self.policy, Observer(), source(), stop=stop, take_over=take_over).execute()
                 process.ended = "done"
             except Killed:
                 process.ended = "killed"
@@ -139,11 +154,9 @@ class Scene:
             def patch(target: Any, name: str, new: Any) -> None:
                 stack.enter_context(mock.patch.object(target, name, new))
 
-            patch(
-                run,
-                "CheckpointFolder",
-                type("Folder", (SteppedFolder,), {"process": process, "contents": self.contents}),
-            )
+            folder = {"process": process, "contents": self.contents, "key": self.key}
+            for module in (run, upgrade):
+                patch(module, "CheckpointFolder", type("Folder", (SteppedFolder,), folder))
             patch(outputs, "make_sinks", lambda *_, **__: SINKS[self.kind](process, self._system))
             patch(os, "fsync", lambda handle: None)
             if self.make_method is not None:
