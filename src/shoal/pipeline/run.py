@@ -40,11 +40,10 @@ from shoal.pipeline.checkpoints import (
     require_same_sources,
 )
 from shoal.pipeline.dead_letters import LetterWriter
-from shoal.pipeline.doctor.times import in_1970_words, is_in_1970
-from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.learning import learn
 from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace, detach_files
+from shoal.pipeline.record_checks import RecordChecks
 from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.upgrade import SECTIONS, section_marks
@@ -91,13 +90,12 @@ class StreamRun:
         self._has_news = False
         self._folder: CheckpointFolder | None = None
         self._warnings = list(policy.warnings)
-        self._has_checked_unit = policy.stream.time_unit is None
-        self._carry_check = CarryCheck(policy)
+        self._checks = RecordChecks(policy)
 
     def execute(self) -> RunSummary:
         """Run to the end."""
         self.source = self._given_source or make_source(self.policy)
-        self._warn(*self._carry_check.before_run(self.source))
+        self._warn(*self._checks.before_run(self.source))
         with ExitStack() as stack:
             self._warn(key_warning())
             if self.policy.checkpoint is not None:
@@ -220,7 +218,7 @@ class StreamRun:
 
     def _push(self, decoded: Decoded) -> None:
         first = self.method.counts["pushed"]
-        self._check(decoded.batch, is_first=first == 0)
+        self._warn(*self._checks.on_batch(decoded.batch, is_first=first == 0))
         self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
         self._has_news = True
         self._latest_ns = self._last_time(decoded.batch) or self._latest_ns
@@ -262,17 +260,6 @@ class StreamRun:
                 self.progress = replace(self.progress, near=self.near.found)
         for change in self.method.take_changes():
             self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
-
-    def _check(self, batch: pa.RecordBatch, *, is_first: bool) -> None:
-        """Warn of problems that only the records show."""
-        stream = self.policy.stream
-        if not self._has_checked_unit and stream.time in batch.schema.names and batch.num_rows:
-            self._has_checked_unit = True
-            times, usable = column_ns(batch.column(stream.time))
-            if is_in_1970(times[usable]):  # in a wrong unit, windows are a thousand times too long
-                self._warn(in_1970_words(str(stream.time), stream.time_unit or "s"))
-        if is_first:
-            self._warn(*self._carry_check.on_first_block(batch))
 
     # ---- commits
 
