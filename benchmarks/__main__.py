@@ -49,6 +49,7 @@ LONG = (
     "sets_promise",
     "sets_growth",
     "sets_city",
+    "live_systems",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
 docs are filled from both lists and from nothing else."""

@@ -68,7 +68,7 @@ def run(job: dict[str, Any]) -> int:
     """The command line with its output in files."""
     os.chdir(job["folder"])
     os.environ.update(job.get("env", {}))
-    sys.argv = ["shoal", "run", "policy.toml", "--json"]
+    sys.argv = ["shoal", *job.get("words", ["run", "policy.toml", "--json"])]
     with (
         open("stdout.txt", "w") as out,
         open("stderr.txt", "a") as err,

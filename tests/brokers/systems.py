@@ -10,9 +10,20 @@ import nats
 import redis
 from nats.errors import TimeoutError as NatsTimeout
 from nats.js.errors import NotFoundError
-from rstream import Consumer, ConsumerOffsetSpecification, OffsetType, Producer, amqp_decoder
+from rstream import Consumer, ConsumerOffsetSpecification, OffsetType, Producer, RawMessage, amqp_decoder
 from rstream.amqp import AMQPMessage
 
+from shoal.clients.addresses import Address
+from shoal.clients.nats import NatsConnection
+from shoal.clients.rabbitmq import RabbitConnection
+from shoal.clients.redis import connect
+from shoal.errors import RunError
+from shoal.sinks.nats import NatsWriter
+from shoal.sinks.rabbitmq import RabbitWriter
+from shoal.sinks.redis import RedisWriter
+from shoal.sources.nats import NatsReader
+from shoal.sources.rabbitmq import RabbitReader
+from shoal.sources.redis import RedisReader
 from tests.brokers.servers import Server
 
 T = TypeVar("T")
@@ -42,6 +53,23 @@ class RedisStreams:
     def content(self, stream: str) -> list[tuple[Any, bytes]]:
         with redis.Redis.from_url(self.url) as client:
             return [(entry, fields[b"value"]) for entry, fields in client.xrange(stream)]
+
+    def reader(self, stream: str) -> RedisReader:
+        return RedisReader(connect(self.url, {}), [stream], name="Redis", until_end=True)
+
+    def writer(self, stream: str) -> RedisWriter:
+        return RedisWriter(connect(self.url, {}), stream, name="Redis")
+
+    def intrude(self, stream: str) -> None:
+        """Append what another process might."""
+        with redis.Redis.from_url(self.url) as client:
+            client.xadd(stream, {"value": b"{}"})
+
+    def remove(self, stream: str) -> None:
+        """Remove all entries, as retention does, and append one."""
+        with redis.Redis.from_url(self.url) as client:
+            client.xtrim(stream, maxlen=0, approximate=False)
+            client.xadd(stream, {"value": b"{}"})
 
 
 class NatsStreams:
@@ -93,6 +121,28 @@ class NatsStreams:
 
         return self._call(work)
 
+    def _connection(self) -> NatsConnection:
+        return NatsConnection(self.url, {}, RunError)
+
+    def reader(self, stream: str) -> NatsReader:
+        return NatsReader(self._connection(), stream, name="NATS", until_end=True)
+
+    def writer(self, stream: str) -> NatsWriter:
+        return NatsWriter(self._connection(), stream, name="NATS")
+
+    def intrude(self, stream: str) -> None:
+        """Append what another process might."""
+        self._call(lambda js: js.publish(stream, b"{}"))
+
+    def remove(self, stream: str) -> None:
+        """Remove all messages, as limits do, and append one."""
+
+        async def work(js: Any) -> None:
+            await js.purge_stream(stream)
+            await js.publish(stream, b"{}")
+
+        self._call(work)
+
 
 class RabbitStreams:
     """Streams of RabbitMQ."""
@@ -140,3 +190,21 @@ class RabbitStreams:
                         return found
 
         return asyncio.run(work())
+
+    def _connection(self) -> RabbitConnection:
+        return RabbitConnection([Address("127.0.0.1", self.server.port)], {}, RunError)
+
+    def reader(self, stream: str) -> RabbitReader:
+        return RabbitReader(self._connection(), [stream], name="RabbitMQ", until_end=True)
+
+    def writer(self, stream: str) -> RabbitWriter:
+        return RabbitWriter(self._connection(), stream, name="RabbitMQ")
+
+    def intrude(self, stream: str) -> None:
+        """Append what another process with the same name might."""
+
+        async def work() -> None:
+            async with Producer(**self._login) as producer:
+                await producer.send_wait(stream, RawMessage(b"{}", publishing_id=1_000), publisher_name="shoal")
+
+        asyncio.run(work())

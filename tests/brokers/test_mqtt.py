@@ -122,8 +122,8 @@ def test_killed_again_and_again(broker: Mosquitto, stream_forker: StreamForker, 
         found = numbers(rows.collect())
         if {json.loads(value)["id"] for value in found.values()} >= wanted:
             break
-    os.kill(child, signal.SIGKILL)
-    stream_forker.ask(wait=child)
+    os.kill(child, signal.SIGTERM)
+    assert stream_forker.ask(wait=child) == {"code": 0}, (tmp_path / "stderr.txt").read_text()
     ids = [json.loads(value)["id"] for value in numbers(rows.collect()).values()]
     refused = [json.loads(value)["reason"] for value in numbers(letters.collect()).values()]
     assert set(ids) == wanted  # nothing is lost

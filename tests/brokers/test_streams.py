@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shoal.errors import InputError, OutputError
+from shoal.sources.live import Needs
 from tests.brokers.servers import Nats, RabbitMq, Redis, Server
-from tests.brokers.stream_scene import ALARMED, KILLED, Stage, StreamForker, System
+from tests.brokers.stream_scene import ALARMED, KILLED, Scene, Stage, StreamForker, System, values
 from tests.brokers.systems import NatsStreams, RabbitStreams, RedisStreams
 
 SYSTEMS = {"redis": (Redis, RedisStreams), "nats": (Nats, NatsStreams), "rabbitmq": (RabbitMq, RabbitStreams)}
@@ -87,3 +93,95 @@ def test_patience_ends(stage: Stage) -> None:
     policy.write_text(text)  # how a system is reached may change
     scene.finish()
     assert scene.result() == stage.expected
+
+
+def test_another_writer_is_noticed(system: Any) -> None:
+    """Somebody else appends to the output: nothing more is published."""
+    writer = system.writer("shared")
+    with closing(writer):
+        assert writer.open(None)[1] == 0
+        writer.write(0, [b"{}", b"{}"], None)
+        writer.flush()
+        system.intrude("shared")
+
+        def go_on() -> None:
+            writer.write(2, [b"{}", b"{}"], None)
+            writer.flush()
+
+        with pytest.raises(OutputError, match="another process writes here too"):
+            go_on()
+
+
+def test_repeats_are_left_out_by_the_server(system: Any) -> None:
+    """The answer to a batch was lost: it is written again, by the same and by another process."""
+    with closing(system.writer("repeated")) as writer:
+        writer.open(None)
+        writer.write(0, [b"0", b"1"], None)
+        writer._tried, writer._tried_to = 0, 2  # as if the answer had not come
+        writer.write(0, [b"0", b"1"], None)
+    with closing(system.writer("repeated")) as writer:
+        _, held = writer.open(0 if not isinstance(system, RedisStreams) else "0-0")
+        assert held == 2
+        writer.write(2, [b"2"], [b"key"])
+        writer.flush()
+    assert [value for _, value in system.content("repeated")] == [b"0", b"1", b"2"]
+
+
+def test_keys_come_back(system: Any) -> None:
+    with closing(system.writer("keyed")) as writer:
+        writer.open(None)
+        writer.write(0, [b"{}", b"{}"], [b"a", None])
+        writer.flush()
+    with closing(system.reader("keyed")) as reader:
+        reader.open([None], Needs(keys=True, headers=True, times=True))
+        (fetched,) = reader.fetch([0], 5.0)
+    assert fetched.messages.values == [b"{}", b"{}"]
+    found = [dict(one or ()).get("key") for one in fetched.messages.headers]
+    assert [one.encode() if isinstance(one, str) else one for one in found] == [b"a", None]
+    assert all(
+        abs(one / 1e9 - time.time()) < 3_600 or isinstance(system, RedisStreams) for one in fetched.messages.times
+    )
+
+
+def test_removed_messages_are_noticed(system: Any) -> None:
+    if isinstance(system, RabbitStreams):
+        pytest.skip("RabbitMQ removes whole segments of 500 MB only")
+    system.produce("trimmed", [b"{}"] * 5)
+    with closing(system.reader("trimmed")) as reader:
+        reader.open([None], Needs())
+        (fetched,) = reader.fetch([0], 5.0)
+    place = fetched.ids[2]
+    system.remove("trimmed")
+    with closing(system.reader("trimmed")) as reader, pytest.raises(InputError, match="removed"):
+        reader.open([place.decode() if isinstance(place, bytes) else int(place)], Needs())
+
+
+def test_the_doctor_connects(stage: Stage) -> None:
+    scene = stage.scene()
+    folder = str(scene.folder)
+    key = {"SHOAL_KEY_FILE": str(scene.folder / "key.txt")}
+    stage.forker.ask(folder=folder, env=key, words=["doctor", "policy.toml"])
+    said = (scene.folder / "stdout.txt").read_text()
+    assert "exactly once" in said
+    assert "can be read" in said
+    assert "created by the first run" in said
+
+
+def test_several_streams_are_merged_in_event_time(system: Any, stream_forker: StreamForker, tmp_path: Path) -> None:
+    """In any pieces, and killed in between."""
+    if isinstance(system, NatsStreams):
+        pytest.skip("a policy names one stream of NATS")
+    parts = [values()[at::3] for at in range(3)]
+    names = [f"part-{at}" for at in range(3)]
+    for name, part in zip(names, parts, strict=True):
+        system.produce(name, part)
+    several = '", "'.join(names)
+    scenes = [Scene(system, stream_forker, tmp_path / f"run-{at}", several) for at in range(3)]
+    assert scenes[0].run(batch=1_000) == {"code": 0}, scenes[0].errors
+    assert scenes[1].run(batch=7) == {"code": 0}, scenes[1].errors
+    for at in (20, 25, 30):
+        assert scenes[2].run(kill_at=at) == {"code": KILLED}
+    scenes[2].finish()
+    results = [scene.result() for scene in scenes]
+    assert len(results[0]["{}"]) > 225
+    assert results[0] == results[1] == results[2]

@@ -21,6 +21,7 @@ except ImportError:
 _KEEPALIVE_SECONDS: Final = 30
 _CONNECT_SECONDS: Final = 5.0
 _FOREVER: Final = 0xFFFFFFFF
+_OPTIONS: Final = frozenset({"transport", "clean_session"})
 _AT_ONCE: Final = 1_000
 """Messages that a broker sends before one of them is acknowledged; the broker may have a lower limit."""
 
@@ -55,13 +56,11 @@ class MqttConnection:
         self.is_modern = given.pop("protocol", default) == mqtt.MQTTv5
         login = given.pop("username", None), given.pop("password", None)
         self._keepalive = int(given.pop("keepalive", _KEEPALIVE_SECONDS))
+        for name in set(given) - _OPTIONS:
+            raise failure(f"the client has no setting {name!r}; correct it in client or secrets")
         options = {"clean_session": None if self.is_modern else False, "manual_ack": True, **given}
-        self.client = mqtt.Client(
-            CallbackAPIVersion.VERSION2,
-            client_id,
-            protocol=mqtt.MQTTv5 if self.is_modern else mqtt.MQTTv311,
-            **options,
-        )
+        protocol = mqtt.MQTTv5 if self.is_modern else mqtt.MQTTv311
+        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id, protocol=protocol, **options)
         self.client.connect_timeout = _CONNECT_SECONDS
         if login[0] is not None:
             self.client.username_pw_set(*login)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from shoal.clients.event_loop import EventLoop
 from shoal.clients.tls import tls_context, without_tls
-from shoal.clients.trouble import Unreachable
+from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import RunError, missing_extra
 
 try:
@@ -52,6 +52,10 @@ class NatsConnection:
         """What an action returns; Unreachable if it should be repeated, on a new connection."""
         try:
             return self._loop.call(self._run(work), seconds)
+        except RunError:
+            raise
+        except TypeError as error:
+            raise self._failure(unknown_setting(error)) from None
         except (NotFoundError, AuthorizationError, InvalidUserCredentialsError, MaxPayloadError) as error:
             raise self._failure(_sentence(error)) from None
         except (Unreachable, Error, OSError, TimeoutError) as error:

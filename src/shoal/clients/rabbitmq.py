@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from shoal.clients.addresses import Address
 from shoal.clients.event_loop import EventLoop
 from shoal.clients.tls import tls_context, without_tls
-from shoal.clients.trouble import Unreachable
+from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import RunError, missing_extra
 
 try:
@@ -67,6 +67,10 @@ class RabbitConnection:
         """What an action returns; Unreachable if it should be repeated, on a new connection."""
         try:
             return self._loop.call(self._run(work), seconds)
+        except RunError:
+            raise
+        except TypeError as error:
+            raise self._failure(unknown_setting(error)) from None
         except tuple(_REFUSALS) as error:
             raise self._failure(_REFUSALS[type(error)]) from None
         except (Unreachable, exceptions.ServerError, exceptions.ClientError, OSError, TimeoutError) as error:

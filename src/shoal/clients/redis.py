@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from shoal.clients.trouble import Unreachable
+from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import RunError, missing_extra
 
 try:
@@ -47,6 +47,8 @@ def reporting(failure: Callable[[str], RunError]) -> Iterator[None]:
     """Raise Unreachable for trouble that may pass, and `failure` for everything else."""
     try:
         yield
+    except TypeError as error:
+        raise failure(unknown_setting(error)) from None
     except _REFUSALS:
         raise failure("the server refuses the user or the password; check client and secrets") from None
     except _PASSING as error:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import orjson
 from nats.aio.client import Client
-from nats.aio.subscription import Subscription
+from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.client import JetStreamContext
 from nats.js.errors import NotFoundError
@@ -24,15 +26,17 @@ _WRONG_SEQUENCE: Final = 10071
 class NatsWriter:
     """Appends to one stream, which is created if there is none.
 
-    Message number n has the sequence s + 1 + n, where s is the last one before the run. The last message of a batch
-    is answered: the server refuses every message behind one that is missing, so this answer stands for all.
+    Message number n has the sequence s + 1 + n, where s is the last one before the run. Every message is answered: if
+    only the last one of a batch were, a message of another process could take the place of one of ours unnoticed.
     """
 
     def __init__(self, connection: NatsConnection, stream: str, *, name: str, subject: str | None = None) -> None:
         self.name = name
         self._connection, self._stream, self._subject = connection, stream, subject or stream
         self._first = 0
-        self._answers: tuple[Client, str, Subscription] | None = None
+        self._tried_to: int | None = None
+        """The end of the messages that were sent without all answers."""
+        self._answering: Client | None = None
 
     def open(self, start: Start | None) -> tuple[Start, int]:
         state = self._connection.call(self._state, CALL_SECONDS)
@@ -65,48 +69,78 @@ class NatsWriter:
 
         return self._connection.call(ask, CALL_SECONDS)
 
+    # ---- messages
+
     def write(self, number: int, values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
-        answer = self._connection.call(lambda client, _: self._publish(client, number, values, keys), CALL_SECONDS * 2)
-        error = answer.get("error")
-        if error is None and answer.get("seq") == self._first + number + len(values):
-            return
-        if error is not None and error.get("err_code") != _WRONG_SEQUENCE:
-            raise Unreachable(f"the server answers {error.get('description')!r}")
+        end = number + len(values)
+        was_tried, self._tried_to = self._tried_to == end, end
+        done = self._appended(number, end) if was_tried else 0
+        if done < len(values):
+            rest = None if keys is None else keys[done:]
+            work = partial(self._publish, number=number + done, values=values[done:], keys=rest)
+            refusal = self._connection.call(work, CALL_SECONDS * 2)
+            if refusal:
+                self._report(orjson.loads(refusal)["error"], was_tried=was_tried)
+        self._tried_to = None
+
+    def _appended(self, number: int, end: int) -> int:
+        """How many of these messages an earlier attempt appended, whose answers were lost."""
         held = self._connection.call(self._state, CALL_SECONDS).last_seq - self._first
         if held < number:
             raise lost_messages(self.name)
-        if held > number + len(values):
+        if held > end:
             raise another_writer(self.name)
-        # Some were appended before, without an answer that arrived.
-        if held < number + len(values):
-            done = held - number
-            self.write(held, values[done:], None if keys is None else keys[done:])
+        return held - number
 
     async def _publish(
-        self, client: Client, number: int, values: Sequence[bytes], keys: Sequence[bytes | None] | None
-    ) -> dict[str, Any]:
-        inbox, answers = await self._inbox(client)
+        self,
+        client: Client,
+        _: JetStreamContext,
+        *,
+        number: int,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+    ) -> bytes:
+        """Send messages and wait for the answers; returns the first one that is a refusal, if there is one."""
+        await self._listen(client)
+        self._left, self._refusal = len(values), b""
+        self._done.clear()
         last = self._first + number
         for at, value in enumerate(values):
             headers = {_EXPECTED: str(last + at)}
             if keys is not None and (key := keys[at]) is not None:
                 headers["key"] = key.decode(errors="replace")
-            await client.publish(self._subject, value, reply=inbox if at == len(values) - 1 else "", headers=headers)
+            await client.publish(self._subject, value, reply=self._inbox, headers=headers)
         try:
-            message = await answers.next_msg(CALL_SECONDS)
+            await asyncio.wait_for(self._done.wait(), CALL_SECONDS)
         except TimeoutError:
             raise Unreachable("the server does not acknowledge messages") from None
-        answer: dict[str, Any] = orjson.loads(message.data or b'{"error": {"description": "no stream"}}')
-        return answer
+        return self._refusal
 
-    async def _inbox(self, client: Client) -> tuple[str, Subscription]:
-        if self._answers is None or self._answers[0] is not client:
-            inbox = client.new_inbox()
-            self._answers = client, inbox, await client.subscribe(inbox)
-        return self._answers[1], self._answers[2]
+    async def _listen(self, client: Client) -> None:
+        """Receive answers on an inbox of this connection."""
+        if self._answering is not client:
+            self._inbox, self._done = client.new_inbox(), asyncio.Event()
+            await client.subscribe(self._inbox, cb=self._accept)
+            self._answering = client
+
+    async def _accept(self, answer: Msg) -> None:
+        self._left -= 1
+        if b'"error"' in answer.data or not answer.data:
+            self._refusal = self._refusal or answer.data or b'{"error": {"description": "there is no such stream"}}'
+            self._done.set()
+        if self._left == 0:
+            self._done.set()
+
+    def _report(self, error: dict[str, object], *, was_tried: bool) -> None:
+        self._answering = None  # other answers may be on their way
+        if error.get("err_code") == _WRONG_SEQUENCE and not was_tried:
+            raise another_writer(self.name)
+        # Messages of an earlier attempt may just have been appended: the next one asks again.
+        raise Unreachable(f"the server answers {error.get('description')!r}")
 
     def flush(self) -> None:
-        """Nothing to wait for: every batch was answered."""
+        """Nothing to wait for: every message was answered."""
 
     def close(self) -> None:
         self._connection.close()

@@ -57,6 +57,8 @@ class RedisWriter:
         self.name = name
         self._client, self._stream, self._max_length = client, stream, max_length or 0
         self._append = client.register_script(_APPEND)
+        self._tried: int | None = None
+        """The first of the messages that were sent without an answer."""
 
     def open(self, start: Start | None) -> tuple[Start, int]:
         with reporting(self._failure):
@@ -83,19 +85,21 @@ class RedisWriter:
             pairs = zip(values, keys, strict=True)
             words = [word for value, key in pairs for word in (value, b"" if key is None else b" " + key)]
         width = 1 if keys is None else 2
+        was_tried, self._tried = self._tried == number, number
         with reporting(self._failure):
             reply: Any = self._append(
                 keys=[self._stream], args=[self._head, self._first + number, self._max_length, width, *words]
             )
         if reply:
-            self._require_ours(reply, number, len(values))
+            self._require_ours(reply, number, len(values), was_tried=was_tried)
+        self._tried = None
 
-    def _require_ours(self, last: bytes, number: int, count: int) -> None:
-        """The stream does not end before these messages: they may have been appended without an answer."""
+    def _require_ours(self, last: bytes, number: int, count: int, *, was_tried: bool) -> None:
+        """The stream does not end before these messages: an earlier attempt must have appended them, all at once."""
         held = self._held(last)
         if held < number:
             raise lost_messages(self.name)
-        if held != number + count:  # the script appends all or none
+        if held != number + count or not was_tried:
             raise another_writer(self.name)
 
     def flush(self) -> None:
