@@ -13,8 +13,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from shoal.policy.fields import Section
+from shoal.policy.live.systems import SINKS, SOURCES
 from shoal.policy.methods import section_for
-from shoal.policy.systems import SINKS, SOURCES
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "policy.md"

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from shoal.policy import parse_policy
-from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.live.systems import SINKS, SOURCES
 from shoal.policy.tables import FILE_KINDS
 from tests.docs.pages import blocks
 

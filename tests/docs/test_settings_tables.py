@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.methods.registry import METHODS
-from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.live.systems import SINKS, SOURCES
 from shoal.policy.tables import FILE_KINDS
 from tests.docs.settings_tables import PAGE, described, filled, table
 

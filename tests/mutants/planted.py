@@ -263,14 +263,14 @@ MUTANTS: Final = (
         "tests/encode/test_messages.py",
     ),
     Mutant(
-        "policy/live_checks.py",
+        "policy/live/checks.py",
         "messages are keyed by the person",
         'if sink.key == stream.get("person"):',
         "if False:",
         "tests/policy/test_live.py",
     ),
     Mutant(
-        "policy/messages.py",
+        "policy/live/messages.py",
         "where secrets are counts for the fingerprint",
         "if name not in _OPERATION}",
         "if name}",

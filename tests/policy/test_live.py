@@ -10,9 +10,9 @@ import pytest
 
 from shoal.errors import PolicyError
 from shoal.policy import parse_policy
-from shoal.policy.messages import MessageSink, MessageSource
-from shoal.policy.secret_settings import is_secret_setting
-from shoal.policy.systems import SINKS, SOURCES
+from shoal.policy.live.messages import MessageSink, MessageSource
+from shoal.policy.live.secrets import is_secret_setting
+from shoal.policy.live.systems import SINKS, SOURCES
 from tests.policy.test_policy import changed
 from tests.policy.test_problems import problems_of
 

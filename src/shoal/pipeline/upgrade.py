@@ -29,7 +29,7 @@ from shoal.pipeline.learning import learn
 from shoal.pipeline.outputs import Outputs, dead_trace
 from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
-from shoal.policy.messages import MessageSink
+from shoal.policy.live.messages import MessageSink
 from shoal.sources.base import Source
 
 SECTIONS: Final = ("stream", "source", "anonymize", "sink", "dead_letters", "trace")

@@ -27,7 +27,7 @@ from shoal.pipeline.live.parts import Sinks
 from shoal.pipeline.live.wiring import TYPES, make_live_sinks, make_live_source
 from shoal.policy import Policy, tables
 from shoal.policy.fields import Section
-from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.tables import ROW
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from shoal.policy.fields import STANDARD, Location, key_path, locate
+from shoal.policy.live.secrets import is_secret_name
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.sanitize import sanitize_places
-from shoal.policy.secret_settings import is_secret_name
 from shoal.policy.tables import ROW
 
 Table = Mapping[str, Any]

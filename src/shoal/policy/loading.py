@@ -27,13 +27,13 @@ from shoal.policy.crosschecks import (
 )
 from shoal.policy.fields import Section, key_path
 from shoal.policy.hierarchies import build_concepts, build_hierarchy
-from shoal.policy.live_checks import live_problems
-from shoal.policy.messages import MessageSink, default_letters
+from shoal.policy.live.checks import live_problems
+from shoal.policy.live.messages import MessageSink, default_letters
+from shoal.policy.live.systems import SINKS, SOURCES
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
 from shoal.policy.policy import DeadLetters, Policy
 from shoal.policy.sanitize import SanitizeSection, sanitize_problems, with_maid
-from shoal.policy.systems import SINKS, SOURCES
 from shoal.policy.tables import CheckpointSection, DeadLettersSection, StreamSection, TraceSection
 
 Table = Mapping[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from shoal.errors import PolicyError
 from shoal.methods.settings import Duration
 from shoal.policy.fields import Location, Section
-from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tables import (

@@ -30,7 +30,7 @@ from shoal.policy import Policy
 from shoal.policy.crosschecks import next_to
 from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
-from shoal.policy.messages import MessageSource
+from shoal.policy.live.messages import MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tables import ROW

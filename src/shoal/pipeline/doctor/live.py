@@ -14,7 +14,7 @@ from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.doctor.times import duration_text
 from shoal.pipeline.live.wiring import make_registry, sink_parts, source_parts, system
 from shoal.policy import Policy
-from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.times import column_ns
 
 _AHEAD_NS: Final = 60 * 10**9

@@ -15,7 +15,7 @@ from shoal.pipeline.doctor.live_sample import raw_column
 from shoal.pipeline.doctor.remarks import Level, Remark
 from shoal.pipeline.wiring import make_files, raw_decoder
 from shoal.policy import Policy
-from shoal.policy.messages import MessageSource
+from shoal.policy.live.messages import MessageSource
 from shoal.policy.tuples import TupleSection
 from shoal.schema import NANOSECONDS
 from shoal.times import UNIT_NAMES, UNITS, column_ns

@@ -9,8 +9,8 @@ from shoal.clients.trouble import Unreachable
 from shoal.errors import RunError
 from shoal.pipeline.live.common import both_sinks, check_reader, live_source
 from shoal.pipeline.live.parts import Finding, SinkParts, Sinks, SourceParts
-from shoal.policy.systems import KafkaSink as SinkTable
-from shoal.policy.systems import KafkaSource as SourceTable
+from shoal.policy.live.systems import KafkaSink as SinkTable
+from shoal.policy.live.systems import KafkaSource as SourceTable
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions
 from shoal.sources.kafka import KafkaReader

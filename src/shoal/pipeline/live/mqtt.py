@@ -14,8 +14,8 @@ from shoal.errors import PolicyError, RunError
 from shoal.pipeline.checkpoints import KEY_NAME
 from shoal.pipeline.live.common import both_sinks, input_failure, live_source, output_failure
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
-from shoal.policy.systems import MqttSink as SinkTable
-from shoal.policy.systems import MqttSource as SourceTable
+from shoal.policy.live.systems import MqttSink as SinkTable
+from shoal.policy.live.systems import MqttSource as SourceTable
 from shoal.sinks.mqtt import MqttSink
 from shoal.sources.live import LiveSource
 from shoal.sources.message_log import MessageLog

@@ -15,8 +15,8 @@ from shoal.pipeline.live.common import (
     output_failure,
 )
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
-from shoal.policy.systems import NatsSink as SinkTable
-from shoal.policy.systems import NatsSource as SourceTable
+from shoal.policy.live.systems import NatsSink as SinkTable
+from shoal.policy.live.systems import NatsSource as SourceTable
 from shoal.sinks.messages import MessageSink
 from shoal.sinks.nats import NatsWriter
 from shoal.sources.live import LiveSource

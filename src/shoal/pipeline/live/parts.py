@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from shoal.decode.messages import OpenDecoder
 from shoal.encode.messages import MessageEncoder
-from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.sinks.base import Sink
 from shoal.sources.base import Source
 
@@ -23,7 +23,7 @@ class SourceParts:
     """Everything a source is made of."""
 
     section: Any
-    """The checked table: a :class:`~shoal.policy.messages.MessageSource` of this system."""
+    """The checked table: a :class:`~shoal.policy.live.messages.MessageSource` of this system."""
     settings: Mapping[str, Any] = field(repr=False)
     """Of the client library, secrets included: for the client only."""
     open_decoder: OpenDecoder = field(repr=False)
@@ -50,7 +50,7 @@ class SinkParts:
     """Everything the sinks of one system are made of: that of the rows, and that of the dead letters."""
 
     section: Any
-    """The checked table: a :class:`~shoal.policy.messages.MessageSink` of this system."""
+    """The checked table: a :class:`~shoal.policy.live.messages.MessageSink` of this system."""
     address: str
     """Where the system is, also if the table leaves that to the source's."""
     settings: Mapping[str, Any] = field(repr=False)

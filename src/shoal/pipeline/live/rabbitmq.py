@@ -16,8 +16,8 @@ from shoal.pipeline.live.common import (
     output_failure,
 )
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
-from shoal.policy.systems import RabbitSink as SinkTable
-from shoal.policy.systems import RabbitSource as SourceTable
+from shoal.policy.live.systems import RabbitSink as SinkTable
+from shoal.policy.live.systems import RabbitSource as SourceTable
 from shoal.sinks.messages import MessageSink
 from shoal.sinks.rabbitmq import RabbitWriter
 from shoal.sources.live import LiveSource

@@ -9,8 +9,8 @@ from typing import Final
 from shoal.clients.redis import connect, last_id, reporting
 from shoal.pipeline.live.common import both_sinks, check_held, check_reader, live_source, output_failure
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
-from shoal.policy.systems import RedisSink as SinkTable
-from shoal.policy.systems import RedisSource as SourceTable
+from shoal.policy.live.systems import RedisSink as SinkTable
+from shoal.policy.live.systems import RedisSource as SourceTable
 from shoal.sinks.messages import MessageSink
 from shoal.sinks.redis import RedisWriter
 from shoal.sources.live import LiveSource

@@ -16,7 +16,7 @@ from shoal.encode.messages import AvroMessages, JsonMessages, MessageEncoder, Te
 from shoal.errors import RunError
 from shoal.pipeline.live.parts import Output, SinkParts, Sinks, SourceParts, System
 from shoal.policy import Policy
-from shoal.policy.messages import MessageSink, MessageSource
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.tables import ROW
 from shoal.sources.base import Source
 

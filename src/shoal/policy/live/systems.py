@@ -9,8 +9,8 @@ from pydantic import Field
 
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Name, Names
-from shoal.policy.messages import MessageSink, MessageSource
-from shoal.policy.secret_settings import Address
+from shoal.policy.live.messages import MessageSink, MessageSource
+from shoal.policy.live.secrets import Address
 from shoal.policy.tables import FILE_KINDS, FileSink, FileSource, SinkSection, SourceSection
 
 _SAME: Final = "; by default that of the source, if it is of the same kind"

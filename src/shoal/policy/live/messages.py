@@ -11,7 +11,7 @@ from pydantic import Field
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import AnyDuration, Duration, Name, PositiveDuration
 from shoal.policy.fields import FilePlace, Section
-from shoal.policy.secret_settings import REGISTRY, Address, ClientValue, Secret, client_problems, read_secrets
+from shoal.policy.live.secrets import REGISTRY, Address, ClientValue, Secret, client_problems, read_secrets
 from shoal.policy.tables import ColumnType, SinkSection, SourceSection
 
 Table = Mapping[str, Any]

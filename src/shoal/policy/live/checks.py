@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from shoal.policy.fields import Section
-from shoal.policy.messages import MessageSink, MessageSource, default_letters
+from shoal.policy.live.messages import MessageSink, MessageSource, default_letters
 from shoal.policy.method_base import MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.tables import DeadLettersSection

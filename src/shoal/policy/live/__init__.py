@@ -1,0 +1,1 @@
+"""Tables of live systems: what they have in common, one class per system, secrets, and checks across tables."""
