@@ -228,6 +228,69 @@ def test_a_schema_that_cannot_be_used_concerns_its_messages_only() -> None:
         assert "its schema refers to other schemas" in reasons(decoded)[2]
 
 
+def self_nested(kind: Any) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": "tree",
+        "fields": [{"name": "user", "type": "string"}, {"name": "x", "type": kind}],
+    }
+
+
+def chained(records: int) -> dict[str, Any]:
+    """A schema whose every record holds the one before, though none is written inside another."""
+    kinds: list[Any] = [{"type": "record", "name": "r0", "fields": [{"name": "x", "type": "int"}]}]
+    for number in range(1, records):
+        inner = [{"name": "x", "type": f"r{number - 1}"}]
+        kinds.append({"type": "record", "name": f"r{number}", "fields": inner})
+    return {
+        "type": "record",
+        "name": "all",
+        "fields": [{"name": f"f{n}", "type": kind} for n, kind in enumerate(kinds)],
+    }
+
+
+EMPTY = {"type": "record", "name": "empty", "fields": [{"name": "x", "type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        (self_nested(["null", "tree"]), "refers to itself"),
+        (self_nested({"type": "map", "values": {"type": "array", "items": "tree"}}), "refers to itself"),
+        (self_nested({"type": "array", "items": "null"}), "items that take no bytes"),
+        (self_nested({"type": "array", "items": EMPTY}), "items that take no bytes"),
+        (chained(200), "is nested deeper than 100"),
+        (self_nested({**EMPTY, "fields": [{"name": f"x{n}", "type": "null"} for n in range(101)]}), "more than 100"),
+    ],
+)
+def test_a_schema_by_which_a_short_message_could_unfold_without_end_is_refused(schema: Any, sentence: str) -> None:
+    with serving() as server:
+        bad, good = server.add(schema), server.add(VISIT)
+        made = decoder(registry_parser(server.url), ("user",), declared={"user": pa.string()})
+        record = {"user": "ann", "n": 2, "x": 1.0, "flag": True}
+        decoded = made.decode(Messages([numbered(bad, record), numbered(good, record)]))
+        assert rows(decoded) == [None, {"user": "ann"}]
+        assert sentence in reasons(decoded)[0]
+
+
+def test_a_schema_may_use_a_type_several_times(tmp_path: Path) -> None:
+    place = {"type": "record", "name": "place", "fields": [{"name": "town", "type": ["null", "string"]}]}
+    fields = [{"name": "user", "type": "string"}, {"name": "home", "type": place}, {"name": "work", "type": "place"}]
+    schema = {"type": "record", "name": "r", "namespace": "a.b", "fields": fields}
+    record = {"user": "ann", "home": {"town": "Bern"}, "work": {"town": None}}
+    made = decoder(file_parser(tmp_path, schema), ("user",))
+    assert rows(made.decode(Messages([written(record, schema)]))) == [{"user": "ann"}]
+
+
+def test_a_number_that_is_none_is_not_taken_for_a_text(tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "user", "type": "double"}]}
+    made = decoder(file_parser(tmp_path, schema), ("user",), declared={"user": pa.string()})
+    numbers = [1.5, float("nan"), float("-inf")]
+    decoded = made.decode(Messages([written({"user": number}, schema) for number in numbers]))
+    assert rows(decoded) == [{"user": "1.5"}, None, None]
+    assert "not a number" in reasons(decoded)[1]
+
+
 def test_while_the_registry_is_away_nothing_is_refused() -> None:
     with serving() as server:
         number = server.add(VISIT)

@@ -73,6 +73,27 @@ def test_odd_messages_never_shift_a_row(drawn: list[tuple[bool, dict[str, Any], 
         assert row == (None if is_odd else {name: value.get(name) for name in KINDS})
 
 
+@pytest.mark.parametrize("depth", [10, 900, 1000, 1020])
+def test_a_number_in_a_column_of_texts_stays_as_written_however_deep_the_rest_is(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    texts = [
+        b'{"user": 1.50, "other": ' + deep + b"}",
+        b'{"other": {"user": 2.5, "x": ' + deep + b'}, "us\\u0065r": 1.50, "n": 7}',
+        b'{"user": 7.7, "x\\"{": ' + deep + b' , "user" : 1.50}',
+        b'{"user": "ann"}',
+    ]
+    found = rows(make(("user",), longest=10_000).decode(Messages(texts)))
+    assert [one and one["user"] for one in found] == ["1.50", "1.50", "1.50", "ann"]
+
+
+def test_text_around_a_value_that_is_not_unicode_is_refused() -> None:
+    made = make(("user", "k", "h"), {"user": pa.string()}, envelope=Envelope(key="k", headers={"h": "from"}))
+    found = made.decode(
+        Messages([b'{"user":"a"}'] * 3, ["x", "\ud800", None], None, [None, None, [("from", "\udcff")]])
+    )
+    assert rows(found) == [{"user": "a", "k": "x", "h": None}, None, None]
+
+
 @given(st.lists(values | st.just({"n": "no number"}) | st.just([1]), min_size=1, max_size=20))
 @settings(max_examples=60, deadline=None)
 def test_the_same_rows_and_reasons_as_lines(records: list[Any]) -> None:

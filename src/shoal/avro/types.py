@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from shoal.avro.bounds import why_unbounded
 from shoal.errors import RunError, missing_extra
 
 MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
@@ -41,7 +42,7 @@ class UnusableSchema(Exception):
 
 
 def parsed(schema: Any) -> Any:
-    """A schema that readers and writers accept; UnusableSchema if it is not that of a record."""
+    """A schema that readers and writers accept; UnusableSchema if it is not that of a record, or has no bounds."""
     try:
         found = fastavro().parse_schema(schema)
     except RunError:
@@ -50,6 +51,9 @@ def parsed(schema: Any) -> Any:
         raise UnusableSchema("is not valid Avro; correct it") from None
     if not isinstance(found, dict) or found.get("type") != "record":
         raise UnusableSchema("is not that of a record; messages are records")
+    why = why_unbounded(found)
+    if why is not None:
+        raise UnusableSchema(why)
     return found
 
 

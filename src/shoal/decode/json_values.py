@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,9 +17,11 @@ from shoal.decode.columns import cast_text, misfit_reason
 
 _NESTED: Final = "an object or a list where a single value is needed"
 _BYTES: Final = "bytes where a text or a number is needed"
+_NOT_FINITE: Final = "infinity, or not a number, where a text is needed"
 _NO_NAME: Final = "an item is neither text nor a whole number of up to 64 bits; write it as text"
 EXACT: Final = 2**53  # integers up to here are exact as floats
 _NULL: Final = type(None)
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _FAST: Final[dict[pa.DataType, set[type]]] = {
     pa.string(): {str, _NULL},
     pa.bool_(): {bool, _NULL},
@@ -99,8 +103,24 @@ def _each(values: list[Any], field: pa.Field, lines: Sequence[bytes | None] | No
 
 def _float_text(line: bytes | None, name: str) -> str:
     """The number as written in the file: 1.50 stays 1.50, and thirty digits stay thirty."""
-    text: str = json.loads(line or b"{}", parse_float=str, parse_int=str)[name]
+    try:
+        text: str = json.loads(line or b"{}", parse_float=str, parse_int=str)[name]
+    except RecursionError:  # something else in the record is nested deeper than this parser can go
+        return _scanned_text(line or b"{}", name)
     return text
+
+
+def _scanned_text(line: bytes, name: str) -> str:
+    """The same, by a scan that is slower and finds it at any depth of the rest; the line is known to be JSON."""
+    depth, key, before, found = 0, "", b"", b""
+    for token in _TOKENS.findall(line):
+        if depth == 1 and before == b":" and key == name:
+            found = token
+        elif depth == 1 and token == b":":
+            key = orjson.loads(before)
+        depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
+        before = token
+    return found.decode()
 
 
 def _fitting(value: Any, kind: pa.DataType) -> Any:
@@ -121,6 +141,8 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
 
 def _text(value: Any) -> str:
     """A number or a boolean as JSON writes it, a time in ISO 8601."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _Misfit(_NOT_FINITE)
     if isinstance(value, pa.TimestampScalar):
         return str(value.cast(pa.string()).as_py())
     return value.isoformat() if isinstance(value, datetime.date) else orjson.dumps(value).decode()

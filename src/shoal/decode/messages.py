@@ -256,7 +256,10 @@ class MessageDecoder:
             given: Iterable[Given] = messages.keys or [None] * len(messages.values)
         else:
             given = _header(self._envelope.headers[name], messages)
-        raw = pa.array([one.encode() if isinstance(one, str) else one for one in given], pa.binary())
+        # A lone surrogate becomes bytes that are not UTF-8, so its message is refused below.
+        raw = pa.array(
+            [one.encode(errors="surrogatepass") if isinstance(one, str) else one for one in given], pa.binary()
+        )
         text, unreadable = as_text(raw)
         kind = self._outer_type(name)
         column, misfits = fit(text, kind)

@@ -186,7 +186,7 @@ class RabbitReader:
     def _messages(self, raw: list[bytes], times: list[int]) -> Messages:
         if not self._needs.headers:
             return Messages([_value(one) for one in raw], times=times)
-        decoded = [amqp_decoder(one) if one.startswith(_SECTION) else None for one in raw]
+        decoded = [_decoded(one) for one in raw]
         values = [whole if one is None else _body(one) for whole, one in zip(raw, decoded, strict=True)]
         headers = [None if one is None else _properties(one.application_properties) for one in decoded]
         return Messages(values, times=times, headers=headers)
@@ -227,7 +227,18 @@ def _value(message: bytes) -> bytes:
         return message[5:]
     if message[:4] == _LONG and len(message) == 8 + int.from_bytes(message[4:8]):
         return message[8:]
-    return _body(amqp_decoder(message)) if message[:2] == _SECTION else message
+    decoded = _decoded(message)
+    return message if decoded is None else _body(decoded)
+
+
+def _decoded(message: bytes) -> Any | None:
+    """A message of AMQP; None if it is none, or is broken: its bytes are then refused as a record."""
+    if not message.startswith(_SECTION):
+        return None
+    try:
+        return amqp_decoder(message)
+    except Exception:  # errors of many kinds
+        return None
 
 
 def _body(message: Any) -> bytes:
@@ -241,5 +252,6 @@ def _body(message: Any) -> bytes:
 
 
 def _properties(found: dict[Any, Any] | None) -> list[tuple[str, Given]]:
-    texts = ((name.decode() if isinstance(name, bytes) else str(name), value) for name, value in (found or {}).items())
-    return [(name, value if isinstance(value, bytes | str) else str(value)) for name, value in texts]
+    names = [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in found or ()]
+    values = [value if isinstance(value, bytes | str) else str(value) for value in (found or {}).values()]
+    return list(zip(names, values, strict=True))
