@@ -99,4 +99,4 @@ class KafkaTopics:
 
     def publish(self, checkpoint: str) -> None:
         """Publish all topics, once for each checkpoint."""
-        self.transactions.publish(checkpoint, {topic: numbers.written for topic, numbers in self._numbers.items()})
+        self.transactions.publish(checkpoint, {topic: numbers.held for topic, numbers in self._numbers.items()})
