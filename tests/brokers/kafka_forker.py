@@ -23,6 +23,7 @@ import pyarrow as pa
 from shoal.cli.app import main
 from shoal.pipeline.checkpoints import CheckpointFolder
 from shoal.sinks import kafka_transactions
+from shoal.sources import live
 from shoal.sources.kafka import KafkaReader
 from shoal.sources.live import LiveSource
 from tests.brokers.kafka_scene import METHODS, messages, policy_text
@@ -95,6 +96,7 @@ def start(job: dict[str, Any]) -> dict[str, Any]:
     if child == 0:
         signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm nobody handles ends a process at once
         KafkaReader.__init__.__kwdefaults__["fetch"] = job["fetch"]  # type: ignore[index]
+        live._PENDING_ROWS = job.get("pending", live._PENDING_ROWS)
         steps = Steps(job.get("kill_at"), job.get("stop_at"))
         steps.install()
         if "disk_full_at" in job:

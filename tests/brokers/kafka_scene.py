@@ -56,8 +56,11 @@ grid = 5
 _names = count()
 
 
-def messages(method: str, partitions: int, *, rows: int = 900) -> list[list[dict[str, Any]]]:
-    """Messages by partition: times out of order, some late or far ahead, some that cannot be used."""
+def messages(method: str, partitions: int, *, rows: int = 900, is_skewed: bool = False) -> list[list[dict[str, Any]]]:
+    """Messages by partition: times out of order, some late or far ahead, some that cannot be used.
+
+    Skewed: each partition has a time of its own.
+    """
     draw = random.Random(f"{method} {partitions}")
     found: list[list[dict[str, Any]]] = [[] for _ in range(partitions)]
     for number in range(rows):
@@ -73,7 +76,8 @@ def messages(method: str, partitions: int, *, rows: int = 900) -> list[list[dict
         if number % 67 == 9:
             record["ts"] = 1_000_000 * (1_000 - number)  # no second clock agrees with it
         value = draw.choice(_BAD) if number % 37 == 5 else json.dumps(record).encode()
-        found[draw.randrange(partitions)].append({"value": value, "timestamp": 1_000 * now})
+        partition = number * partitions // rows if is_skewed else draw.randrange(partitions)
+        found[partition].append({"value": value, "timestamp": 1_000 * now})
     return found
 
 
@@ -88,6 +92,7 @@ class KafkaForker:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.kills = 0
 
     def ask(self, **job: Any) -> dict[str, Any]:
         """Hand over a job; its answer."""
@@ -95,6 +100,7 @@ class KafkaForker:
         assert self._process.stdout is not None
         print(json.dumps(job), file=self._process.stdin, flush=True)
         found: dict[str, Any] = json.loads(self._process.stdout.readline())
+        self.kills += found.get("code") in (KILLED, ALARMED)
         return found
 
 
@@ -169,11 +175,14 @@ class Stage:
     partitions: int = 4
     rows: int = 900
     every: int = 100
+    is_skewed: bool = False
 
     def __post_init__(self) -> None:
         self.source = f"in-{next(_names)}"
         self.kafka.make_topic(self.source, self.partitions)
-        self.kafka.produce(self.source, messages(self.method, self.partitions, rows=self.rows))
+        self.kafka.produce(
+            self.source, messages(self.method, self.partitions, rows=self.rows, is_skewed=self.is_skewed)
+        )
         whole = self.scene()
         whole.finish()
         self.steps = whole.steps

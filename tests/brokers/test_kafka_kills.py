@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,14 @@ PROTOCOL = {
     "init_transactions", "begin_transaction", "send", "flush", "write", "send_offsets_to_transaction",
     "commit_transaction", "prune", "poll",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def count_kills(kafka_forker: KafkaForker) -> Iterator[None]:
+    """Report how many runs were killed (visible with pytest -s)."""
+    before = kafka_forker.kills
+    yield
+    sys.stdout.write(f"\n{kafka_forker.kills - before} runs were killed\n")
 
 
 @pytest.fixture(scope="module", params=["z", "least-loss", "flexible"])

@@ -18,3 +18,12 @@ def test_any_fetch_size(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path,
         scene = stage.scene()
         assert scene.run(fetch=fetch) == {"code": 0}, scene.errors
         assert scene.result() == stage.expected
+
+
+def test_partitions_that_are_ahead_are_paused(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path) -> None:
+    """Few records may wait in memory; a partition that is paused and resumed loses and repeats none."""
+    stage = Stage(kafka, kafka_forker, tmp_path, "z", partitions=3, is_skewed=True)
+    for pending in (1, 25):
+        scene = stage.scene()
+        assert scene.run(fetch=7, pending=pending) == {"code": 0}, scene.errors
+        assert scene.result() == stage.expected

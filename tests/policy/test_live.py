@@ -137,7 +137,8 @@ def test_quasi_identifiers_may_be_keys_and_times_that_are_not_published_may_not(
 
 
 def test_a_run_that_ends_may_count_arrivals_and_needs_no_checkpoint(tmp_path: Path) -> None:
-    table = changed(changed(live_table(), "anonymize", {**TUPLES, "deadline": 2000, "reuse": 100}), "checkpoint", None)
+    table = changed(live_table("redis"), "anonymize", {**TUPLES, "deadline": 2000, "reuse": 100})
+    table = changed(table, "checkpoint", None)
     assert parse_policy(changed(table, "source/until", "end"), folder=tmp_path).message_source.until == "end"
 
 
@@ -262,3 +263,28 @@ def test_all_systems_have_the_keys_of_messages(kind: str) -> None:
     assert issubclass(SINKS[kind], MessageSink)
     for section in (SOURCES[kind], SINKS[kind]):
         assert all(field.description for name, field in section.model_fields.items() if name != "kind")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"checkpoint/every": "5min"}, None),
+        ({"checkpoint/every": "6min"}, "half the time for which Kafka keeps a transaction open (600 s)"),
+        ({"checkpoint/every": "6min", "sink/client": {"transaction.timeout.ms": 900_000}}, None),
+        ({"checkpoint/every": 1_000}, 'give a duration such as "30s"'),
+        ({"checkpoint/every": 1_000, "source/until": "end"}, None),
+        ({"checkpoint": None, "source/until": "end"}, "what is written to Kafka becomes visible with a checkpoint"),
+    ],
+)
+def test_a_transaction_of_kafka_is_not_open_for_long(
+    changes: dict[str, Any], sentence: str | None, tmp_path: Path
+) -> None:
+    table = live_table("kafka")
+    for key, value in changes.items():
+        table = changed(table, key, value)
+    table = {name: section for name, section in table.items() if section is not None}
+    if sentence is None:
+        parse_policy(table, folder=tmp_path)
+    else:
+        (problem,) = problems_of(table, folder=tmp_path)
+        assert sentence in problem

@@ -111,6 +111,7 @@ class Reader:
         return self.out
 
 
+@settings(deadline=None)
 @given(LOGS, st.data())
 def test_the_order_is_that_of_the_logs(logs: Logs, data: st.DataObject) -> None:
     """Any sequence of fetches of any size, hand-outs of any size and restarts gives the naive order."""
@@ -164,6 +165,20 @@ def test_a_time_read_before_a_restart_counts_only_when_it_is_read_again() -> Non
     reader.fetch(0, 2)
     assert not reader.take(10)
     assert reader.read_all(fetch=1, limit=10) == sorted_logs(reader.logs)
+
+
+def test_what_waits_is_counted_in_rows_and_bytes() -> None:
+    merge = PartitionMerge(2, idle_seconds=IDLE)
+    parts = [chunk([Record(time) for time in range(10)], start, start + 5, 0) for start in (0, 5)]
+    for part in parts:
+        merge.add(0, part)
+    sizes = [part.decoded.batch.nbytes for part in parts]
+    assert (merge.pending(0), merge.pending_bytes(0), merge.pending_bytes(1)) == (10, sum(sizes), 0)
+    merge.end(1)
+    merge.take(7)
+    assert (merge.pending(0), merge.pending_bytes(0)) == (3, sizes[1])
+    merge.take(7)
+    assert (merge.pending(0), merge.pending_bytes(0)) == (0, 0)
 
 
 # ---- idle partitions
@@ -229,7 +244,7 @@ def test_an_idle_partition_comes_back() -> None:
     assert again.take() is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(LOGS.filter(lambda logs: len(logs) > 1), st.data())
 def test_after_a_decision_the_order_is_that_of_the_rest(logs: Logs, data: st.DataObject) -> None:
     """Whatever was idle before: from a recorded position on, the order depends on the logs and that position only."""

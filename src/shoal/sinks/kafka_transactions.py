@@ -42,7 +42,6 @@ _DEFAULTS: Final = {
     "compression.type": "lz4",
     "queue.buffering.max.kbytes": 131_072,
     "partitioner": "murmur2",  # the one of Java's clients, so that topics can be joined by key
-    "transaction.timeout.ms": 600_000,
 }
 _FIXED: Final = {"enable.idempotence": True, "delivery.report.only.error": True}
 _WITH_RECOVERY: Final = 0x020B0000

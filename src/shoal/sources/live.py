@@ -33,7 +33,8 @@ POLL_SECONDS: Final = 0.4
 _IDLE_SECONDS: Final = 1.0
 """Time is passed to the method at most this often: every time it is, a checkpoint is written."""
 _PENDING_ROWS: Final = 262_144
-"""A log is not fetched while this many of its records wait for other logs."""
+_PENDING_BYTES: Final = 64 * 1024 * 1024
+"""A log is not fetched while this many of its records, or bytes of them, wait for other logs."""
 _REMEMBERED_ROWS: Final = 1_048_576
 _AHEAD_NS: Final = 60 * 10**9
 """For the order, a record is at most this far ahead of the broker's time: a wrong clock must not hold back its log."""
@@ -231,7 +232,7 @@ class LiveSource:
     def _add_fetched(self) -> bool:
         """Fetch and decode; returns whether the system answered."""
         if not self._undecoded:
-            logs = [log for log in range(len(self._logs)) if self._merge.pending(log) < _PENDING_ROWS]
+            logs = [log for log in range(len(self._logs)) if self._has_room(log)]
             fetched = self._fetch(logs)
             if fetched is None:
                 return False
@@ -244,6 +245,9 @@ class LiveSource:
             self._merge.reach_end(log, now)
         self._merge.declare_idle(now)
         return True
+
+    def _has_room(self, log: int) -> bool:
+        return self._merge.pending(log) < _PENDING_ROWS and self._merge.pending_bytes(log) < _PENDING_BYTES
 
     def _end_logs(self) -> None:
         for log in filter(self._reader.has_ended, range(len(self._logs))):

@@ -68,6 +68,7 @@ class _Partition:
     silent_since: float | None = None
     """When its end was reached; None if records may be on their way."""
     rows: int = 0
+    nbytes: int = 0
 
 
 class PartitionMerge:
@@ -102,6 +103,10 @@ class PartitionMerge:
         """Records of a partition that were read and not handed out."""
         return self._partitions[partition].rows
 
+    def pending_bytes(self, partition: int) -> int:
+        """How much memory the chunks take that these records came in."""
+        return self._partitions[partition].nbytes
+
     @property
     def is_empty(self) -> bool:
         """Whether everything that was read is handed out."""
@@ -119,7 +124,9 @@ class PartitionMerge:
         one.rows += len(keys)
         if one.is_idle:
             one.is_idle, self.has_decided = False, True
-        self._pending[partition].append(_Piece(chunk, keys))
+        piece = _Piece(chunk, keys, nbytes=int(chunk.decoded.batch.nbytes))
+        one.nbytes += piece.nbytes
+        self._pending[partition].append(piece)
 
     def reach_end(self, partition: int, now: float) -> None:
         """A partition has no more records at this time, in seconds of any clock."""
@@ -209,6 +216,8 @@ class PartitionMerge:
                 one.handed_out = int(piece.keys[dropped - 1])
                 if dropped < len(piece.keys):
                     pieces.appendleft(piece.after(dropped))
+                else:
+                    one.nbytes -= piece.nbytes
                 count -= dropped
 
 
@@ -220,6 +229,8 @@ class _Piece:
     keys: Int64s
     """The running maximum of event time at each record."""
     start: int = 0
+    nbytes: int = 0
+    """Memory of the whole chunk."""
 
     @property
     def ids(self) -> npt.NDArray[Any]:
@@ -229,7 +240,7 @@ class _Piece:
         return _Piece(self.chunk, self.keys[:count], self.start)
 
     def after(self, count: int) -> _Piece:
-        return _Piece(self.chunk, self.keys[count:], self.start + count)
+        return _Piece(self.chunk, self.keys[count:], self.start + count, self.nbytes)
 
     def decoded(self) -> Decoded:
         """Its records, numbered from 0."""

@@ -52,7 +52,7 @@ def _transactions(parts: SinkParts) -> KafkaTransactions:
     return KafkaTransactions(
         parts.address,
         table.transactional_id or table.topic,
-        settings=parts.settings,
+        settings={"transaction.timeout.ms": table.transaction_ms, **parts.settings},
         give_up=table.give_up.ns / 1e9,
     )
 

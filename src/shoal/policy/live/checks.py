@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from shoal.methods.settings import Duration
 from shoal.policy.fields import Section
 from shoal.policy.live.messages import MessageSink, MessageSource, default_letters
+from shoal.policy.live.systems import KafkaSink
 from shoal.policy.method_base import MethodSection
 from shoal.policy.methods import section_for
-from shoal.policy.tables import DeadLettersSection
+from shoal.policy.tables import CheckpointSection, DeadLettersSection
 
 Table = Mapping[str, Any]
 _FILES_ONLY: Final = "decides all records at once, so it reads files only; name files"
@@ -26,6 +28,8 @@ def live_problems(table: Table, sections: Mapping[str, Section | None]) -> list[
         found += _address_problems(sink, source)
         if isinstance(source, MessageSource):
             found += _loop_problems(source, sink, sections["dead_letters"])
+    if isinstance(sink, KafkaSink):
+        found += _transaction_problems(sink, sections["checkpoint"], source)
     found += _letter_problems(sections["dead_letters"], sink)
     return found
 
@@ -99,3 +103,23 @@ def _letter_problems(dead: Section | None, sink: Section | None) -> Iterator[str
         yield "[dead_letters] name: is for sinks of messages; name a file in path"
     if isinstance(sink, MessageSink) and dead.name == sink.name:
         yield "[dead_letters] name: is where the rows go; name another"
+
+
+def _transaction_problems(sink: KafkaSink, checkpoint: Section | None, source: Section | None) -> Iterator[str]:
+    """Messages become visible with a checkpoint, and Kafka does not wait for it forever."""
+    is_live = isinstance(source, MessageSource) and source.until is None
+    if not isinstance(checkpoint, CheckpointSection):
+        if not is_live:  # a live run without one was reported
+            yield "[checkpoint]: is missing; what is written to Kafka becomes visible with a checkpoint; add it"
+        return
+    if isinstance(checkpoint.every, Duration):
+        if 2 * checkpoint.every.ns > sink.transaction_ms * 1_000_000:
+            yield (
+                f"[checkpoint] every: is longer than half the time for which Kafka keeps a transaction open "
+                f"({sink.transaction_ms / 1_000:g} s); shorten it, or raise transaction.timeout.ms in [sink.client]"
+            )
+    elif is_live:
+        yield (
+            "[checkpoint] every: counts rows, but on a slow stream Kafka would not keep the transaction open for so "
+            'long; give a duration such as "30s"'
+        )

@@ -30,6 +30,9 @@ _KAFKA: Final = {
 }  # fmt: skip
 
 
+_TRANSACTION_MS: Final = 600_000
+
+
 class KafkaSource(MessageSource):
     """Topics of Kafka."""
 
@@ -65,6 +68,12 @@ class KafkaSink(MessageSink):
     @property
     def name(self) -> str:
         return self.topic
+
+    @property
+    def transaction_ms(self) -> int | float:
+        """How long Kafka keeps a transaction open; longer than brokers may be unreachable without a new start."""
+        given = self.client.get("transaction.timeout.ms", _TRANSACTION_MS)
+        return given if isinstance(given, int | float) else _TRANSACTION_MS
 
 
 class RedisSource(MessageSource):
