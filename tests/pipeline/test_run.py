@@ -18,7 +18,8 @@ from shoal.pipeline import wiring
 from shoal.pipeline.checkpoints import CheckpointFolder
 from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.run import StreamRun
-from shoal.policy import Policy, parse_policy, systems
+from shoal.policy import Policy, parse_policy
+from shoal.policy.live import systems
 from shoal.policy.tables import SinkSection, SourceSection
 from shoal.sinks.base import PlainSink
 from shoal.sources.base import Idle, Mark
