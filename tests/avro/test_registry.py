@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socketserver
+import threading
 from typing import Any
 
 import pytest
@@ -95,3 +97,18 @@ def test_schemas_that_refer_to_others_are_refused() -> None:
         number = server.add(SCHEMA, references=[{"name": "other"}])
         with pytest.raises(UnusableSchema, match="refers to other schemas"):
             client(server.url)[0].schema(number)
+
+
+class _NotHttp(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        self.wfile.write(b"SSH-2.0-server\r\n")
+
+
+def test_a_server_that_does_not_speak_http_is_unreachable() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), _NotHttp) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        registry, waits = client(f"http://127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(RegistryUnreachable, match=r"does not answer \(BadStatusLine\); check the URL"):
+            registry.check()
+        server.shutdown()
+    assert len(waits) == 2

@@ -82,6 +82,8 @@ ONE_PROBLEM = [
     ("source/topics", "visits", "[source] topics: must be a list of texts"),
     ("source/topcs", [], '[source] topcs: unknown key; did you mean "topics"?'),
     ("source/brokers", "ann:hunter2@host", "[source] brokers: has a user or a password in it; put them into client"),
+    ("source/brokers", "host?password=hunter2", "[source] brokers: has settings in it, behind a question mark; put"),
+    ("source/secrets", {"acks": "env:A"}, "[source.secrets] acks: is set so that every record is published exactly"),
     ("source/format", "protobuf", '[source] format: must be one of "json", "avro"'),
     ("source/format", "avro", "[source] schema_file: give either schema_file (a file) or registry (a URL)"),
     ("source/registry", "http://host", '[source] registry: is only for format = "avro"; leave it out'),
@@ -182,7 +184,8 @@ def test_names_of_topics_for_letters_are_for_messages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.jaas.config", "basic.auth.user.info", "token",
-     "password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config", "api_key", "passphrase"],
+     "password", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config", "api_key", "passphrase",
+     "nkeys_seed_str"],
 )  # fmt: skip
 def test_secrets_among_the_settings_of_the_client_are_refused(name: str, tmp_path: Path) -> None:
     (problem,) = problems_of(changed(live_table(), "sink/client", {name: "hunter2"}), folder=tmp_path)
@@ -193,7 +196,7 @@ def test_secrets_among_the_settings_of_the_client_are_refused(name: str, tmp_pat
 @pytest.mark.parametrize(
     "name",
     ["ssl.ca.location", "ssl.key.location", "security.protocol", "sasl.username", "ssl_keyfile", "user_credentials",
-     "fetch.min.bytes", "sasl.mechanism", "partitioner"],
+     "fetch.min.bytes", "sasl.mechanism", "partitioner", "nkeys_seed"],
 )  # fmt: skip
 def test_settings_that_are_not_secret_are_taken(name: str) -> None:
     assert not is_secret_setting(name)
@@ -288,3 +291,9 @@ def test_a_transaction_of_kafka_is_not_open_for_long(
     else:
         (problem,) = problems_of(table, folder=tmp_path)
         assert sentence in problem
+
+
+@pytest.mark.parametrize(("section", "topics"), [("source", {"topics": ["a"]}), ("sink", {"topic": "b"})])
+def test_a_session_of_mqtt_is_never_thrown_away(section: str, topics: dict[str, Any], tmp_path: Path) -> None:
+    table = changed(live_table(), section, {"kind": "mqtt", "broker": "h", **topics, "client": {"clean_session": True}})
+    assert any("is set so that no message is lost; leave it out" in one for one in problems_of(table, folder=tmp_path))

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -39,8 +40,8 @@ class RegistryRefused(RunError):
 class SchemaRegistry:
     """Fetches schemas by number, and registers new ones. Schemas never change, so each is fetched once.
 
-    A call tries three times, within seconds. After that it raises :class:`RegistryUnreachable`, and whoever knows for
-    how long to keep trying repeats it.
+    A call tries three times, within seconds. After that it raises :class:`RegistryUnreachable`: the caller knows
+    how long to keep trying.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class SchemaRegistry:
         answer = self._call(f"/subjects/{quote(subject, safe='')}/versions", body)
         number = None if answer is None else answer.get("id")
         if not isinstance(number, int):
-            raise self._refused("its answer has no id")
+            raise self._refused("its answer has no id; check that the URL is that of a schema registry")
         return number
 
     def check(self) -> None:
@@ -94,10 +95,10 @@ class SchemaRegistry:
         try:
             return orjson.loads(answer["schema"])
         except (KeyError, TypeError, ValueError):
-            raise self._refused("its answer holds no schema") from None
+            raise self._refused("its answer has no schema; check that the URL is that of a schema registry") from None
 
     def _call(self, path: str, body: bytes | None = None) -> dict[str, Any] | None:
-        """The answer as JSON; None if there is no such thing."""
+        """The answer as JSON; None for HTTP 404."""
         reason = ""
         for attempt in range(_TRIES):
             if attempt:
@@ -111,7 +112,7 @@ class SchemaRegistry:
                     if error.code < _FAILED and error.code != _BUSY:
                         raise self._refused(f"HTTP {error.code}{_meaning(error.code)}") from None
                     reason = f"HTTP {error.code}"
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, HTTPException) as error:
                 inner = getattr(error, "reason", error)
                 reason = getattr(inner, "strerror", None) or type(inner).__name__
         raise RegistryUnreachable(
@@ -142,6 +143,6 @@ def _meaning(code: int) -> str:
         404: ": there is no registry under this URL; check it",
         409: ": the subject has a schema that this one is not compatible with; choose another topic, or change the "
         "compatibility of the subject",
-        422: ": it takes no such schema; check that it accepts Avro",
+        422: ": it does not accept this schema; check that it accepts Avro",
     }
     return meanings.get(code, "")

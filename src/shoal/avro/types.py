@@ -11,7 +11,7 @@ from shoal.avro.bounds import why_unbounded
 from shoal.errors import RunError, missing_extra
 
 MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
-"""All readers of Avro know times in microseconds, so times that came with them leave with them."""
+"""All readers of Avro know times in microseconds, so times that came with them are published with them."""
 NANOSECONDS: Final = pa.timestamp("ns", tz="UTC")
 _BASIC: Final = {
     "int": pa.int64(), "long": pa.int64(), "float": pa.float64(), "double": pa.float64(),
@@ -50,7 +50,7 @@ def parsed(schema: Any) -> Any:
     except Exception:  # fastavro raises errors of many kinds
         raise UnusableSchema("is not valid Avro; correct it") from None
     if not isinstance(found, dict) or found.get("type") != "record":
-        raise UnusableSchema("is not that of a record; messages are records")
+        raise UnusableSchema("is not that of a record; write a record with a field for each column")
     why = why_unbounded(found)
     if why is not None:
         raise UnusableSchema(why)

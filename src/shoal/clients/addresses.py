@@ -23,7 +23,7 @@ def addresses(text: str, *, port: int) -> tuple[Address, ...]:
     >>> addresses("localhost, 10.0.0.7:7000, [::1]:6379", port=6379)[1:]
     (Address(host='10.0.0.7', port=7000), Address(host='::1', port=6379))
 
-    PolicyError if the text is no such list.
+    PolicyError if it is not such a list.
     """
     found = [_address(part.strip(), port) for part in text.split(",") if part.strip()]
     if not found:

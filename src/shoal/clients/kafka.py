@@ -22,7 +22,7 @@ Settings = Mapping[str, str | int | float | bool]
 STEP_SECONDS: Final = 0.4
 """How long a call may block while a run reads or waits, so that it serves signals in between."""
 REQUEST_SECONDS: Final = 10.0
-"""How long a request may take: brokers that have just started need some time, and each call begins anew."""
+"""How long a request may take: brokers that have just started need some time, and a repeated call starts over."""
 FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 """Another producer of the same name has taken over."""
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PART"
@@ -71,11 +71,11 @@ def make_client(kind: Callable[..., _T], settings: dict[str, Any], failure: Fail
     try:
         return kind(settings, logger=_SILENT)
     except KafkaException as error:
-        raise failure(f"the client refuses its settings ({reason(error)})") from None
+        raise failure(f"the client refuses its settings ({reason(error)}); check client and secrets") from None
 
 
 class FatalAsException:
-    """The client raises a fatal error as an object that is no exception, which no ``except`` clause can name."""
+    """The client raises a fatal error as an object that is not an exception, so no ``except`` clause can name it."""
 
     def __enter__(self) -> None:
         return None

@@ -22,6 +22,7 @@ _KEEPALIVE_SECONDS: Final = 30
 _CONNECT_SECONDS: Final = 5.0
 _FOREVER: Final = 0xFFFFFFFF
 _OPTIONS: Final = frozenset({"transport", "clean_session"})
+_TRANSPORTS: Final = ("tcp", "websockets", "unix")
 _AT_ONCE: Final = 1_000
 """Messages that a broker sends before one of them is acknowledged; the broker may have a lower limit."""
 
@@ -55,11 +56,15 @@ class MqttConnection:
         default = mqtt.MQTTv5 if is_modern else mqtt.MQTTv311
         self.is_modern = given.pop("protocol", default) == mqtt.MQTTv5
         login = given.pop("username", None), given.pop("password", None)
-        self._keepalive = int(given.pop("keepalive", _KEEPALIVE_SECONDS))
+        keepalive = given.pop("keepalive", _KEEPALIVE_SECONDS)
         for name in set(given) - _OPTIONS:
             raise failure(f"the client has no setting {name!r}; correct it in client or secrets")
         options = {"clean_session": None if self.is_modern else False, "manual_ack": True, **given}
         protocol = mqtt.MQTTv5 if self.is_modern else mqtt.MQTTv311
+        # The client checks its arguments too, but prints a stack trace when it is then deleted.
+        if not isinstance(keepalive, int) or options.get("transport", "tcp") not in _TRANSPORTS:
+            raise failure("keepalive must be whole seconds and transport tcp, websockets or unix; correct client")
+        self._keepalive = keepalive
         self.client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id, protocol=protocol, **options)
         self.client.connect_timeout = _CONNECT_SECONDS
         if login[0] is not None:

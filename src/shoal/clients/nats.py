@@ -56,6 +56,10 @@ class NatsConnection:
             raise
         except TypeError as error:
             raise self._failure(unknown_setting(error)) from None
+        except ImportError as error:
+            raise self._failure(f"these settings of the client need the package {error.name}; install it") from None
+        except (FileNotFoundError, PermissionError):
+            raise self._failure("a file that client names cannot be read; check its path") from None
         except (NotFoundError, AuthorizationError, InvalidUserCredentialsError, MaxPayloadError) as error:
             raise self._failure(_sentence(error)) from None
         except (Unreachable, Error, OSError, TimeoutError) as error:

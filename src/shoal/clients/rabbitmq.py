@@ -27,11 +27,13 @@ _FRAME_BYTES: Final = 8 * 1024 * 1024
 _HEARTBEAT_SECONDS: Final = 30
 _REFUSALS: Final = {
     exceptions.AuthenticationFailure: "the server refuses the user or the password; check client and secrets",
-    exceptions.SASLAuthenticationFailureLoopback: "the user guest may connect from the server's own machine only",
+    exceptions.SASLAuthenticationFailureLoopback: (
+        "the user guest may connect from the server's own machine only; name another user in client"
+    ),
     exceptions.VirtualHostAccessFailure: "the user may not use the virtual host; check vhost in client",
     exceptions.AccessRefused: "the user may not use the stream; change its permissions",
     exceptions.StreamDoesNotExist: "there is no such stream; create it",
-    exceptions.PreconditionFailed: "the stream exists with other properties",
+    exceptions.PreconditionFailed: "the stream exists with other properties; name another one, or delete it",
     exceptions.FrameTooLarge: "a message is longer than the server allows; raise its stream.frame_max",
 }
 _LOG: Final = logging.getLogger("rstream")

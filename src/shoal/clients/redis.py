@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from shoal.clients.trouble import Unreachable, unknown_setting
-from shoal.errors import RunError, missing_extra
+from shoal.errors import PolicyError, RunError, missing_extra
 
 try:
     import redis
@@ -17,6 +17,8 @@ except ImportError:
     raise missing_extra("Redis", package="redis", extra="redis") from None
 
 _TIMEOUT_SECONDS: Final = 10.0
+_ARGUMENTS: Final = ", with args beginning with"
+"""What follows in an answer of the server may be a password, or a row."""
 _REFUSALS: Final = (
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
@@ -37,7 +39,10 @@ def connect(url: str, settings: Mapping[str, Any]) -> redis.Redis:
     options: dict[str, Any] = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
     options |= {"retry": Retry(NoBackoff(), 0), "client_name": "shoal", **settings}
     # The source and the sink read replies as they are in version 2 of the protocol.
-    client = redis.Redis.from_url(url, **{**options, "protocol": 2, "decode_responses": False})
+    try:
+        client = redis.Redis.from_url(url, **{**options, "protocol": 2, "decode_responses": False})
+    except ValueError:
+        raise PolicyError(f"url: {url} is not an address of Redis; write it like redis://localhost:6379/0") from None
     client.set_response_callback("XREAD", lambda reply, **_: reply)  # without a dictionary for every entry
     return client
 
@@ -54,7 +59,16 @@ def reporting(failure: Callable[[str], RunError]) -> Iterator[None]:
     except _PASSING as error:
         raise Unreachable(str(error) or type(error).__name__) from None
     except redis.exceptions.RedisError as error:
-        raise failure(f"the server answers {str(error).splitlines()[0][:200]!r}") from None
+        raise failure(f"the server answers {_without_arguments(error)!r}; check it, and client and secrets") from None
+
+
+def _without_arguments(error: Exception) -> str:
+    """The server's words without those of the command.
+
+    >>> _without_arguments(Exception("unknown command 'AUTH', with args beginning with: 'hunter2'"))
+    "unknown command 'AUTH'"
+    """
+    return str(error).partition(_ARGUMENTS)[0].partition("\n")[0][:200]
 
 
 def last_id(client: redis.Redis, stream: str) -> tuple[bytes, int]:

@@ -276,7 +276,10 @@ def _header(header: str, messages: Messages) -> list[Given]:
 
 def _type_of(text: str) -> pa.DataType:
     if text not in _TYPES:
-        raise InputError(f"the position has a column of type {text}, which this version does not know; start anew")
+        raise InputError(
+            f"the checkpoint has a column of type {text}, which this version does not know; start over with a new "
+            "checkpoint folder"
+        )
     return _TYPES[text]
 
 

@@ -99,7 +99,9 @@ class MessageSink(PlainSink):
     def verify(self, receipt: Receipt) -> None:
         _, held = self._connect(receipt[_START])
         if held < receipt["messages"]:
-            raise CheckpointError(f"{self._writer.name}: messages of this finished run were removed")
+            raise CheckpointError(
+                f"{self._writer.name}: messages of this finished run were removed; restore them, or start over"
+            )
 
     def clean(self) -> None:
         """Nothing to remove."""

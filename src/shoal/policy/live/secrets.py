@@ -16,7 +16,7 @@ from shoal.errors import PolicyError
 _SECRET_WORDS: Final = (
     r"(api)?keys?|key_?files?|secrets?|tokens?|salt|pepper|passwords?|passwd|pwd|passphrases?|credentials?"
 )
-_CLIENT_WORDS: Final = r"jaas|user\.info|oauthbearer\.config|pem"
+_CLIENT_WORDS: Final = r"jaas|user\.info|oauthbearer\.config|pem|seed"
 _NAMES_A_FILE: Final = re.compile(r"(location|file|path|keytab|user_credentials|nkeys_seed)$")
 _HOW: Final = 'must be "env:" and the name of an environment variable, or "file:" and a path'
 REGISTRY: Final = "registry.auth"
@@ -72,11 +72,13 @@ def _reference(value: object, info: ValidationInfo) -> SecretReference:
 
 
 def _without_login(text: str) -> str:
-    """An address; one with a password is refused."""
+    """An address, which messages and checkpoints repeat; one with a password or other settings is refused."""
     if not text.strip():
         raise ValueError("must not be empty")
     if "@" in text:
         raise ValueError("has a user or a password in it; put them into client and secrets")
+    if "?" in text:
+        raise ValueError("has settings in it, behind a question mark; put them into client and secrets")
     return text
 
 
@@ -95,6 +97,9 @@ def client_problems(
     client: object, secrets: object, reserved: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Settings that belong elsewhere: secrets, and what the policy has a key for."""
+    for name in secrets if isinstance(secrets, Mapping) else ():
+        if name in reserved:
+            yield ("secrets", name), reserved[name]
     for name in client if isinstance(client, Mapping) else ():
         if is_secret_setting(str(name)):
             yield (

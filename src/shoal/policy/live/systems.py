@@ -29,6 +29,11 @@ _KAFKA: Final = {
     ),
 }  # fmt: skip
 
+_MQTT: Final = {
+    "client_id": "is the key client_id; write it there",
+    "clean_session": "is set so that no message is lost; leave it out",
+}
+
 
 _TRANSACTION_MS: Final = 600_000
 
@@ -58,7 +63,7 @@ class KafkaSink(MessageSink):
     topic: Name = Field(description="name the topic")
     transactional_id: Name | None = Field(
         None,
-        description="Names this run to Kafka, which shuts out an older process of that name; the topic.",
+        description="Names this run to Kafka, which shuts out an older process of that name; by default the topic.",
     )
 
     @property
@@ -131,7 +136,7 @@ class NatsSink(MessageSink):
 
     url: Address | None = Field(None, description=f"Servers, separated by commas{_SAME}.")
     stream: Name = Field(description="name the stream")
-    subject: Name | None = Field(None, description="The subject of the messages; the stream's name.")
+    subject: Name | None = Field(None, description="The subject of the messages; by default the stream's name.")
 
     @property
     def address(self) -> str | None:
@@ -176,6 +181,7 @@ class RabbitSink(MessageSink):
 class MqttSource(MessageSource):
     """Topics of an MQTT broker."""
 
+    RESERVED: ClassVar[Mapping[str, str]] = _MQTT
     CAN_BE_SAMPLED: ClassVar[bool] = False
     broker: Address = Field("localhost:1883", description="Host and port.")
     topics: Names = Field(description='list the topics, such as ["sensors/+/visits"]')
@@ -211,6 +217,7 @@ class MqttSource(MessageSource):
 class MqttSink(MessageSink):
     """A topic of an MQTT broker."""
 
+    RESERVED: ClassVar[Mapping[str, str]] = _MQTT
     broker: Address | None = Field(None, description=f"Host and port{_SAME}.")
     topic: Name = Field(description="name the topic")
     client_id: Name = Field("shoal-sink", description="Names the session.")
