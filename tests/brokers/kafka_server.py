@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.brokers.servers import Server, free_port
 
@@ -108,12 +108,10 @@ class Kafka(Server):
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
 
-    def remove_topics(self, *names: str) -> None:
-        """Delete topics."""
-        for done in (
-            AdminClient({"bootstrap.servers": self.address, "log_level": 0}).delete_topics(list(names)).values()
-        ):
-            done.result(30)
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Let a topic have this many partitions."""
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        admin.create_partitions([NewPartitions(name, partitions)])[name].result(30)
 
     def produce(self, topic: str, partitions: list[list[Any]]) -> None:
         """Write values, or dictionaries with the arguments of a message, to each partition."""

@@ -92,6 +92,23 @@ def test_an_idle_partition_does_not_hold_the_others_back(scene: LiveScene) -> No
 
 
 @pytest.mark.parametrize("scene", ["z"], indirect=True)
+def test_new_partitions_are_read_by_the_next_run(scene: LiveScene) -> None:
+    policy = scene.folder / POLICY
+    policy.write_text(policy.read_text().replace('lag = "500ms"', 'lag = "500ms"\nstart = "latest"'))
+    child = scene.start()
+    scene.kafka.produce(scene.source, [[record("u1", site="old")], []])
+    scene.wait_for(bool)
+    assert scene.end(child, signal.SIGTERM) == 0
+    scene.kafka.add_partitions(scene.source, 3)
+    scene.kafka.produce(scene.source, [[], [], [record("u2", site="new")]])
+    child = scene.start()
+    scene.wait_for(lambda found: len(found) > 1)
+    assert scene.end(child, signal.SIGTERM) == 0
+    found = [json.loads(value or b"{}")["site"] for part in scene.result()["rows"] for _, value in part]
+    assert sorted(found) == ["new", "old"]
+
+
+@pytest.mark.parametrize("scene", ["z"], indirect=True)
 def test_topics_that_are_not_there_are_named(scene: LiveScene) -> None:
     policy = scene.folder / POLICY
     text = policy.read_text()

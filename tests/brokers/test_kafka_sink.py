@@ -6,9 +6,11 @@ import pyarrow as pa
 import pytest
 
 from shoal.encode.messages import JsonMessages
-from shoal.errors import OutputError
+from shoal.errors import InputError, OutputError
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_transactions import KafkaTransactions
+from shoal.sources.kafka import KafkaReader
+from shoal.sources.live import Needs
 from tests.brokers.kafka_server import Kafka
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -102,3 +104,43 @@ def test_a_second_run_shuts_out_the_first(kafka: Kafka) -> None:
         first.commit(0)
     first.close()
     second.close()
+
+
+def test_a_topic_of_transactions_is_read_to_its_end(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markers of commits take offsets, too; an open transaction is not read."""
+    monkeypatch.setattr("shoal.sources.kafka._PROBE_SECONDS", 0.0)
+    kafka.make_topic("chained")
+    sink = sink_of(kafka, "chained")
+    sink.published()
+    sink.open(SCHEMA)
+    reader = KafkaReader(kafka.address, ["chained"])
+    reader.connect()
+    reader.open([None], Needs())
+    found = []
+    for number in range(3):
+        sink.write(rows(number, 1))
+        sink.commit(number)
+        sink.publish(f"checkpoint-{number}")
+        while len(found) <= number or not reader.is_read(0):
+            found += [value for one in reader.fetch([0], 0.4) for value in one.messages.values]
+        reader.fetch([0], 0.4)
+        assert reader.is_read(0), "still after it was asked for"
+    sink.write(rows(3, 1))
+    sink.commit(3)
+    assert list(reader.fetch([0], 0.4)) == []
+    assert found == [b'{"n":%d}' % number for number in range(3)]
+    reader.close()
+    sink.close()
+
+
+def test_a_reader_notices_new_partitions(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.sources.kafka._LOOK_SECONDS", 0.0)
+    kafka.make_topic("growing")
+    reader = KafkaReader(kafka.address, ["growing"])
+    reader.connect()
+    reader.open([None], Needs())
+    assert list(reader.fetch([0], 0.4)) == []
+    kafka.add_partitions("growing", 2)
+    with pytest.raises(InputError, match="topic growing has new partitions"):
+        reader.fetch([0], 0.4)
+    reader.close()

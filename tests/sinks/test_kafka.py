@@ -152,3 +152,25 @@ def test_a_reader_continues_behind_a_position(address: str) -> None:
     with pytest.raises(InputError, match="deleted and made anew"):
         reader.open([7, None, None, None], Needs())
     reader.close()
+
+
+def test_silence_is_no_end_while_brokers_have_more(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that delivers nothing must not let time pass: what it holds back would be late."""
+    monkeypatch.setattr("shoal.sources.kafka._PROBE_SECONDS", 0.0)
+    filled(address, "silent", [[b"0"], [], [], []])
+    reader = KafkaReader(address, ["silent"])
+    reader.connect()
+    reader.open([None] * 4, Needs())
+    while not all(map(reader.is_read, range(4))):
+        reader.fetch(range(4), 0.1)
+    assert reader._consumer is not None
+    reader._consumer.pause([TopicPartition("silent", 0)])
+    filled(address, "silent", [[b"1"], [], [], []])
+    assert list(reader.fetch(range(4), 0.1)) == []
+    assert [reader.is_read(log) for log in range(4)] == [False, True, True, True]
+    reader._consumer.resume([TopicPartition("silent", 0)])
+    found: list[Any] = []
+    while not found or not reader.is_read(0):
+        found += [value for one in reader.fetch(range(4), 0.1) for value in one.messages.values]
+    assert found == [b"1"]
+    reader.close()

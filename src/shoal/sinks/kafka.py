@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from shoal.avro.registry import RegistryUnreachable
+from shoal.clients.trouble import Unreachable
 from shoal.encode.messages import MessageEncoder
 from shoal.sinks.base import Receipt
 from shoal.sinks.kafka_transactions import KafkaTransactions
@@ -42,8 +44,14 @@ class KafkaSink:
 
     def _begin(self, schema: pa.Schema) -> None:
         self._topics.start()
-        self._encoder.open(schema)
+        self._topics.transactions.insist(lambda: self._open_encoder(schema))
         self._partitions = self._topics.transactions.partitions(self._topic)
+
+    def _open_encoder(self, schema: pa.Schema) -> None:
+        try:
+            self._encoder.open(schema)
+        except RegistryUnreachable as trouble:
+            raise Unreachable(str(trouble)) from None
 
     def write(self, rows: pa.RecordBatch) -> None:
         self.write_messages(self._encoder.values(rows), self._encoder.keys(rows))

@@ -104,6 +104,10 @@ class KafkaTransactions:
         if marked:
             self.published = tuple(filter(None, json.loads(marked[0].metadata or "{}")["checkpoints"]))
 
+    def insist(self, call: Callable[[], None]) -> None:
+        """Repeat a call while it raises Unreachable, as long as unreachable brokers are waited for."""
+        persist(call, self._patience, self._failure)
+
     def held(self, topic: str) -> int:
         """How many messages of this run a topic holds."""
         return self._markers.get(topic, 0)

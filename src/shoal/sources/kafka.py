@@ -6,6 +6,7 @@ A run has its position in its checkpoint. Offsets of the group are only stored f
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
@@ -33,6 +34,9 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 FETCH: Final = 20_000
 """Messages read at once."""
 _WAIT_SECONDS: Final = 0.1
+_PROBE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 60.0
+_UNKNOWN: Final = -1
 _NS_A_MS: Final = 1_000_000
 _DEFAULTS: Final = {"queued.max.messages.kbytes": 65_536, "fetch.wait.max.ms": 100}
 _FIXED: Final = {
@@ -80,10 +84,12 @@ class KafkaReader:
         self._next: list[int] = []
         """The offset behind the last message read of each partition."""
         self._end: list[int] = []
-        """Where each partition was known to end."""
+        """Where each partition is known to end."""
         self._last: list[int] = []
         """Where reading of each partition is to end, if it is to end."""
         self._paused: set[int] = set()
+        self._probe_at = 0.0
+        self._look_at = 0.0
 
     # ---- start
 
@@ -107,12 +113,14 @@ class KafkaReader:
             for at in range(len(self._partitions))
         ]
         self._needs = needs
+        # A partition that was added while a run stood still is read from its beginning.
+        is_from_latest = self._from_latest and all(given is None for given in after)
         self._next = [
-            self._checked(at, int(given) + 1, limits[at]) if given is not None else limits[at][self._from_latest]
+            self._checked(at, int(given) + 1, limits[at]) if given is not None else limits[at][is_from_latest]
             for at, given in enumerate(after)
         ]
         self._last = [high for _, high in limits] if self._until_end else []
-        self._end = [-1] * len(self._partitions)
+        self._end = [_UNKNOWN] * len(self._partitions)
         self._paused.clear()
         self._open_consumer.assign([self._at(at, offset) for at, offset in enumerate(self._next)])
         return [offset - 1 for offset in self._next]
@@ -133,6 +141,7 @@ class KafkaReader:
     # ---- reading
 
     def fetch(self, logs: Collection[int], seconds: float) -> Iterable[Fetched]:
+        self._look_for_partitions()
         self._pause_all_but(logs)
         wait = min(seconds, _WAIT_SECONDS)
         messages: list[Message] = attempt(lambda: self._open_consumer.consume(self._fetch, timeout=wait), self._failure)
@@ -143,16 +152,30 @@ class KafkaReader:
                 self._note_event(event)
         if messages or events:
             self._trouble = None
-        elif self._trouble is not None:
+        elif self._trouble is not None or time.monotonic() >= self._probe_at:
             self._probe()
         return self._by_partition(messages)
 
+    def _look_for_partitions(self) -> None:
+        """End the run if a topic has got partitions: the next one merges them in."""
+        if self._last or time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        with contextlib.suppress(Unreachable):
+            for topic in self.topics:
+                if any((topic, number) not in self._partitions for number in self._numbers(topic)):
+                    raise self._failure(f"topic {topic} has new partitions; the same command starts to read them")
+
     def _probe(self) -> None:
-        """Ask whether brokers answer again: on a silent topic no message would show it."""
+        """Ask brokers whether nothing is there: silence alone may be a connection that hangs, or one that is lost."""
         if self._trouble is not None and is_denied(self._trouble):
             raise self._failure(reason(self._trouble))
-        self._ask(lambda: self._open_consumer.list_topics(self.topics[0], timeout=STEP_SECONDS))
-        self._trouble = None
+        for log in set(range(len(self._partitions))) - self._paused:
+            asked = self._at(log)
+            _, high = self._ask(lambda at=asked: self._open_consumer.get_watermark_offsets(at, timeout=STEP_SECONDS))
+            if high > max(self._next[log], self._end[log]):
+                self._end[log] = _UNKNOWN
+        self._trouble, self._probe_at = None, time.monotonic() + _PROBE_SECONDS
 
     def _by_partition(self, messages: list[Message]) -> list[Fetched]:
         if not messages:
