@@ -78,8 +78,7 @@ def _address_problems(sink: MessageSink, source: Section | None) -> Iterator[str
         and sink.address is None
         and not (isinstance(source, MessageSource) and source.kind == sink.kind)
     ):
-        name = next(name for name in ("brokers", "broker", "url") if name in type(sink).model_fields)
-        yield f"[sink] {name}: is missing; say where the system is"
+        yield f"[sink] {sink.ADDRESS}: is missing; say where the system is"
 
 
 def _loop_problems(source: MessageSource, sink: MessageSink, dead: Section | None) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -28,6 +27,10 @@ _OPERATION: Final = ("client", "secrets", "registry", "give_up", "lag", "idle_pa
 class _Connected(Section):
     """A table with settings of a client library."""
 
+    ADDRESS: ClassVar[str]
+    """The key that says where the system is."""
+    LOG: ClassVar[str]
+    """The key of the topics or streams."""
     RESERVED: ClassVar[Mapping[str, str]] = {}
     """Client settings that the policy has keys for, or that shoal decides, with the sentence for each."""
 
@@ -101,14 +104,15 @@ class MessageSource(_Connected, SourceSection):
         return self.until is None
 
     @property
-    @abstractmethod
     def address(self) -> str:
         """Where the system is."""
+        return str(getattr(self, self.ADDRESS))
 
     @property
-    @abstractmethod
     def logs(self) -> tuple[str, ...]:
         """The topics or streams that are read."""
+        found = getattr(self, self.LOG)
+        return (found,) if isinstance(found, str) else found
 
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
@@ -131,9 +135,15 @@ class MessageSink(_Connected, SinkSection):
     registry: Address | None = Field(None, description="Avro: the URL of the registry that gets the schema.")
 
     @property
-    @abstractmethod
     def address(self) -> str | None:
         """Where the system is; None: where the source is."""
+        found: str | None = getattr(self, self.ADDRESS)
+        return found
+
+    @property
+    def name(self) -> str:
+        """The topic or stream."""
+        return str(getattr(self, self.LOG))
 
 
 def default_letters(sink: str) -> str:

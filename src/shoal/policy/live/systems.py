@@ -41,23 +41,19 @@ _TRANSACTION_MS: Final = 600_000
 class KafkaSource(MessageSource):
     """Topics of Kafka."""
 
+    ADDRESS: ClassVar[str] = "brokers"
+    LOG: ClassVar[str] = "topics"
     RESERVED: ClassVar[Mapping[str, str]] = _KAFKA
     brokers: Address = Field(description='name the brokers, such as "localhost:9092", separated by commas')
     topics: Names = Field(description='list the topics, such as ["visits"]')
     group: Name = Field("shoal", description="The consumer group under which tools show how far the run is.")
 
-    @property
-    def address(self) -> str:
-        return self.brokers
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        return self.topics
-
 
 class KafkaSink(MessageSink):
     """A topic of Kafka, written in transactions."""
 
+    ADDRESS: ClassVar[str] = "brokers"
+    LOG: ClassVar[str] = "topic"
     RESERVED: ClassVar[Mapping[str, str]] = _KAFKA
     brokers: Address | None = Field(None, description=f"Brokers, separated by commas{_SAME}.")
     topic: Name = Field(description="name the topic")
@@ -65,14 +61,6 @@ class KafkaSink(MessageSink):
         None,
         description="Names this run to Kafka, which shuts out an older process of that name; by default the topic.",
     )
-
-    @property
-    def address(self) -> str | None:
-        return self.brokers
-
-    @property
-    def name(self) -> str:
-        return self.topic
 
     @property
     def transaction_ms(self) -> int | float:
@@ -84,103 +72,69 @@ class KafkaSink(MessageSink):
 class RedisSource(MessageSource):
     """Streams of Redis."""
 
+    ADDRESS: ClassVar[str] = "url"
+    LOG: ClassVar[str] = "streams"
     url: Address = Field("redis://localhost:6379/0", description="Where Redis is.")
     streams: Names = Field(description='list the streams, such as ["visits"]')
     field: Name = Field("value", description="The field of an entry that holds the message.")
-
-    @property
-    def address(self) -> str:
-        return self.url
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        return self.streams
 
 
 class RedisSink(MessageSink):
     """A stream of Redis."""
 
+    ADDRESS: ClassVar[str] = "url"
+    LOG: ClassVar[str] = "stream"
     url: Address | None = Field(None, description=f"Where Redis is{_SAME}.")
     stream: Name = Field(description="name the stream")
     max_length: Annotated[int, Field(ge=1)] | None = Field(
         None, description="Remove old entries beyond about this many; by default all are kept."
     )
 
-    @property
-    def address(self) -> str | None:
-        return self.url
-
-    @property
-    def name(self) -> str:
-        return self.stream
-
 
 class NatsSource(MessageSource):
     """A stream of NATS JetStream."""
 
+    ADDRESS: ClassVar[str] = "url"
+    LOG: ClassVar[str] = "stream"
     url: Address = Field("nats://localhost:4222", description="Servers, separated by commas.")
     stream: Name = Field(description="name the stream")
     subject: Name | None = Field(None, description="Only messages of this subject, which may have wildcards.")
-
-    @property
-    def address(self) -> str:
-        return self.url
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        return (self.stream,)
 
 
 class NatsSink(MessageSink):
     """A subject of a stream of NATS JetStream."""
 
+    ADDRESS: ClassVar[str] = "url"
+    LOG: ClassVar[str] = "stream"
     url: Address | None = Field(None, description=f"Servers, separated by commas{_SAME}.")
     stream: Name = Field(description="name the stream")
     subject: Name | None = Field(None, description="The subject of the messages; by default the stream's name.")
-
-    @property
-    def address(self) -> str | None:
-        return self.url
-
-    @property
-    def name(self) -> str:
-        return self.stream
 
 
 class RabbitSource(MessageSource):
     """Streams of RabbitMQ."""
 
+    ADDRESS: ClassVar[str] = "brokers"
+    LOG: ClassVar[str] = "streams"
     brokers: Address = Field("localhost:5552", description="Host and port of the stream plugin.")
     streams: Names = Field(description='list the streams, such as ["visits"]')
-
-    @property
-    def address(self) -> str:
-        return self.brokers
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        return self.streams
 
 
 class RabbitSink(MessageSink):
     """A stream of RabbitMQ."""
 
+    ADDRESS: ClassVar[str] = "brokers"
+    LOG: ClassVar[str] = "stream"
     brokers: Address | None = Field(None, description=f"Host and port of the stream plugin{_SAME}.")
     stream: Name = Field(description="name the stream")
     publisher: Name = Field("shoal", description="The name under which the server numbers messages of this run.")
-
-    @property
-    def address(self) -> str | None:
-        return self.brokers
-
-    @property
-    def name(self) -> str:
-        return self.stream
 
 
 class MqttSource(MessageSource):
     """Topics of an MQTT broker."""
 
+    ADDRESS: ClassVar[str] = "broker"
+    LOG: ClassVar[str] = "topics"
     RESERVED: ClassVar[Mapping[str, str]] = _MQTT
     CAN_BE_SAMPLED: ClassVar[bool] = False
     broker: Address = Field("localhost:1883", description="Host and port.")
@@ -196,14 +150,6 @@ class MqttSource(MessageSource):
     def warnings(self) -> list[str]:
         return [f"kind: {_REPEATS}"]
 
-    @property
-    def address(self) -> str:
-        return self.broker
-
-    @property
-    def logs(self) -> tuple[str, ...]:
-        return self.topics
-
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         yield from super().cross_check(given)
@@ -217,6 +163,8 @@ class MqttSource(MessageSource):
 class MqttSink(MessageSink):
     """A topic of an MQTT broker."""
 
+    ADDRESS: ClassVar[str] = "broker"
+    LOG: ClassVar[str] = "topic"
     RESERVED: ClassVar[Mapping[str, str]] = _MQTT
     broker: Address | None = Field(None, description=f"Host and port{_SAME}.")
     topic: Name = Field(description="name the topic")
@@ -224,14 +172,6 @@ class MqttSink(MessageSink):
 
     def warnings(self) -> list[str]:
         return [f"kind: {_REPEATS}"]
-
-    @property
-    def address(self) -> str | None:
-        return self.broker
-
-    @property
-    def name(self) -> str:
-        return self.topic
 
 
 SOURCES: Final[dict[str, type[SourceSection]]] = {
