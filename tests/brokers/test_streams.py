@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OutputError
-from shoal.sources.live import Needs
+from shoal.sources.reader import Needs
 from tests.brokers.servers import Nats, RabbitMq, Redis, Server
 from tests.brokers.stream_scene import ALARMED, KILLED, Scene, Stage, StreamForker, System, values
 from tests.brokers.systems import NatsStreams, RabbitStreams, RedisStreams

@@ -18,7 +18,7 @@ from shoal.errors import InputError, OutputError, RunError
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_transactions import KafkaTransactions
 from shoal.sources.kafka import KafkaReader
-from shoal.sources.live import Needs
+from shoal.sources.reader import Needs
 
 SCHEMA = pa.schema([("site", pa.string()), ("n", pa.int64())])
 PARTITIONS = 4  # of every topic of the imitation

@@ -18,7 +18,8 @@ from shoal.decode.json_records import Columns
 from shoal.decode.messages import MessageDecoder, Messages, json_parser
 from shoal.errors import InputError
 from shoal.sources.base import End, Idle, Polled
-from shoal.sources.live import Fetched, Id, LiveSource, Needs, Pace
+from shoal.sources.live import LiveSource, Pace
+from shoal.sources.reader import Fetched, Id, Needs
 
 COLUMNS = ("ts", "user")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shoal.decode.messages import Messages
-from shoal.sources.live import Needs
+from shoal.sources.reader import Needs
 
 rabbitmq: Any = pytest.importorskip("shoal.sources.rabbitmq", reason="needs rstream")
 

@@ -26,8 +26,8 @@ from shoal.clients.kafka import (
 from shoal.clients.trouble import Unreachable
 from shoal.decode.messages import Messages
 from shoal.errors import InputError
-from shoal.sources.live import Fetched, Id, Needs
 from shoal.sources.merging import NO_TIME
+from shoal.sources.reader import Fetched, Id, Needs
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition  # isort: skip
 

@@ -1,17 +1,17 @@
 """A live source of messages: everything that systems have in common once their messages are fetched.
 
-A system is a :class:`Reader`: it fetches messages of one or more logs (a stream, a partition, ...), behind any place
-in them. :class:`LiveSource` decodes them, merges the logs in event time, remembers where records are, lets time pass
-while nothing arrives, and tries again while the system does not answer.
+A system is a :class:`~shoal.sources.reader.Reader` of one or more logs (streams, partitions). :class:`LiveSource`
+decodes messages, merges the logs in event time, remembers where records are, lets time pass while nothing arrives, and
+tries again while the system does not answer.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,8 @@ from shoal.decode.messages import MessageDecoder, Messages, OpenDecoder
 from shoal.errors import InputError
 from shoal.sources.base import End, Idle, Mark, Polled
 from shoal.sources.merging import NO_TIME, Chunk, Merged, PartitionMerge
+from shoal.sources.reader import Fetched, Id, Needs, Reader
 
-Id = int | str
-"""Where a message is in its log, as a value that fits in JSON."""
 POLL_SECONDS: Final = 0.4
 _IDLE_SECONDS: Final = 1.0
 """Time is passed to the method at most this often: every time it is, a checkpoint is written."""
@@ -38,73 +37,6 @@ _PENDING_BYTES: Final = 64 * 1024 * 1024
 _REMEMBERED_ROWS: Final = 1_048_576
 _AHEAD_NS: Final = 60 * 10**9
 """For the order, a record is at most this far ahead of the broker's time: a wrong clock must not hold back its log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """Consecutive messages of one log."""
-
-    log: int
-    messages: Messages
-    ids: npt.NDArray[Any]
-    """Where each message is."""
-    refused: Mapping[int, str] = field(default_factory=dict)
-    """Messages that the reader refuses, by their place in this list, with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What is needed of messages besides their values."""
-
-    keys: bool = False
-    headers: bool = False
-    times: bool = False
-    """When the broker took them."""
-
-
-class Reader(Protocol):
-    """Reads the logs of one system in their order."""
-
-    @property
-    def name(self) -> str:
-        """The system and its address, for messages."""
-
-    @property
-    def topics(self) -> Sequence[str]:
-        """What the policy names: topics or streams."""
-
-    def connect(self) -> Sequence[str]:
-        """The names of the logs, such as the partitions of all topics. Unreachable: call it again."""
-
-    def open(self, after: Sequence[Id | None], needs: Needs) -> Sequence[Id]:
-        """Read every log behind this message; None: from where the settings say. Returns where that is.
-
-        InputError if messages behind it were removed. Unreachable: nothing has changed, call it again.
-        """
-
-    def fetch(self, logs: Collection[int], seconds: float) -> Iterable[Fetched]:
-        """The next messages of these logs; waits this long at most for the first of them.
-
-        Unreachable: no message was taken, call it again.
-        """
-
-    def is_read(self, log: int) -> bool:
-        """Whether everything was fetched that the log is known to hold."""
-
-    def has_ended(self, log: int) -> bool:
-        """Whether everything was fetched up to the end as it was at the start, if reading is to end there."""
-
-    def keep(self, after: Sequence[Id]) -> None:
-        """Messages up to these are not needed any more."""
-
-    def lag(self) -> int | None:
-        """Messages that were not fetched yet, if that is known."""
-
-    def place(self, log: int, at: Id) -> dict[str, Any]:
-        """Where a message is, for its dead letter."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from shoal.clients.patience import Patience
 from shoal.clients.trouble import Unreachable
 from shoal.decode.messages import Messages
 from shoal.errors import InputError, RunError
-from shoal.sources.live import Fetched, Id, Needs
 from shoal.sources.message_log import LoggedMessage, MessageLog
+from shoal.sources.reader import Fetched, Id, Needs
 
 _LOG: Final = "log"
 _READ: Final = 10_000

@@ -18,7 +18,7 @@ from shoal.clients.nats import CALL_SECONDS, NatsConnection
 from shoal.clients.trouble import Unreachable
 from shoal.decode.messages import Messages
 from shoal.errors import InputError
-from shoal.sources.live import Fetched, Id, Needs
+from shoal.sources.reader import Fetched, Id, Needs
 
 _BATCH: Final = 10_000
 _BATCH_BYTES: Final = 32 * 1024 * 1024

@@ -16,7 +16,7 @@ from shoal.clients.rabbitmq import CALL_SECONDS, RabbitConnection
 from shoal.clients.trouble import Unreachable
 from shoal.decode.messages import Given, Messages
 from shoal.errors import InputError
-from shoal.sources.live import Fetched, Id, Needs
+from shoal.sources.reader import Fetched, Id, Needs
 
 _CHUNKS: Final = 20
 """Chunks of one stream that the server may send ahead; it decides how many messages are in one."""

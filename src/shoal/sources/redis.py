@@ -11,7 +11,7 @@ import redis
 from shoal.clients.redis import last_id, reporting
 from shoal.decode.messages import Messages
 from shoal.errors import InputError
-from shoal.sources.live import Fetched, Id, Needs
+from shoal.sources.reader import Fetched, Id, Needs
 
 _ENTRIES: Final = 10_000
 """Entries of one stream that are fetched at once."""

@@ -8,7 +8,8 @@ from shoal.clients.trouble import Unreachable
 from shoal.errors import InputError, OutputError, RunError
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.sinks.base import Sink
-from shoal.sources.live import LiveSource, Needs, Pace, Reader
+from shoal.sources.live import LiveSource, Pace
+from shoal.sources.reader import Needs, Reader
 
 
 def live_source(parts: SourceParts, reader: Reader) -> LiveSource:
