@@ -23,6 +23,7 @@ _CONNECT_SECONDS: Final = 5.0
 _FOREVER: Final = 0xFFFFFFFF
 _OPTIONS: Final = frozenset({"transport", "clean_session"})
 _TRANSPORTS: Final = ("tcp", "websockets", "unix")
+_MOST_AT_ONCE: Final = 65_535
 _AT_ONCE: Final = 1_000
 """Messages that a broker sends before one of them is acknowledged; the broker may have a lower limit."""
 
@@ -77,6 +78,8 @@ class MqttConnection:
         self.on_session: Callable[[bool], None] = lambda _: None
         """Called when a session starts (False) or goes on (True)."""
         self.is_connected = False
+        self.at_once = _MOST_AT_ONCE
+        """Messages that the broker accepts before it has answered one of them."""
         self._refusal: str | None = None
         self._has_tried = False
 
@@ -85,6 +88,7 @@ class MqttConnection:
             self._refusal = str(code)
             return
         self.is_connected = True
+        self.at_once = getattr(properties, "ReceiveMaximum", _MOST_AT_ONCE)
         self.on_session(flags.session_present)
 
     def _note_end(self, client: Any, data: Any, flags: Any, code: Any, properties: Any) -> None:

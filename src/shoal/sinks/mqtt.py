@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from paho.mqtt import client as mqtt
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 
 from shoal.clients.mqtt import MqttConnection
 from shoal.clients.patience import Patience
@@ -23,8 +21,10 @@ from shoal.sinks.messages import open_encoder
 
 _SENT_OR_WAITING: Final = (mqtt.MQTT_ERR_SUCCESS, mqtt.MQTT_ERR_NO_CONN, mqtt.MQTT_ERR_CONN_LOST)
 """Without a connection the client keeps a message and sends it when there is one."""
-_UNANSWERED: Final = 100
-"""Messages on their way at once; the client looks at all of them for every answer."""
+_UNANSWERED: Final = 1_000
+"""Messages on their way at once, unless the broker accepts fewer."""
+_NUMBER: Final = b"\x26\x00\x06number"
+"""How a user property of that name begins in a packet."""
 _SILENT_SECONDS: Final = 10.0
 _STEP_SECONDS: Final = 0.1
 
@@ -46,7 +46,7 @@ class MqttSink(PlainSink):
         self._written = 0
         self._unanswered: set[int] = set()
         self._refusal: str | None = None
-        connection.client.max_inflight_messages_set(_UNANSWERED)
+        connection.client.max_inflight_messages_set(0)  # counted here: the client would look at all for every answer
         connection.client.max_queued_messages_set(0)
         connection.client.on_publish = self._note_answer
 
@@ -74,7 +74,7 @@ class MqttSink(PlainSink):
         if not rows.num_rows:
             return
         for value in self._encoder.values(rows):
-            while len(self._unanswered) >= _UNANSWERED:
+            while len(self._unanswered) >= min(_UNANSWERED, self._connection.at_once):
                 self._exchange()
             info = self._connection.client.publish(self._topic, value, qos=1, properties=self._properties())
             if info.rc not in _SENT_OR_WAITING:
@@ -83,12 +83,8 @@ class MqttSink(PlainSink):
             self._written += 1
         self._exchange(0.0)
 
-    def _properties(self) -> Properties | None:
-        if not self._connection.is_modern:
-            return None
-        found = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-        found.UserProperty = ("number", str(self._written))
-        return found
+    def _properties(self) -> Any:
+        return _Number(self._written) if self._connection.is_modern else None
 
     def _exchange(self, seconds: float = _STEP_SECONDS) -> None:
         """Exchange packets; after a loss of connection the client sends again what was not answered."""
@@ -115,3 +111,22 @@ class MqttSink(PlainSink):
 
     def _failure(self, why: str) -> OutputError:
         return OutputError(f"{self._name}: {why}; the next run continues where this one ended")
+
+
+class _Number:
+    """The properties of a message: its number. The client's own class for any properties takes ten times as long.
+
+    >>> _Number(7).pack().hex(" ")
+    '0c 26 00 06 6e 75 6d 62 65 72 00 01 37'
+    """
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def pack(self) -> bytes:
+        """The bytes in a packet, with their length."""
+        digits = b"%d" % self._number
+        property_ = _NUMBER + len(digits).to_bytes(2) + digits
+        return bytes((len(property_),)) + property_
