@@ -21,7 +21,7 @@ from tests.brokers.stream_scene import ALARMED, KILLED, StreamForker, policy_tex
 
 MESSAGES = 2_000
 KILLS = 12
-UNACKNOWLEDGED = "after MessageLog.append"
+UNLOGGED, UNACKNOWLEDGED = "before MessageLog.append", "after MessageLog.append"
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_killed_again_and_again(broker: Mosquitto, stream_forker: StreamForker, 
         upto = MESSAGES * (kill + 1) // KILLS
         device.publish("in/a", [json.dumps(record).encode() for record in records[sent:upto]])
         sent = upto
-        places = [{"kill_at": draw.randrange(5, 30)}, {"seconds": draw.uniform(0.3, 1.2)}, {"kill_at": UNACKNOWLEDGED}]
+        places = [{"kill_at": UNLOGGED}, {"seconds": draw.uniform(0.3, 1.2)}, {"kill_at": UNACKNOWLEDGED}]
         ends.append(stream_forker.ask(**job, **places[kill % 3])["code"])
         if kill == KILLS // 2:  # it saves sessions when it stops
             broker.stop()
