@@ -66,7 +66,7 @@ def test_any_faults(method: str, kind: str) -> None:
         expected = one.undisturbed()
         assert {topic for topic, _ in expected} == {"rows", "letters"}
 
-        @tries(40 if method != "flexible" else 20)
+        @tries(32 if method != "flexible" else 20)
         @given(schedule=st.lists(FAULTS, max_size=4))
         def check(schedule: list[dict[int, Fault]]) -> None:
             one.go_to(World())

@@ -58,14 +58,15 @@ STUBBORN = pytest.mark.parametrize("is_stubborn", [True, False], ids=["alike", "
 @KINDS
 @STUBBORN
 def test_any_number_of_kills(tmp_path: Path, kind: str, is_stubborn: bool) -> None:
-    checker = Checker(scene(tmp_path, kind, LONG if IS_EXHAUSTIVE else SHORT, is_stubborn=is_stubborn))
+    script = LONG if IS_EXHAUSTIVE else SHORTEST if is_stubborn else SHORT
+    checker = Checker(scene(tmp_path, kind, script, is_stubborn=is_stubborn))
     assert checker.problem() is None
     assert checker.explored > 20
 
 
 @KINDS
 def test_any_number_of_kills_and_a_damaged_checkpoint(tmp_path: Path, kind: str) -> None:
-    script = SHORT if IS_EXHAUSTIVE else SHORTEST
+    script = SHORT if IS_EXHAUSTIVE else SHORTEST[:3]
     assert Checker(scene(tmp_path, kind, script, is_stubborn=False), damages=True).problem() is None
 
 
@@ -99,9 +100,6 @@ def test_a_planted_defect_is_found(tmp_path: Path, plant: str, kind: str) -> Non
     ],
 )
 def test_a_planted_defect_is_found_if_a_checkpoint_is_damaged(tmp_path: Path, plant: str, kind: str) -> None:
-    assert problem_with(plant, tmp_path, kind, SHORTEST) is None, (
-        "without damage nothing is skipped, and nothing is forgotten"
-    )
     assert problem_with(plant, tmp_path, kind, SHORTEST, damages=True) is not None
 
 
@@ -132,7 +130,7 @@ def test_a_frozen_process_wakes_up_late(tmp_path: Path, kind: str, by: int | Non
         assert one.run(take_over=True).ended == "done"
 
     one.go_to(World())
-    for at in range(1, len(one.run().steps)):
+    for at in range(1, len(one.run().steps), 1 if IS_EXHAUSTIVE else 5):
         one.go_to(World())
         zombie = one.run({at: "frozen"}, while_frozen=take_over)
         assert one.world.seen == expected, f"frozen before step {at}: {zombie.steps[at]}"
