@@ -10,7 +10,7 @@ from shoal.errors import InputError, OutputError
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_transactions import KafkaTransactions
 from shoal.sources.kafka import KafkaReader
-from shoal.sources.live import Needs
+from shoal.sources.reader import Needs
 from tests.brokers.kafka_server import Kafka
 
 SCHEMA = pa.schema([("n", pa.int64())])

@@ -9,14 +9,30 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from shoal.clients.addresses import Address
+from shoal.clients.kafka import make_client
 from shoal.clients.mqtt import MqttConnection
 from shoal.clients.nats import NatsConnection
 from shoal.clients.redis import connect, reporting
 from shoal.errors import InputError, PolicyError
 
 NOWHERE = Address("127.0.0.1", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("security.protocol", 'Invalid value for configuration property "security.protocol"'),
+        ("colour", 'No such configuration property: "colour"'),
+        ("socket.timeout.ms", 'Invalid value for configuration property "socket.timeout.ms"'),
+    ],
+)
+def test_kafka(name: str, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^the client refuses its settings .*{sentence}") as raised:
+        make_client(Consumer, {"group.id": "shoal", name: "hunter2"}, InputError)
+    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize("settings", [{"keepalive": "hunter2"}, {"transport": "hunter2"}])

@@ -6,6 +6,7 @@ Settings have librdkafka's names. They may contain secrets, so no error repeats 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -57,6 +58,7 @@ _PASSING: Final = frozenset(
         "CONCURRENT_TRANSACTIONS",
     }
 )
+_VALUE: Final = re.compile(r'value "[^"]*"')
 _T = TypeVar("_T")
 _SILENT: Final = logging.getLogger("shoal.kafka")
 _SILENT.addHandler(logging.NullHandler())
@@ -71,7 +73,8 @@ def make_client(kind: Callable[..., _T], settings: dict[str, Any], failure: Fail
     try:
         return kind(settings, logger=_SILENT)
     except KafkaException as error:
-        raise failure(f"the client refuses its settings ({reason(error)}); check client and secrets") from None
+        why = _VALUE.sub("value", reason(error))  # it may be a secret
+        raise failure(f"the client refuses its settings ({why}); check client and secrets") from None
 
 
 class FatalAsException:

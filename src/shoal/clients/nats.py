@@ -110,6 +110,8 @@ def _sentence(error: Exception) -> str:
         return "the server refuses the user, password or token; check client and secrets"
     if isinstance(error, MaxPayloadError):
         return "a message is longer than the server allows; raise its max_payload"
+    if isinstance(error, NotFoundError):
+        return f"the server answers {error.description!r}; create it, or correct its name"
     if isinstance(error, APIError):
         return f"the server answers {error.description!r}"
     return str(error) or type(error).__name__

@@ -78,7 +78,9 @@ def _of_commit(commit: Commit, age: float, now: float) -> Iterator[Any]:
     yield GaugeMetricFamily("shoal_pending", "Records that are not decided yet.", value=commit.pending)
     yield GaugeMetricFamily("shoal_state_bytes", "Memory of the method's tables.", value=summary.state_bytes)
     yield GaugeMetricFamily("shoal_checkpoint_age_seconds", "Since the last checkpoint.", value=age)
-    yield GaugeMetricFamily("shoal_checkpoint_bytes", "Size of the last checkpoint.", value=commit.checkpoint_bytes)
+    yield GaugeMetricFamily(
+        "shoal_checkpoint_bytes", "Size of the state in the last checkpoint.", value=commit.checkpoint_bytes
+    )
     yield GaugeMetricFamily("shoal_checkpoint_seconds", "What the last commit took.", value=commit.seconds)
     if commit.lag is not None:
         yield GaugeMetricFamily("shoal_source_lag", "Records in the source that are not read yet.", value=commit.lag)

@@ -39,6 +39,9 @@ class Writer(Protocol):
         `start` is what an earlier process got; None begins at the end of the log. Unreachable: call it again.
         """
 
+    def count(self) -> int | None:
+        """How many messages the log has; None if it does not exist yet. For checks before a run."""
+
     def write(self, number: int, values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
         """Append messages, the first of which has this number.
 

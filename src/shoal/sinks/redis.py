@@ -79,6 +79,10 @@ class RedisWriter:
             raise lost_messages(self.name) if int(head) < int(self._head) else another_writer(self.name)
         return number - self._first
 
+    def count(self) -> int | None:
+        with reporting(self._failure):
+            return last_id(self._client, self._stream)[1] if self._client.exists(self._stream) else None
+
     def write(self, number: int, values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
         words: Sequence[bytes] = values
         if keys is not None:

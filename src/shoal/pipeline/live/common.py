@@ -8,8 +8,11 @@ from shoal.clients.trouble import Unreachable
 from shoal.errors import InputError, OutputError, RunError
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.sinks.base import Sink
+from shoal.sinks.messages import MessageSink, Writer
 from shoal.sources.live import LiveSource, Pace
 from shoal.sources.reader import Needs, Reader
+
+MakeWriter = Callable[[SinkParts, Output], Writer]
 
 
 def live_source(parts: SourceParts, reader: Reader) -> LiveSource:
@@ -22,6 +25,14 @@ def live_source(parts: SourceParts, reader: Reader) -> LiveSource:
 def both_sinks(parts: SinkParts, make: Callable[[Output], Sink]) -> Sinks:
     """The sink of rows and that of dead letters."""
     return Sinks(make(parts.rows), make(parts.letters) if parts.letters is not None else None)
+
+
+def message_sinks(parts: SinkParts, make_writer: MakeWriter) -> Sinks:
+    """Both sinks, of a system whose messages are numbered."""
+    give_up = parts.table.give_up.ns / 1e9
+    return both_sinks(
+        parts, lambda output: MessageSink(make_writer(parts, output), output.encoder, give_up_seconds=give_up)
+    )
 
 
 def input_failure(name: str) -> Callable[[str], InputError]:
@@ -46,19 +57,25 @@ def check_reader(reader: Reader) -> Iterator[Finding]:
         reader.close()
 
 
-def check_held(name: str, ask: Callable[[], int | None], close: Callable[[], None]) -> Iterator[Finding]:
-    """Whether a log can be written: `ask` returns how many messages it has, None if it does not exist yet."""
+def check_writers(parts: SinkParts, make_writer: MakeWriter) -> Iterator[Finding]:
+    """Whether the logs of rows and dead letters can be written, and are empty."""
+    for output in parts.outputs:
+        yield from _check_writer(make_writer(parts, output))
+
+
+def _check_writer(writer: Writer) -> Iterator[Finding]:
+    name = writer.name
     try:
-        held = ask()
+        held = writer.count()
     except (RunError, Unreachable) as error:
         yield Finding("wrong", f"[sink] {_named(name, error)}")
     else:
         if held:
-            yield Finding("look", f"{name} has {held:,} messages; a first run needs an empty one")
+            yield Finding("look", f"{name}: messages: {held:,}; a first run needs an empty one")
         else:
             yield Finding("good", f"{name} answers" + ("; it is created by the first run" if held is None else ""))
     finally:
-        close()
+        writer.close()
 
 
 def _named(name: str, error: Exception) -> str:

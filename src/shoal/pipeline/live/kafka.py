@@ -67,7 +67,7 @@ def check_source(parts: SourceParts) -> Iterator[Finding]:
 
 def check_sinks(parts: SinkParts) -> Iterator[Finding]:
     """Whether the topics exist."""
-    for output in filter(None, (parts.rows, parts.letters)):
+    for output in parts.outputs:
         try:
             count = count_partitions(parts.address, output.name, parts.settings)
         except (RunError, Unreachable) as error:

@@ -7,17 +7,16 @@ from typing import Final
 
 from shoal.clients.nats import NatsConnection
 from shoal.pipeline.live.common import (
-    both_sinks,
-    check_held,
     check_reader,
+    check_writers,
     input_failure,
     live_source,
+    message_sinks,
     output_failure,
 )
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import NatsSink as SinkTable
 from shoal.policy.live.systems import NatsSource as SourceTable
-from shoal.sinks.messages import MessageSink
 from shoal.sinks.nats import NatsWriter
 from shoal.sources.live import LiveSource
 from shoal.sources.nats import NatsReader
@@ -49,12 +48,7 @@ def _reader(parts: SourceParts) -> NatsReader:
 
 def make_sinks(parts: SinkParts) -> Sinks:
     """The stream of rows and that of dead letters."""
-    return both_sinks(
-        parts,
-        lambda output: MessageSink(
-            _writer(parts, output), output.encoder, give_up_seconds=parts.table.give_up.ns / 1e9
-        ),
-    )
+    return message_sinks(parts, _writer)
 
 
 def _writer(parts: SinkParts, output: Output) -> NatsWriter:
@@ -68,11 +62,9 @@ def _writer(parts: SinkParts, output: Output) -> NatsWriter:
 
 def check_source(parts: SourceParts) -> Iterator[Finding]:
     """Whether the server answers and has the stream."""
-    yield from check_reader(_reader(parts))
+    return check_reader(_reader(parts))
 
 
 def check_sinks(parts: SinkParts) -> Iterator[Finding]:
     """Whether the server answers, and the streams are empty."""
-    for output in filter(None, (parts.rows, parts.letters)):
-        writer = _writer(parts, output)
-        yield from check_held(writer.name, writer.count, writer.close)
+    return check_writers(parts, _writer)

@@ -62,6 +62,11 @@ class SinkParts:
     """The table of the source if it is of the same kind and at the same address."""
 
     @property
+    def outputs(self) -> tuple[Output, ...]:
+        """What is written: rows, and dead letters unless they go to a file."""
+        return (self.rows,) if self.letters is None else (self.rows, self.letters)
+
+    @property
     def table(self) -> MessageSink:
         """The section, by the keys that all systems have."""
         assert isinstance(self.section, MessageSink)

@@ -8,17 +8,16 @@ from typing import Final
 from shoal.clients.addresses import addresses
 from shoal.clients.rabbitmq import RabbitConnection
 from shoal.pipeline.live.common import (
-    both_sinks,
-    check_held,
     check_reader,
+    check_writers,
     input_failure,
     live_source,
+    message_sinks,
     output_failure,
 )
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import RabbitSink as SinkTable
 from shoal.policy.live.systems import RabbitSource as SourceTable
-from shoal.sinks.messages import MessageSink
 from shoal.sinks.rabbitmq import RabbitWriter
 from shoal.sources.live import LiveSource
 from shoal.sources.rabbitmq import RabbitReader
@@ -50,12 +49,7 @@ def _reader(parts: SourceParts) -> RabbitReader:
 
 def make_sinks(parts: SinkParts) -> Sinks:
     """The stream of rows and that of dead letters."""
-    return both_sinks(
-        parts,
-        lambda output: MessageSink(
-            _writer(parts, output), output.encoder, give_up_seconds=parts.table.give_up.ns / 1e9
-        ),
-    )
+    return message_sinks(parts, _writer)
 
 
 def _writer(parts: SinkParts, output: Output) -> RabbitWriter:
@@ -68,11 +62,9 @@ def _writer(parts: SinkParts, output: Output) -> RabbitWriter:
 
 def check_source(parts: SourceParts) -> Iterator[Finding]:
     """Whether the server answers and has the streams."""
-    yield from check_reader(_reader(parts))
+    return check_reader(_reader(parts))
 
 
 def check_sinks(parts: SinkParts) -> Iterator[Finding]:
     """Whether the server answers, and nothing was published under the name of the publisher."""
-    for output in filter(None, (parts.rows, parts.letters)):
-        writer = _writer(parts, output)
-        yield from check_held(writer.name, writer.count, writer.close)
+    return check_writers(parts, _writer)
