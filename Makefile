@@ -39,7 +39,7 @@ test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 
 test-brokers: $(READY)  ## start real brokers and kill runs that use them; what is not installed is left out
 	$(BIN)/python -m tests.compile_once
-	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m brokers tests/brokers
+	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "brokers$(if $(filter all,$(SHOAL_TESTS)),, and not slow)" tests/brokers
 
 mutants: $(READY)  ## plant 45 defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants

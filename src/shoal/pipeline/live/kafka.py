@@ -21,6 +21,9 @@ PROMISE: Final = (
     "default of librdkafka and has to be set in Java"
 )
 
+_TIMEOUTS: Final = ("transaction.timeout.ms", "message.timeout.ms")
+"""A message may wait for as long as its transaction may be open."""
+
 
 def make_source(parts: SourceParts) -> LiveSource:
     """The topics of the policy."""
@@ -52,7 +55,7 @@ def _transactions(parts: SinkParts) -> KafkaTransactions:
     return KafkaTransactions(
         parts.address,
         table.transactional_id or table.topic,
-        settings={"transaction.timeout.ms": table.transaction_ms, **parts.settings},
+        settings={**dict.fromkeys(_TIMEOUTS, table.transaction_ms), **parts.settings},
         give_up=table.give_up.ns / 1e9,
     )
 
