@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.auditor.reading import lines
 from shoal.auditor.reading.lines import csv_records, read_csv, read_jsonl, split_fields
+from shoal.decode.json_records import JsonParser
 from shoal.errors import InputError
 
 
@@ -129,3 +130,12 @@ def test_a_repeated_name_in_an_object(line):
     assert read_jsonl(line)[1].tolist() == [False]  # runs read the last one
     assert read_jsonl(line, names_once=True)[1].tolist() == [True]
     assert read_jsonl(b'{"a": "1"}', names_once=True)[0] == {"a": ["1"]}
+
+
+@pytest.mark.parametrize("depth", [10, 900, 1000, 1020, 1024, 2000])
+def test_a_nested_record_of_the_input_is_readable_where_a_run_reads_it(depth):
+    line = b'{"user": "ann", "other": ' + b"[" * depth + b"]" * depth + b"}"
+    _, refused = JsonParser(100_000, "line", too_long="too long", absent="absent").parse([line])
+    columns, broken = read_jsonl(line)
+    assert broken.tolist() == [bool(refused)]
+    assert refused or columns["user"] == ["ann"]

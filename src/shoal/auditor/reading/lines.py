@@ -255,7 +255,17 @@ def _object(line: bytes, hook: Callable[[list[tuple[str, Any]]], Any] | None) ->
         found = json.loads(text, parse_constant=_refuse, object_pairs_hook=hook)
         if "\\ud" in text.lower():  # half a surrogate pair is not text
             json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+    except ValueError:
+        return None
+    except RecursionError:  # a record of the input may be nested deeper than this parser can go; a row never is
+        return _deep_object(line) if hook is None else None
+    return found if isinstance(found, dict) else None
+
+
+def _deep_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(line)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
