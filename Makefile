@@ -59,7 +59,7 @@ cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q \
 		-m "not compiled and not slow and not exhaustive" \
 		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks \
-		--ignore=tests/docs --ignore=tests/packaging
+		--ignore=tests/docs --ignore=tests/packaging --ignore=tests/brokers
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
