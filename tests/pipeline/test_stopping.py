@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -135,7 +136,7 @@ def test_an_error_of_a_live_system_decides_nothing(of: Policy, tmp_path: Path, e
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals(number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_signals(number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(os, "_exit", sys.exit)
     before = signal.getsignal(number)
     stop = Stop()
@@ -146,7 +147,24 @@ def test_signals(number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys
         with pytest.raises(SystemExit, match=str(128 + number)):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before
-    assert capsys.readouterr().err.count("\n") == 2
+    assert capfd.readouterr().err.count("\n") == 2
+
+
+def test_a_signal_in_the_middle_of_a_write_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            signal.raise_signal(signal.SIGTERM)
+            return len(data)
+
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
+    stop = Stop()
+    with on_signals(stop):
+        sys.stderr.write("progress")
+        sys.stderr.flush()
+    assert stop.is_asked
 
 
 def test_the_summary_says_that_it_stopped(of: Policy) -> None:

@@ -149,7 +149,7 @@ def test_a_reader_continues_behind_a_position(address: str) -> None:
     while not reader.has_ended(0):
         found += [value for one in reader.fetch(range(4), 0.4) for value in one.messages.values]
     assert found == [b"1", b"2"]
-    with pytest.raises(InputError, match="deleted and made anew"):
+    with pytest.raises(InputError, match="deleted and created again"):
         reader.open([7, None, None, None], Needs())
     reader.close()
 

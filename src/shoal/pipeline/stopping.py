@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _BY_SIGNAL: Final = 128
+_STANDARD_ERROR: Final = 2
 
 
 class Stop:
@@ -31,13 +31,10 @@ def on_signals(stop: Stop) -> Iterator[None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_asked:
-            sys.stderr.write(
-                "shoal: stopped at once; start the same command again to resume from the last checkpoint\n"
-            )
-            sys.stderr.flush()
+            _report("stopped at once; start the same command again to resume from the last checkpoint")
             os._exit(_BY_SIGNAL + number)  # a client may be waiting for its system: do not ask it
-        sys.stderr.write("shoal: stopping after a last checkpoint; a second signal stops at once\n")
         stop.ask()
+        _report("stopping after a last checkpoint; a second signal stops at once")
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
@@ -45,3 +42,9 @@ def on_signals(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _report(sentence: str) -> None:
+    """Write past `sys.stderr`: the signal may have interrupted a write to it, and it may be closed."""
+    with suppress(OSError):
+        os.write(_STANDARD_ERROR, f"shoal: {sentence}\n".encode())

@@ -131,7 +131,7 @@ class KafkaReader:
             return offset
         topic, number = self._partitions[at]
         what = f"messages {offset:,} to {low - 1:,} were deleted before they were read" if offset < low else (
-            f"it ends at message {high:,}, but {offset:,} were read; it was deleted and made anew"
+            f"it ends at message {high:,}, but {offset:,} were read; it was deleted and created again"
         )  # fmt: skip
         raise InputError(
             f"{self.name}: topic {topic}, partition {number}: {what}; start over with a new checkpoint folder and "

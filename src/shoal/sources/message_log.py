@@ -1,8 +1,7 @@
 """A log of messages on disk, for a system that keeps none itself: numbered from 0, sealed, in segments.
 
-A segment is a file ``messages-N``, named by its first message: blocks of a head (length, first number, count, what of
-the messages are repeats) and a sealed body. A block is complete or it does not count: the end of the last segment may
-be torn.
+A segment is a file ``messages-N``, named by its first message. It consists of blocks: a head (length, first number,
+count) and a sealed body. A block is complete or it does not count: the end of the last segment may be torn.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class MqttReader:
             self._connection.client.subscribe([(topic, 1) for topic in self.topics])
 
     def _receive(self) -> None:
-        patience = Patience(float("inf"))  # whoever fetches decides when to give up
+        patience = Patience(float("inf"))  # `fetch` reports it, and the source decides when to give up
         while not self._is_closing.is_set():
             try:
                 self._step()
