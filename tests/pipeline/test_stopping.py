@@ -140,6 +140,7 @@ def test_signals(number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capfd:
     monkeypatch.setattr(os, "_exit", sys.exit)
     before = signal.getsignal(number)
     stop = Stop()
+    stop.is_reading = True
     with on_signals(stop):
         assert not stop.is_asked
         signal.raise_signal(number)
@@ -161,10 +162,27 @@ def test_a_signal_in_the_middle_of_a_write_to_standard_error(monkeypatch: pytest
 
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(Interrupted())))
     stop = Stop()
+    stop.is_reading = True
     with on_signals(stop):
         sys.stderr.write("progress")
         sys.stderr.flush()
     assert stop.is_asked
+
+
+def test_a_signal_before_reading_ends_the_process(
+    of: Policy, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its systems may not answer for long, and there is nothing to commit."""
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    stop = Stop()
+    with on_signals(stop):
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGTERM)
+        assert ended.value.code == 0
+        execute(of, FIRST, lambda: signal.raise_signal(signal.SIGTERM), stop=stop)
+    first, second = capfd.readouterr().err.splitlines()
+    assert "before it read anything" in first
+    assert "after a last checkpoint" in second
 
 
 def test_the_summary_says_that_it_stopped(of: Policy) -> None:

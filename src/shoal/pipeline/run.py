@@ -195,6 +195,7 @@ class StreamRun:
     # ---- the loop
 
     def _read(self) -> None:
+        self._stop.is_reading = True
         if self.progress.advance_to is not None:  # the run was killed after this was written
             self._advance(self.progress.advance_to)
         try:

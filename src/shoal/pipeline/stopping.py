@@ -1,4 +1,7 @@
-"""Stopping a live run: the first signal asks it to commit and stop, the second one ends the process at once."""
+"""Stopping a live run: the first signal asks it to commit and stop, the second one ends the process at once.
+
+Before a run reads, there is nothing to commit, and it may wait for its systems for long: the first one ends it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_asked = False
+        self.is_reading = False
+        """Whether the run has begun to look at this."""
 
     def ask(self) -> None:
         """Let the run stop after its next commit. What is pending stays in the checkpoint."""
@@ -27,12 +32,14 @@ class Stop:
 
 @contextmanager
 def on_signals(stop: Stop) -> Iterator[None]:
-    """While this is open, SIGTERM and SIGINT ask to stop; a second one does not wait for anything."""
+    """While this is open, SIGTERM and SIGINT ask to stop; a second one, or one before reading, waits for nothing."""
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_asked:
-            _report("stopped at once; start the same command again to resume from the last checkpoint")
-            os._exit(_BY_SIGNAL + number)  # a client may be waiting for its system: do not ask it
+        if stop.is_asked or not stop.is_reading:
+            when = "at once" if stop.is_asked else "before it read anything"
+            _report(f"stopped {when}; start the same command again to resume from the last checkpoint")
+            # A client may be waiting for its system: do not ask it.
+            os._exit(_BY_SIGNAL + number if stop.is_asked else 0)
         stop.ask()
         _report("stopping after a last checkpoint; a second signal stops at once")
 
