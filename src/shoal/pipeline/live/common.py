@@ -50,7 +50,7 @@ def check_reader(reader: Reader) -> Iterator[Finding]:
     try:
         reader.open([None] * len(reader.connect()), Needs())
     except (RunError, Unreachable) as error:
-        yield Finding("wrong", f"[source] {_named(reader.name, error)}")
+        yield Finding("wrong", f"[source] {named(reader.name, error)}")
     else:
         yield Finding("good", f"{reader.name} answers; {', '.join(reader.topics)} can be read")
     finally:
@@ -68,7 +68,7 @@ def _check_writer(writer: Writer) -> Iterator[Finding]:
     try:
         held = writer.count()
     except (RunError, Unreachable) as error:
-        yield Finding("wrong", f"[sink] {_named(name, error)}")
+        yield Finding("wrong", f"[sink] {named(name, error)}")
     else:
         if held:
             yield Finding("look", f"{name}: messages: {held:,}; a first run needs an empty one")
@@ -78,5 +78,8 @@ def _check_writer(writer: Writer) -> Iterator[Finding]:
         writer.close()
 
 
-def _named(name: str, error: Exception) -> str:
+def named(name: str, error: Exception) -> str:
+    """The sentence of an error, with the name of the system and, if it does not answer, what to do."""
+    if isinstance(error, Unreachable):
+        return f"{name}: cannot be used now ({error}); is it running, and is the address right?"
     return str(error) if str(error).startswith(name) else f"{name}: {error}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from shoal.clients.trouble import Unreachable
 from shoal.errors import RunError
-from shoal.pipeline.live.common import both_sinks, check_reader, live_source
+from shoal.pipeline.live.common import both_sinks, check_reader, live_source, named
 from shoal.pipeline.live.parts import Finding, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import KafkaSink as SinkTable
 from shoal.policy.live.systems import KafkaSource as SourceTable
@@ -74,7 +74,6 @@ def check_sinks(parts: SinkParts) -> Iterator[Finding]:
         try:
             count = count_partitions(parts.address, output.name, parts.settings)
         except (RunError, Unreachable) as error:
-            name = f"Kafka at {parts.address}, topic {output.name}"
-            yield Finding("wrong", f"[sink] {name}: {error}" if isinstance(error, Unreachable) else f"[sink] {error}")
+            yield Finding("wrong", f"[sink] {named(f'Kafka at {parts.address}', error)}")
         else:
             yield Finding("good", f"Kafka answers; the topic {output.name} has {count} partitions")
