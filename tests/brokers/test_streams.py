@@ -88,7 +88,7 @@ def test_patience_ends(stage: Stage) -> None:
         assert stage.forker.ask(wake=answer["stopped"]) == {"code": 1}
     finally:
         stage.system.server.start()
-    assert "unreachable for too long" in scene.errors
+    assert "unreachable for longer than give_up" in scene.errors
     assert "Traceback" not in scene.errors
     policy.write_text(text)  # how a system is reached may change
     scene.finish()

@@ -92,7 +92,10 @@ def test_long_writes_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_patience_ends_with_a_sentence() -> None:
     one = sink(Memory([], [False] * 9), give_up=0.0)
     one.open(SCHEMA)
-    with pytest.raises(OutputError, match=r"memory: unreachable for too long \(refused\); the next run continues"):
+    with pytest.raises(
+        OutputError,
+        match=r"memory: unreachable for longer than give_up \(refused\); check that it runs and its address; the next run continues",
+    ):
         one.write(rows(0, 1))
 
 

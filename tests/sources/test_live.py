@@ -169,7 +169,10 @@ def test_patience_ends_with_a_sentence() -> None:
         opened(
             Memory([[]], troubles=9, until_end=False), {"types": {"ts": "int64", "user": "string"}}, give_up=0.0
         ) as source,
-        pytest.raises(InputError, match=r"memory: unreachable for too long \(gone\); the next run continues"),
+        pytest.raises(
+            InputError,
+            match=r"memory: unreachable for longer than give_up \(gone\); check that it runs and its address; the next run continues",
+        ),
     ):
         source.poll()
 

@@ -35,7 +35,9 @@ def persist(call: Callable[[], _T], patience: Patience, failure: Callable[[str],
             result = call()
         except Unreachable as trouble:
             if patience.fail():
-                raise failure(f"unreachable for too long ({trouble})") from None
+                raise failure(
+                    f"unreachable for longer than give_up ({trouble}); check that it runs and its address"
+                ) from None
             patience.wait()
         else:
             patience.succeed()

@@ -1,7 +1,7 @@
 """A changed policy on a stream that goes on: keep the state if it fits, else decide pending records as promised.
 
 An upgrade continues at the position of the last checkpoint. If method and settings are unchanged, the state is kept.
-Otherwise everything pending is decided as the old policy promised, and the method of the new policy starts anew with
+Otherwise everything pending is decided as the old policy promised, and the method of the new policy starts over with
 the next record. Nothing is read twice or left out. The key may change too: `SHOAL_OLD_KEY_FILE` then names the old one.
 
 The decision to upgrade is recorded in a checkpoint before anything is flushed, so a killed upgrade can only be
@@ -159,7 +159,7 @@ class Upgrade:
         if keeps:
             return f"upgrade: {what} changed, the method and its settings did not; its state is kept"
         pending = f"{old.pending:,} pending records are decided under the old promise ({old.guarantee.statement})"
-        return f"upgrade: {what} changed; {pending}, then the method starts anew with the next record"
+        return f"upgrade: {what} changed; {pending}, then the method starts over with the next record"
 
     def _flush(self, old: StreamMethod, progress: Progress) -> None:
         """Decide what is pending, as the old policy would."""

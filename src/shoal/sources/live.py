@@ -202,7 +202,7 @@ class LiveSource:
     def _be_patient(self, trouble: str) -> None:
         """Wait for half a second at most; InputError if the trouble lasts too long."""
         if self._patience.fail():
-            raise self._failure(f"unreachable for too long ({trouble})")
+            raise self._failure(f"unreachable for longer than give_up ({trouble}); check that it runs and its address")
         self._patience.wait()
 
     def _failure(self, why: str) -> InputError:

@@ -51,7 +51,10 @@ class FlexibleSettings(SchemaSettings):
         description="P(s), the share of records whose sparse value fewer than `k` people have; by default measured in "
         "the first `window` records and then fixed. K_s is P(s) times `k`, rounded up, at least 2.",
     )
-    k_s: Crowd | None = Field(None, description="K_s itself, instead of `p_sparse`; at most `k`.")
+    k_s: Crowd | None = Field(
+        None,
+        description="K_s itself, instead of `p_sparse`; at most `k`. Where `density` gives a smaller K, that K counts.",
+    )
     window: Count = Field(10_000, description="Groups are formed among pending records each time this many arrived.")
     criteria: Annotated[int, Field(ge=1, le=100)] = Field(
         1, description="Without effect: the labels of a block are chosen together, at the least loss. Still accepted."
