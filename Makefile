@@ -41,7 +41,7 @@ test-brokers: $(READY)  ## start real brokers and kill runs that use them; what 
 	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "brokers$(if $(filter all,$(SHOAL_TESTS)),, and not slow)" tests/brokers
 
-mutants: $(READY)  ## plant 45 defects and see the default tests catch each of them
+mutants: $(READY)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
 
 check: $(READY)  ## lint, types, import rules
