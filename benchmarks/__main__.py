@@ -29,6 +29,7 @@ SUITE = (
     "max_share",
     "flexible_traces",
     "walk",
+    "end_to_end",
     "messages",
     "first_run",
 )
