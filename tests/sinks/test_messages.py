@@ -94,7 +94,8 @@ def test_patience_ends_with_a_sentence() -> None:
     one.open(SCHEMA)
     with pytest.raises(
         OutputError,
-        match=r"memory: unreachable for longer than give_up \(refused\); check that it runs and its address; the next run continues",
+        match=r"memory: unreachable for longer than give_up \(refused\); check that it runs and its address; "
+        "the next run continues",
     ):
         one.write(rows(0, 1))
 

@@ -171,7 +171,8 @@ def test_patience_ends_with_a_sentence() -> None:
         ) as source,
         pytest.raises(
             InputError,
-            match=r"memory: unreachable for longer than give_up \(gone\); check that it runs and its address; the next run continues",
+            match=r"memory: unreachable for longer than give_up \(gone\); check that it runs and its address; "
+            "the next run continues",
         ),
     ):
         source.poll()
