@@ -1,8 +1,8 @@
 """A live stream from end to end: a NATS server, a producer, and a run that is killed, restarted and stopped.
 
 `python run_demo.py` takes about half a minute. It sends visits to web sites to a stream, shows what `shoal run`
-publishes of them, kills the run with SIGKILL, starts it again, and stops it with SIGTERM. Then it reads the same visits with a
-run that nothing disturbs, compares what both published, byte by byte, and audits it.
+publishes of them, kills the run with SIGKILL, starts it again, and stops it with SIGTERM. Then it reads the same visits
+with a run that nothing disturbs, compares what both published, byte by byte, and audits it.
 """
 
 from __future__ import annotations
