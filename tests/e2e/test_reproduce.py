@@ -7,19 +7,23 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from pyarrow import csv as csv_writer
 
+from shoal.reproduce.data.campaign import campaign_places, make_campaign
 from tests.e2e.scene import shoal
 
 pytestmark = pytest.mark.compiled
 
 PICTURES = {
     "fast": {f"fast_figure_{number}.png" for number in range(3, 9)},
+    "flexible": {f"flexible_{name}.png" for name in ("figure_1", "figure_2", "blocks", "p_s", "loss", "attack")},
     "km": {f"km_figure_{number}.png" for number in range(2, 7)} | {"km_figure_2_map.png"},
     "kvarp": {f"kvarp_figure_{number}.png" for number in range(5, 11)} | {"kvarp_below_k.png", "kvarp_sizes.png"},
     "z": {f"z_figure_{number}.png" for number in (2, 3, 4, 5, 6, 7, 8, "C10")},
 }
 TABLES = {
     "fast": {"parameters", "pool", "published", "time", "rounds", "claims"},
+    "flexible": {"k_s", "blocks", "columns", "p_s", "runs", "steps", "density", "attack", "claims"},
     "km": {"runs", "uniqueness", "mixing", "city", "claims"},
     "kvarp": {"runs", "sizes", "units", "claims"},
     "z": {"publishing", "by_z", "by_window", "by_attributes", "by_users", "activity", "interest", "seeds", "claims"},
@@ -134,6 +138,54 @@ def test_kvarp(tmp_path: Path) -> None:
     assert filled[0][0] == filled[0][1] < filled[2][0] < filled[2][1]
 
 
+def test_flexible_from_a_file(tmp_path: Path) -> None:
+    """The promise is kept in every release, and the paper's wrong statements are refused."""
+    csv_writer.write_csv(make_campaign(150, 1_500, seed=3), tmp_path / "measurements.csv")
+    (tmp_path / "places.csv").write_text("".join(";".join(campaign_places().path(cell)) + "\n" for cell in cells()))
+    out = reproduce(
+        "flexible", tmp_path, "--data", tmp_path / "measurements.csv", "--places", tmp_path / "places.csv",
+        says="measurements.csv: 1,500 measurements of 155 people",
+    )  # fmt: skip
+    runs = read_records(out / "flexible_runs.csv")
+    assert {one["release"] for one in runs} == {"flexible", "K_s = K", "device ignored", "no ontology"}
+    for one in runs:
+        assert int(one["published"]) + int(one["pending"]) == int(one["records"]) == 1_500
+        if one["published"] != "0":
+            assert int(one["fewest_people_without_device"]) >= int(one["k"])
+            assert int(one["fewest_people_with_device"]) >= int(one["k_s"] or 1)
+    attacks = read_records(out / "flexible_attack.csv")
+    promised = [one for one in attacks if one["promised"] and "ignored" not in one["release"]]
+    assert all(float(one["fewer_than_promised"] or 0) == 0 for one in promised)
+    claims = {one["the_paper"]: one for one in read_records(out / "flexible_claims.csv")}
+    for begins, agrees, says in (
+        ("Section 5.3: k = 6 and P(s) = 50%", "yes", "K_s = 3"),
+        ("Section 5.3: of six mobiles", "yes", "3 Samsung Galaxy S6 + 3 Android"),
+        ("Section 5.3: a Samsung S6", "yes", "Low density (k = 6): 6 Samsung."),
+        ("Section 5.2: HTC One", "no", "Taiwan, South Korea, China, South Korea"),
+        ("Section 5.2, definition", "no", "sequences of 3 with K = 6"),
+        ("Table 1: the result", "no", "exact speed"),
+    ):
+        (found,) = [one for paper, one in claims.items() if paper.startswith(begins)]
+        assert found["agrees"] == agrees
+        assert says in found["we_find"]
+
+
+def cells() -> list[str]:
+    """The leaves of the campaign's hierarchy."""
+    places = campaign_places()
+    inner = set(places.parents.tolist())
+    return [label for node, label in enumerate(places.labels) if node not in inner]
+
+
+def test_flexible_of_too_few_people(tmp_path: Path) -> None:
+    header = "maid,device,place,network,time\n"
+    rows = [f"p{at},Unheard of,here,4G,2026-03-02T0{at}:00:00Z\n" for at in range(5)]
+    (tmp_path / "few.csv").write_text(header + "".join(rows))
+    out = reproduce("flexible", tmp_path, "--data", tmp_path / "few.csv", says="few.csv: 5 measurements of 5 people")
+    runs = read_records(out / "flexible_runs.csv")
+    assert {one["pending"] for one in runs if one["k"] == "6"} == {"5"}
+
+
 def test_km(tmp_path: Path) -> None:
     out = reproduce("km", tmp_path)
     runs = {(one["k"], one["sigma"], one["m"]): one for one in read_records(out / "km_runs.csv")}
@@ -206,6 +258,10 @@ def test_z(tmp_path: Path) -> None:
         (("km", "--trials", "0"), "trials: must be at least 1"),
         (("z", "--runs", "2"), "runs: must be at least 3"),
         (("z", "--seed", "-1"), "seed: must be at least 0"),
+        (("flexible", "--data", "nowhere.csv"), "nowhere.csv: no such file"),
+        (("flexible", "--data", "taken"), "taken: cannot be read as CSV or Parquet"),
+        (("flexible", "--places", "taken"), "give them with --data"),
+        (("flexible", "--rows", "10"), "rows: must be at least 400"),
         (("fast", "--quick", "--out", "taken"), "taken: cannot be created as a folder"),
     ],
 )
@@ -222,6 +278,7 @@ def test_errors(args: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: p
     "example",
     [
         "kvarp --data downloads --unit milliseconds",
+        "flexible --data measurements.csv --places places.csv",
         "km --people 200000 --trials 3",
         "fast --quick --out try",
         "z --runs 400 --seed 2",

@@ -97,6 +97,7 @@ def run_without(module, *words, cwd):
         ("rdflib", "ontology", ("ontology", "check", "devices.ttl")),
         ("rdflib", "ontology", ("run", "ontology.toml")),
         ("rdflib", "ontology", ("audit", "in.csv", "--policy", "ontology.toml")),
+        ("rdflib", "ontology", ("reproduce", "flexible", "--quick")),
         ("shapely", "places", ("run", "places.toml")),
         ("shapely", "places", ("reproduce", "km", "--quick")),
         ("matplotlib", "figures", ("reproduce", "z", "--quick")),

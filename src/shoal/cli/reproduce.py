@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from cyclopts import App
 
+from shoal.cli.study_progress import show_progress
 from shoal.errors import InputError, OutputError, PolicyError
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ reproduce = App(
     help_format="plaintext",
 )
 
-_SECONDS_BETWEEN_LINES: Final = 5.0
 _FEWEST_ROWS: Final = 400
 _QUICK_ROWS: Final = 1200
 _ALL_ADULT: Final = 30_162
@@ -32,13 +29,14 @@ _KM_PEOPLE: Final = 20_000
 _QUICK_PEOPLE: Final = 1_000
 _FEWEST_RUNS: Final = 3
 _FULL_RUNS: Final = 100
-_QUICK_SECONDS: Final = {"fast": 5, "kvarp": 8, "km": 10, "z": 8}
+_FLEXIBLE_PEOPLE, _QUICK_FLEXIBLE_PEOPLE, _ROWS_PER_PERSON = 2_000, 500, 15
+_QUICK_SECONDS: Final = {"fast": 5, "flexible": 6, "kvarp": 8, "km": 10, "z": 8}
 _FAST_SECONDS, _KVARP_SECONDS, _Z_SECONDS = 90, 320, 120
 """Rough processor seconds, compiling apart, on an Intel Xeon: of the paper's rows, and of 100 runs."""
 _KM_SECONDS, _KM_SECONDS_PER_MILLION = 15, 280
 """Of 20,000 people, and extrapolated from one k and σ with as many people as the paper."""
-
-Report = Callable[[int, int, str], None]
+_FLEXIBLE_SECONDS: Final = 20
+"""Of 30,000 rows."""
 
 
 @reproduce.command
@@ -86,9 +84,77 @@ def fast(
     folder = _folder(out)
     _announce([stream])
     _expect("fast", _FAST_SECONDS * len(people) / _ALL_ADULT, quick=quick)
-    with _progress() as report:
+    with show_progress() as report:
         tables = run_fast_study(stream, plan, report)
     return _finish(write_fast_page(folder, stream, plan, tables))
+
+
+@reproduce.command
+def flexible(
+    *,
+    data: Path | None = None,
+    places: Path | None = None,
+    ontology: Path | None = None,
+    out: Path = Path("reproduce-flexible"),
+    rows: int | None = None,
+    seed: int = 1,
+    quick: bool = False,
+) -> int:
+    """Examples, figures 1 and 2, and the traceability attack of the paper on flexible k-anonymity.
+
+    Every statement of the paper that can be checked is compared with what we find, on a synthetic measurement campaign
+    or on measurements of your own.
+
+    Examples:
+
+        shoal reproduce flexible
+
+        shoal reproduce flexible --data measurements.csv --places places.csv
+
+        shoal reproduce flexible --quick --out try
+
+    Parameters
+    ----------
+    data
+        CSV or Parquet file with the columns maid (an id per person), device, place, network and time, and if you like
+        provider and mbps_down. Without it, a synthetic campaign.
+    places
+        Hierarchy of the places of --data: a file with a line place;district;...;root for each. Without it, places are
+        published as they are or not at all.
+    ontology
+        RDF file with an attribute device, for --data. Without it, the ontology of phones that shoal includes.
+    out
+        Folder for the page, pictures and tables.
+    rows
+        Number of measurements, at most; 30,000 by default.
+    seed
+        Seed of the synthetic campaign, and of the people who are looked for.
+    quick
+        A short run with fewer measurements, to try it out.
+    """
+    from shoal.figures.lines import require_matplotlib
+    from shoal.reproduce.data.measurements import read_measurements, synthetic_measurements
+    from shoal.reproduce.flexible.page import write_flexible_page
+    from shoal.reproduce.flexible.study import QUICK, FlexiblePlan, run_flexible_study
+
+    people = _QUICK_FLEXIBLE_PEOPLE if quick else _FLEXIBLE_PEOPLE
+    wanted = _at_least("rows", rows, people * _ROWS_PER_PERSON)
+    if seed < 0:
+        raise PolicyError("seed: must be at least 0")
+    if data is None and (places or ontology):
+        raise PolicyError("places, ontology: belong to your own measurements; give them with --data")
+    require_matplotlib()
+    if data is None:
+        measured = synthetic_measurements(max(1, wanted // _ROWS_PER_PERSON), wanted, seed)
+    else:
+        measured = read_measurements(data, places=places, ontology=ontology).head(wanted)
+    folder = _folder(out)
+    print(f"{measured.origin}: {len(measured):,} measurements of {measured.people:,} people", flush=True)
+    _expect("flexible", _FLEXIBLE_SECONDS * len(measured) / (_FLEXIBLE_PEOPLE * _ROWS_PER_PERSON), quick=quick)
+    plan = replace(QUICK if quick else FlexiblePlan(), seed=seed)
+    with show_progress("flexible-k") as report:
+        findings = run_flexible_study(measured, plan, report)
+    return _finish(write_flexible_page(folder, measured, plan, findings))
 
 
 @reproduce.command
@@ -145,7 +211,7 @@ def kvarp(
     folder = _folder(out)
     _announce(streams)
     _expect("kvarp", _KVARP_SECONDS * sum(map(len, streams)) / (2 * _KVARP_ROWS), quick=quick)
-    with _progress() as report:
+    with show_progress() as report:
         tables = run_kvarp_study(streams, plan, report)
     return _finish(write_kvarp_page(folder, streams, plan, tables))
 
@@ -197,7 +263,7 @@ def km(
     print(f"synthetic city: {len(city):,} people, {len(city.places):,} towers", flush=True)
     seconds = _KM_SECONDS + _KM_SECONDS_PER_MILLION * wanted / 1e6
     _expect("km", seconds * (1 + trials) / 2, quick=quick)
-    with _progress("k^m") as report:
+    with show_progress("k^m") as report:
         findings = run_km_study(city, plan, report)
     return _finish(write_km_page(folder, city, plan, findings))
 
@@ -244,7 +310,7 @@ def z(
     plan = replace(plan, runs=runs or plan.runs, seed=seed)
     folder = _folder(out)
     _expect("z", _Z_SECONDS * plan.runs / _FULL_RUNS, quick=quick)
-    with _progress("z-model") as report:
+    with show_progress("z-model") as report:
         tables = run_z_study(plan, report)
     return _finish(write_z_page(folder, plan, tables))
 
@@ -295,39 +361,3 @@ def _expect(study: str, seconds: float, *, quick: bool) -> None:
 def _finish(page: Path) -> int:
     print(f"page           {page}\npictures       {page.parent}/*.png\ntables         {page.parent}/*.csv")
     return 0
-
-
-@contextmanager
-def _progress(kernels: str = "fads") -> Iterator[Report]:
-    """A progress bar on a terminal, otherwise a line every few seconds; `kernels` names a method of the family."""
-    from shoal.cli.render import say_compiling
-    from shoal.pipeline.warmup import must_compile
-
-    if must_compile(kernels):
-        say_compiling()
-    if not sys.stderr.isatty():
-        yield _lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting …")
-
-        def report(done: int, total: int, step: str) -> None:
-            progress.update(task, completed=done, total=total, description=step)
-
-        yield report
-
-
-def _lines() -> Report:
-    last = time.monotonic()
-
-    def report(done: int, total: int, step: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            print(f"shoal: {done} of {total} runs done; {step}", file=sys.stderr, flush=True)
-
-    return report

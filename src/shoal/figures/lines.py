@@ -20,7 +20,7 @@ from shoal.errors import OutputError, missing_extra
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 _DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
-_OF_K: Final = {"2": 0, "3": 1, "4": 2, "10": 3, "20": 4}
+_OF_K: Final = {"2": 0, "3": 1, "4": 2, "6": 0, "10": 3, "12": 3, "20": 4}
 """Place among the colours of a line named "k = …": the same k has the same look in all figures."""
 _SHADES: Final = ("#440154", "#31688E", "#35B779", "#90A000", "#B8860B", "#777777")
 """Colours of lines named "z = …", so that none looks like a k."""
