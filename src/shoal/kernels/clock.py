@@ -31,7 +31,7 @@ def is_backed(clock, low, high, time, max_gap):
 
 @piece
 def note_claim(clock, low, high, time):
-    """Remember an event that nobody confirms yet; it replaces the person's own claim, or else the oldest one.
+    """Remember an event that no other person confirms yet; it replaces the person's own claim, or else the oldest one.
 
     One claim per person: a clock that is always wrong must not push out the claims of others.
     """

@@ -38,7 +38,7 @@ def read_ranks(ranks, present, raws, values, refused):
 
 @kernel
 def mark_missing(values, bits, masks):
-    """Clear the bit of every attribute that a tuple does not carry; a word of a mask has so many bits."""
+    """Clear the bit of every attribute that a tuple does not carry; a word of a mask has `bits` bits."""
     for a in range(values.shape[0]):
         word, bit = a // bits, np.int64(1) << (a % bits)
         for i in range(values.shape[1]):

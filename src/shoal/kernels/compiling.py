@@ -70,7 +70,7 @@ def _stamped(made: Any) -> Any:
     cache_file = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         stamp = _stamp_of(made.py_func.__code__.co_filename)
-        cache_file._source_stamp = stamp  # noqa: SLF001 - there is no public way
+        cache_file._source_stamp = stamp  # noqa: SLF001 - no public way exists
         # The version is read first: an older index may name classes that do not exist any more, and is not unpickled.
         cache_file._version = f"{numba_version} {stamp}"  # noqa: SLF001
     return made
@@ -93,13 +93,13 @@ class _PieceLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)  # noqa: SLF001 - there is no public way
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - no public way exists
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
         self._final_module.verify()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: there is no machine code."""
+        """Return 0: nothing is compiled."""
         self._ensure_finalized()
         return 0
 

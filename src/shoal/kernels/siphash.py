@@ -1,7 +1,7 @@
 """SipHash-2-4 with a 128-bit result over text columns: a keyed hash made for short inputs.
 
 Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; the 128-bit variant is that of the
-authors' reference implementation. Without the key nobody can construct a collision or invert a pseudonym.
+authors' reference implementation. Without the key no one can construct a collision or invert a pseudonym.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def keep_group(groups, key, people):
 
 @kernel
 def place_groups(groups):
-    """Fill the slots anew with all entries."""
+    """Fill the slots again with all entries."""
     groups.slots[:] = NO_ENTRY
     for entry in range(groups.meta[ENTRIES]):
         groups.slots[_slot_of(groups, groups.keys[entry])] = entry
