@@ -194,8 +194,8 @@ MUTANTS: Final = (
     Mutant(
         "kernels/flexible/assignment.py",
         "a block of k - 1 people is open",
-        "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]\n",
-        "PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED] - 1\n",
+        "PUBLISHED] != 0 or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]\n",
+        "PUBLISHED] != 0 or blocks.info[block, PEOPLE] >= blocks.info[block, NEED] - 1\n",
         "tests/methods/flexible/test_twin.py::test_decides_as_the_naive_one_with_many_people",
     ),
     Mutant(

@@ -10,16 +10,18 @@ only kernels call, both are wasted: they took half of the time to compile the tu
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from llvmlite.binding import create_new_function_pass_manager
 from numba import __version__ as numba_version
 from numba import njit as _njit
 from numba import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 
 from shoal.kernels import notice as notice  # reports the first compilation
 from shoal.kernels.source_stamp import source_stamp
@@ -27,9 +29,11 @@ from shoal.kernels.source_stamp import source_stamp
 njit: Any = _njit  # Numba's type hints do not include `_nrt`
 
 LIBRARY_PARTS: Final = (
-    "_ensure_finalized", "_final_module", "_finalized", "_get_module_for_linking", "_linking_libraries", "_reload_init",
+    "_ensure_finalized", "_final_module", "_finalized", "_get_module_for_linking", "_linking_libraries",
+    "_optimize_functions", "_reload_init",
 )  # fmt: skip
-"""Attributes of Numba's library that linking uses.
+GENERATOR_PARTS: Final = ("_data_layout", "_function_pass_manager")
+"""Attributes of Numba's library, and of its code generator, that linking uses.
 
 `pipeline_class` is Numba's documented way to replace its compiler; the parts of a library are not documented. A version
 of Numba with other parts compiles pieces in its own way: slower, with the same result.
@@ -38,7 +42,8 @@ of Numba with other parts compiles pieces in its own way: slower, with the same 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on arrays."""
-    return _stamped(_compiled_once(njit(function, cache=True, nogil=True, _nrt=False)))
+    made = njit(function, cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)
+    return _stamped(_compiled_once(made))
 
 
 def piece(function: Callable[..., Any]) -> Any:
@@ -81,6 +86,37 @@ def _stamp_of(file: str) -> str:
     return source_stamp(Path(file))
 
 
+class _QuickFlags(Flags):
+    """Numba's options, quick to look up: Numba does so thousands of times, and lists all of them to compare two."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _FLAGS_HASH
+
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "_values", None) == self._values or bool(super().__eq__(other))
+
+
+_FLAGS_HASH: Final = hash(Flags())  # of the names of all options
+
+
+class KernelCompiler(Compiler):
+    """Numba's compiler without garbage collections: it keeps most objects it makes; collecting took an eighth of it."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any) -> None:
+        super().__init__(typing, target, library, args, result, _QuickFlags(flags), *rest)
+
+    def compile_extra(self, func: Any) -> Any:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+
 class _NoEnvironment:
     """Replaces the code generator where Numba sets the environment of a function called from Python."""
 
@@ -90,6 +126,18 @@ class _NoEnvironment:
 
 class _PieceLibrary(JITCodeLibrary):
     """The code of a piece and of all it calls, neither optimized nor compiled."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Shrink the code with three short passes; Numba's take longer, and linked code goes through them again."""
+        ll_module.data_layout = self._codegen._data_layout  # noqa: SLF001 - no public way exists
+        _, builder = self._codegen._function_pass_manager()  # noqa: SLF001
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes = create_new_function_pass_manager()
+                passes.add_sroa_pass()
+                passes.add_simplify_cfg_pass()
+                passes.add_instruction_combine_pass()
+                passes.run(function, builder)
 
     def finalize(self) -> None:
         for library in dict.fromkeys(self._linking_libraries):
@@ -108,10 +156,12 @@ class _PieceLibrary(JITCodeLibrary):
         return _NoEnvironment()
 
 
-class PieceCompiler(Compiler):
-    """Numba's compiler with a library that only links."""
+class PieceCompiler(KernelCompiler):
+    """A compiler with a library that only links."""
 
     def __init__(self, typing_context: Any, target_context: Any, library: Any, *rest: Any) -> None:
-        made = _PieceLibrary(target_context.codegen(), "piece")
+        generator = target_context.codegen()
+        made = _PieceLibrary(generator, "piece")
         is_known = all(hasattr(made, part) for part in LIBRARY_PARTS)
+        is_known &= all(hasattr(generator, part) for part in GENERATOR_PARTS)
         super().__init__(typing_context, target_context, made if is_known else library, *rest)

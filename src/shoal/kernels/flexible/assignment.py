@@ -61,7 +61,7 @@ def move(blocks, tuples, a, row, t, place):
     at = a.counts[MOVES]
     a.moves[0, at], a.moves[1, at], a.moves[2, at] = row, a.tuple_of[row], a.place_of[row]
     a.counts[MOVES] += 1
-    _place(blocks, tuples, a, row, t, place)
+    _place(blocks, tuples, a, a.moves[0, at], t, place)
 
 
 @piece
@@ -106,7 +106,7 @@ def may_leave(blocks, tuples, a, row, target):
 @piece
 def is_open(blocks, block):
     """Whether enough people for a block are published, or assigned to it."""
-    return blocks.info[block, PUBLISHED] or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]
+    return blocks.info[block, PUBLISHED] != 0 or blocks.info[block, PEOPLE] >= blocks.info[block, NEED]
 
 
 @piece

@@ -7,6 +7,8 @@ finer label, the block gets that label, which loses less.
 
 from __future__ import annotations
 
+import numpy as np
+
 from shoal.kernels.compiling import piece
 from shoal.kernels.flexible.groups import NO_ENTRY, NONE, find_group
 from shoal.kernels.flexible.layout import (
@@ -110,7 +112,8 @@ def _rate_block(groups, pending, scratch, blocks, block, is_found):
 
     Published blocks are found first (`is_found`), for any number of people; found again, they are only divided further.
     """
-    info, row = blocks.info[block], blocks.rows[blocks.info[block, BEGIN]]
+    info = blocks.info[block]
+    row = np.int64(blocks.rows[info[BEGIN]])
     info[NEED] = _crowd_of(pending, blocks.depths[block], row)
     take_key(pending, scratch, blocks.depths[block], row)
     info[PUBLISHED] = is_published(groups, scratch.key, info[NEED])

@@ -84,7 +84,8 @@ def keep_group(groups, key, people):
 @kernel
 def place_groups(groups):
     """Fill the slots again with all entries."""
-    groups.slots[:] = NO_ENTRY
+    for slot in range(len(groups.slots)):
+        groups.slots[slot] = NO_ENTRY
     for entry in range(groups.meta[ENTRIES]):
         groups.slots[_slot_of(groups, groups.keys[entry])] = entry
 
@@ -98,9 +99,8 @@ def join_groups(groups, finest, values, crowds, k_s, key, joined):
     wide, deep = len(finest), len(values)
     for row in range(len(crowds)):
         joined[row] = NO_ENTRY
-        key[wide:] = NONE
-        for a in range(wide):
-            key[a] = finest[a, row]
+        for a in range(len(key)):
+            key[a] = finest[a, row] if a < wide else NONE
         entry = find_group(groups, key)
         if entry == NO_ENTRY or groups.counts[entry] < crowds[row]:
             continue

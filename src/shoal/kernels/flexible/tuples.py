@@ -187,7 +187,7 @@ def find_tuples(groups, labels, pending, scratch, blocks, tuples, sizes, block):
     """Enumerate the tuples of a block."""
     info = blocks.info[block]
     begin, end = info[BEGIN], info[STOP]
-    take_key(pending, scratch, blocks.depths[block], blocks.rows[begin])
+    take_key(pending, scratch, blocks.depths[block], np.int64(blocks.rows[begin]))
     is_known = find_group(groups, scratch.key) != NO_ENTRY
     info[K_S] = labels.k_s[info[NEED]]
     first = sizes[TUPLES]
