@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.errors import TypingError
 
 from shoal.kernels import compiling, notice
 from shoal.kernels.compiling import kernel, njit, piece
@@ -100,3 +103,14 @@ def test_nothing_is_reported_where_that_is_not_wanted(clock, caplog, monkeypatch
     monkeypatch.setenv("SHOAL_QUIET", "1")
     compile_for(notice._FirstCompile(), 9, clock)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("can_compile", [True, False])
+def test_garbage_is_collected_again_after_a_kernel_is_compiled(can_compile):
+    @kernel
+    def read(numbers):
+        return numbers[0] if can_compile else numbers.no_such_attribute
+
+    with nullcontext() if can_compile else pytest.raises(TypingError):
+        read(np.array([1]))
+    assert gc.isenabled()
