@@ -83,6 +83,7 @@ def run(folder: str, words: list[str], env: dict[str, str], log: str = "stderr.t
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
+        os.dup2(err.fileno(), 2)  # a signal's sentence is written past sys.stderr
         try:
             main()
         except SystemExit as end:

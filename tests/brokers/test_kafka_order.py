@@ -13,7 +13,7 @@ from tests.brokers.kafka_server import Kafka
 @pytest.mark.parametrize("partitions", [1, 4, 16])
 @pytest.mark.parametrize("method", ["z", "least-loss", "flexible"])
 def test_any_fetch_size(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path, method: str, partitions: int) -> None:
-    stage = Stage(kafka, kafka_forker, tmp_path, method, partitions, rows=600)
+    stage = Stage(kafka, kafka_forker, tmp_path, method, partitions, rows=600, commits=1)
     for fetch in (1, 7, 20_000):
         scene = stage.scene()
         assert scene.run(fetch=fetch) == {"code": 0}, scene.errors
