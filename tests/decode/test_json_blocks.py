@@ -66,6 +66,14 @@ ODD = [
     b"",
 ]
 
+READ_AT_ONCE = {
+    b'{"text":"\\u0000"}',
+    b'{"at":"2026-01-01T00:00:00+02:00"}',
+    b"{}",
+    b'{\n"text":"two lines"\n}',
+}
+"""Of the odd ones, those that Arrow's parser reads as the other parser does."""
+
 odd = st.sampled_from(ODD)
 values = st.one_of(
     st.none(),
@@ -115,14 +123,15 @@ def test_few_lines_lists_and_no_columns_are_read_one_by_one() -> None:
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("at", [0, 10, 20])
 def test_an_odd_line_anywhere_changes_nothing(text: bytes, at: int) -> None:
-    same([*TIDY[:at], text, *TIDY[at:]])
+    assert same([*TIDY[:at], text, *TIDY[at:]]) == (text in READ_AT_ONCE)
 
 
 @given(st.lists(st.one_of(made, odd, st.sampled_from(TIDY)), min_size=1, max_size=6), st.randoms())
 def test_any_lines_give_the_same(texts: list[bytes], random: Any) -> None:
     lines: list[bytes | None] = [*texts, *TIDY]
     random.shuffle(lines)
-    same(lines)
+    is_at_once = same(lines)
+    assert is_at_once or set(texts) - set(TIDY) - READ_AT_ONCE
 
 
 def test_two_halves_of_an_object_and_two_objects_in_one_line_are_not_two_lines() -> None:

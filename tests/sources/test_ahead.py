@@ -56,8 +56,17 @@ def test_an_error_comes_after_the_records_before_it() -> None:
     source.open(("n",), None)
     assert isinstance(source.poll(), Decoded)
     assert isinstance(source.poll(), Decoded)
-    with pytest.raises(InputError, match="broke off"):
-        source.poll()
+    for _ in range(2):
+        with pytest.raises(InputError, match="broke off"):
+            source.poll()
+    source.close()
+
+
+def test_the_end_stays_the_end() -> None:
+    source = ReadAhead(ScriptedSource([batch(0)], schema=SCHEMA))
+    source.open(("n",), None)
+    assert isinstance(source.poll(), Decoded)
+    assert [source.poll(), source.poll()] == [End(), End()]
     source.close()
 
 

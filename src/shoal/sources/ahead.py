@@ -25,6 +25,8 @@ class ReadAhead(FiniteSource):
         self._is_closed = Event()
         self._thread: Thread | None = None
         self._position: Position | None = None
+        self._last: Polled | BaseException = End()
+        self._has_ended = False
 
     @property
     def name(self) -> str:
@@ -55,10 +57,12 @@ class ReadAhead(FiniteSource):
         if self._thread is None:
             self._thread = Thread(target=self._read, name="shoal read ahead", daemon=True)
             self._thread.start()
-        found, self._position = self._ready.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if not self._has_ended:
+            self._last, self._position = self._ready.get()
+            self._has_ended = isinstance(self._last, End | BaseException)
+        if isinstance(self._last, BaseException):
+            raise self._last
+        return self._last
 
     @property
     def position(self) -> Position:
