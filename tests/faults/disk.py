@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Disk:
     def __init__(self, root: Path, *, at: int | None = None, how: str = "before") -> None:
         self.root = str(root)
         self.steps: list[str] = []
+        self._counting = threading.Lock()
         self._at = at
         self._how = how
         self._synced: dict[int, bytes] = {}
@@ -40,19 +42,22 @@ class Disk:
     def step(self, name: str, path: Any, act: Callable[[], Any], torn: Callable[[], Any] | None = None) -> Any:
         """Do something that changes the disk, or die at it."""
         base = re.sub(r"(checkpoint-\d+)-[0-9a-f]{8}", r"\1", os.path.basename(os.fspath(path)))  # less what is random
-        self.steps.append(f"{name} {base}")
-        is_now = self._at == len(self.steps)
-        if self._how == "full" and self._at is not None and len(self.steps) >= self._at and name in _TAKES_ROOM:
+        with self._counting:  # several threads write, and each step has a number of its own
+            self.steps.append(f"{name} {base}")
+            number = len(self.steps)
+        is_now = self._at == number
+        if self._how == "full" and self._at is not None and number >= self._at and name in _TAKES_ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
         if is_now and self._how in ("before", "power"):
             self._die()
         if is_now and self._how == "torn" and torn is not None:
             torn()
             self._die()
-        result = act()
-        if is_now and self._how == "after":
-            self._die()
-        return result
+        try:
+            return act()
+        finally:  # also after a step that failed: a folder may be there already
+            if is_now and self._how == "after":
+                self._die()
 
     def _die(self) -> None:
         if self._how == "power":
