@@ -50,8 +50,9 @@ class Disk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path))
         if is_now and self._how in ("before", "power"):
             self._die()
-        if is_now and self._how == "torn" and torn is not None:
-            torn()
+        if is_now and self._how == "torn":  # threads take turns: the step may be another one that does not write
+            if torn is not None:
+                torn()
             self._die()
         try:
             return act()
