@@ -115,11 +115,13 @@ def flexible_case(name: str, settings: Mapping[str, Any], data: pa.Table, *, fla
     )  # fmt: skip
 
 
+CELLS = {"place": {"level": 2, "classes": [{"fewer_than": 6, "k": 6}, {"fewer_than": 11, "k": 4}]}}
 DENSITY = {"place": {"north": 4, "a": 2}}
 FLEXIBLE_CASES = [
     flexible_case("plain", {}, measurements(160), flat=True),
     flexible_case("refusing", {"unknown": "refuse", "k_s": 2}, measurements(120, seed=2)),
     flexible_case("density", {"density": DENSITY, "root": True}, measurements(160, seed=3)),
+    flexible_case("density-from-data", {"density_from_data": CELLS}, measurements(160, seed=8)),
     flexible_case("two-sparse", {"sparse": ["device", "network"], "p_sparse": 0.5}, measurements(140, seed=4)),
     flexible_case("normal", {"sparse": [], "k": 2}, measurements(120, seed=5)),
     flexible_case("forgetful", {"remember": 4, "window": 20}, measurements(160, seed=6), flat=True),

@@ -13,6 +13,7 @@ from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy.loading import parse_policy
 
 PLACES = {"kind": "nested", "tree": {"city": {"centre": ["a", "b"], "village": ["c"]}}}
+CELL = {"fewer_than": 50, "k": 9}
 TABLE = {
     "stream": {"person": "maid", "time": "time", "carry": ["mbps"]},
     "source": {"kind": "csv", "path": "in.csv"},
@@ -85,6 +86,10 @@ def test_the_fingerprint_depends_on_the_content_of_an_ontology(tmp_path):
         ({"sparse": "phone"}, '[anonymize] sparse: "phone" is not a quasi-identifier with a hierarchy'),
         ({"density": {"time": {"a": 3}}}, "[anonymize.density] time:"),
         ({"density": {"place": {"village": 1}}}, "[anonymize.density.place] village:"),
+        ({"density_from_data": {"device": {"classes": [CELL]}}}, "[anonymize.density_from_data] device: is not a"),
+        ({"density_from_data": {"place": {"classes": [{**CELL, "k": 4}]}}}, "density_from_data.place] classes: k of"),
+        ({"density_from_data": {"place": {"classes": [{"k": 9}]}}}, "fewer_than, entry 1: is missing"),
+        ({"density_from_data": {"place": 3}}, "[anonymize.density_from_data] place: must be a table"),
         ({"deadline": 5}, "[anonymize] deadline: unknown key"),
         ({"window": 0}, "[anonymize] window:"),
     ],
@@ -112,6 +117,28 @@ def test_an_unknown_label_of_density_is_reported(tmp_path):
     policy = parse_policy(changed(density={"place": {"moon": 3}}), folder=tmp_path)
     with pytest.raises(PolicyError, match="no label 'moon'"):
         make_anonymizer(policy, Secret(b"sixteen bytes at least"))
+
+
+def test_density_from_data_reaches_the_method_and_the_fingerprint(tmp_path):
+    rule = {"level": 1, "classes": [CELL]}
+    table = changed(density_from_data={"place": rule})
+    del table["anonymize"]["density"]
+    policy = parse_policy(table, folder=tmp_path)
+    made = make_anonymizer(policy, Secret(b"sixteen bytes at least"))
+    assert made.guarantee.parameters["density_from_data"] == {"place": rule}
+    marks = {policy.fingerprint("anonymize")}
+    rule["classes"] = [{**CELL, "k": 10}]
+    marks.add(parse_policy(table, folder=tmp_path).fingerprint("anonymize"))
+    del table["anonymize"]["density_from_data"]
+    marks.add(parse_policy(table, folder=tmp_path).fingerprint("anonymize"))
+    assert len(marks) == 3
+
+
+def test_a_level_below_the_leaves_is_reported(tmp_path):
+    table = changed(density_from_data={"place": {"level": 9, "classes": [CELL]}})
+    del table["anonymize"]["density"]
+    with pytest.raises(PolicyError, match="must be at most"):
+        make_anonymizer(parse_policy(table, folder=tmp_path), Secret(b"sixteen bytes at least"))
 
 
 def test_two_is_warned_of(tmp_path):

@@ -25,7 +25,7 @@ class NaiveFlexible:
     """One stream; call push for each record, then flush. Both return (row, labels) of what leaves."""
 
     def __init__(self, schema, concepts, *, k=6, sparse="auto", threshold=0.1, p_sparse=None, k_s=None, floor=0.05,
-                 window=10_000, density=None, root=False, unknown="accept"):  # fmt: skip
+                 window=10_000, density=None, density_from_data=None, root=False, unknown="accept"):  # fmt: skip
         self.schema, self.k, self.window, self.unknown = schema, k, window, unknown
         self.listed = {role.name: concepts[role.name].values if role.name in concepts else leaves_of(role.hierarchy)
                        for role in schema.quasi if not isinstance(role, Numeric)}  # fmt: skip
@@ -34,7 +34,8 @@ class NaiveFlexible:
         trees = {role.name: role.hierarchy for role in schema.quasi if role.name in set(self.listed) - set(concepts)}
         self.hierarchies = {name: tree_with_unknown(tree) if is_open else tree for name, tree in trees.items()}
         self.given_sparse, self.threshold, self.p_sparse, self.given_k_s = sparse, threshold, p_sparse, k_s
-        self.floor, self.density, self.root = floor, density or {}, root
+        self.floor, self.density, self.root = floor, dict(density or {}), root
+        self.density_from_data = density_from_data or {}
         weights = [role.weight for role in schema.quasi]
         self.weight = {role.name: role.weight / sum(weights) for role in schema.quasi}
         self.pending: list[dict[str, Any]] = []
@@ -139,14 +140,29 @@ class NaiveFlexible:
 
     # ---- calibration
 
+    def measure(self):
+        """A k for every place, by the people who were in its cell."""
+        for name, rule in self.density_from_data.items():
+            tree, people = self.trees(name), {}
+            cell_of = {leaf: tree.path(leaf)[::-1][: rule.get("level", 99) + 1][-1] for leaf in leaves_of(tree)}
+            for row in self.pending:
+                if row["record"][name] not in (None, "unknown"):
+                    people.setdefault(cell_of[row["record"][name]], set()).add(row["person"])
+            self.density[name] = {
+                leaf: next((one["k"] for one in rule["classes"] if len(people.get(cell, ())) < one["fewer_than"]),
+                           self.k)
+                for leaf, cell in cell_of.items()
+            }  # fmt: skip
+
     def freeze(self):
+        self.measure()
         categorical = [role.name for role in self.schema.quasi if not isinstance(role, Numeric)]
         shares = {}
         for name in categorical:
             rare = 0
             for row in self.pending:
                 people = {other["person"] for other in self.pending if other["came"][name] == row["came"][name]}
-                rare += len(people) < row["crowd"]
+                rare += len(people) < self.crowd(row["record"])
             shares[name] = Fraction(rare, len(self.pending))
         if self.given_sparse == "auto":
             chosen = [name for name in categorical if self.is_sparse(name, shares[name])]
@@ -181,8 +197,7 @@ class NaiveFlexible:
             return []
         self.came += 1
         read = self.read(record)
-        entry = {"row": row, "person": record[self.schema.person], "record": read, "crowd": self.crowd(read),
-                 "came": record}  # fmt: skip
+        entry = {"row": row, "person": record[self.schema.person], "record": read, "came": record}
         left = []
         labels = self.join(entry) if self.sparse is not None else None
         if labels is None:

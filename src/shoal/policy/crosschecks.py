@@ -22,7 +22,7 @@ _TIME: Final = "[stream] time"
 _PERSON: Final = "[stream] person"
 _NO_PERSON: Final = "is missing; name the column of persons"
 _OR_MAID: Final = ", or several in [sanitize] maid"
-_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi", "headers")
+_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi", "headers", "density_from_data")
 _NO_SECRETS: Final = (("source", "key_column"), ("sink", "key"), ("source", "secrets"), ("sink", "secrets"))
 """Keys that name a column, or where a secret is."""
 _CLIENTS: Final = (("source", "client"), ("sink", "client"))

@@ -75,11 +75,21 @@ class FlexibleSection(QuasiMethodSection, FlexibleSettings):
 
     def parameters(self, stream: StreamSection, hierarchies: Mapping[str, Any]) -> dict[str, Any]:
         concepts = {name: found for name, found in hierarchies.items() if isinstance(found, Concepts)}
-        return {**super().parameters(stream, hierarchies), "ontology": concepts}
+        found = {**super().parameters(stream, hierarchies), "ontology": concepts}
+        return {**found, "density_from_data": self._measured_density()}
+
+    def plain_fields(self) -> dict[str, Any]:
+        fields, measured = super().plain_fields(), self._measured_density()
+        # A key left out does not count, so that checkpoints made before the key existed stay valid.
+        del fields["density_from_data"]
+        return {**fields, "density_from_data": measured} if measured else fields
+
+    def _measured_density(self) -> dict[str, Any]:
+        return {column: rule.to_header() for column, rule in self.density_from_data.items()}
 
 
 def _column_problems(table: Table) -> Iterator[Problem]:
-    """Columns that sparse and density name must be quasi-identifiers with labels."""
+    """Columns that sparse, density and density_from_data name must be quasi-identifiers with labels."""
     labelled = [name for name, own in quasi_tables(table).items() if own.get("kind") in ("categorical", "ontology")]
     sparse = table.get("sparse", "auto")
     named = [sparse] if isinstance(sparse, str) else sparse if isinstance(sparse, list) else []
@@ -98,3 +108,8 @@ def _column_problems(table: Table) -> Iterator[Problem]:
                 ("density", name),
                 "is not a quasi-identifier with a hierarchy or an ontology; name one that is",
             )
+    with_tree = [name for name, own in quasi_tables(table).items() if own.get("kind") == "categorical"]
+    measured = table.get("density_from_data")
+    for name in measured if isinstance(measured, Mapping) else ():
+        if name not in with_tree:
+            yield ("density_from_data", name), "is not a quasi-identifier with a hierarchy; name one that is"

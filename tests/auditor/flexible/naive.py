@@ -106,8 +106,19 @@ def refusal(record: Row, unknown: str = "accept") -> str | None:
 
 
 def asked_k(record: Row, k: int, density: dict[str, int]) -> int:
-    path = PATHS.get(record["place"], ())
+    path = () if record["place"] is None else PATHS.get(record["place"], ("not listed",))
     return next((density[label] for label in path if label in density), k)
+
+
+def measured_density(stream: list[Row], k: int, level: int, classes: dict[int, int]) -> dict[str, int]:
+    """The k of every place by the people in its cell, `level` steps above the place; classes by `fewer than`."""
+    people = defaultdict(set)
+    for record in stream:
+        if record["place"] in PATHS:
+            people[PATHS[record["place"]][level]].add(record["maid"])
+    counts = {place: len(people[path[level]]) for place, path in PATHS.items()} | {"not listed": 0}
+    return {place: next((classes[most] for most in sorted(classes) if count < most), k)
+            for place, count in counts.items()}  # fmt: skip
 
 
 def share(stream: list[Row], k: int, density: dict[str, int], name: str = "device") -> float:
@@ -140,6 +151,7 @@ class Run:
         *,
         k: int = 4,
         density: Any = None,
+        cells: Any = None,
         publishes: bool = True,
         **rules: Any,
     ):
@@ -148,7 +160,13 @@ class Run:
         self.promised = policy(folder, k=k, **({"density": {"place": density}} if density else {}), **rules)
         self.unknown = rules.get("unknown", "accept")
         usable = [record for record in self.truth if not refusal(record, self.unknown)]
-        found = share(usable[: self.promised["anonymize"]["window"]], k, self.density) if usable else 0.0
+        first = usable[: self.promised["anonymize"]["window"]]
+        if cells:
+            level, classes = cells
+            listed = [{"fewer_than": most, "k": each} for most, each in sorted(classes.items())]
+            self.promised["anonymize"]["density_from_data"] = {"place": {"level": 3 - level, "classes": listed}}
+            self.density = measured_density(first, k, level, classes)
+        found = share(first, k, self.density) if usable else 0.0
         self.p = rules.get("p_sparse", found)
         self.k_s = k_sparse(self.p, k)
         self.claims: Row = {"sparse": ["device"], "k": k, "k_s": self.k_s, "p_sparse": self.p}

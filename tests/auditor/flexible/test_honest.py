@@ -26,6 +26,7 @@ from tests.auditor.flexible.naive import (
 WAYS = [
     {},
     {"density": DENSITY},
+    {"cells": (1, {20: 8, 40: 6})},
     {"p_sparse": 0.5},
     {"p_sparse": 0.04},
     {"k": 2},
@@ -80,7 +81,9 @@ def test_records_that_cannot_be_used(tmp_path):
         assert run.k_s == report.metrics["k_s"]  # dead records do not count in the window
 
 
-@pytest.mark.parametrize("how", [{}, {"density": DENSITY}, {"p_sparse": 0.5}, {"root": True}])
+@pytest.mark.parametrize(
+    "how", [{}, {"density": DENSITY}, {"cells": (1, {45: 8, 60: 6})}, {"p_sparse": 0.5}, {"root": True}]
+)
 def test_values_that_are_not_listed(tmp_path, how):
     """They are published as `unknown`, and each counts for itself where rare values are counted."""
     truth = records(400, seed=4)

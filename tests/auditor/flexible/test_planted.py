@@ -262,6 +262,34 @@ def test_a_density_class_that_was_ignored(tmp_path):
     assert all(run.record_of(at)["place"] in "de" for at in found["k-lowered"])
 
 
+def test_people_per_cell_that_were_ignored(tmp_path):
+    """The village has fewer people in the first window than the rest; a run that asked k of everyone is convicted."""
+    stream = [one for one in records(500, seed=2) if one["place"] in "abc" or int(one["maid"][1:]) < 20]
+    run = Run(tmp_path, stream, p_sparse=0.5, window=200)
+    assert run.audit().ok
+    classes = [{"fewer_than": 25, "k": 19}]
+    run.promised["anonymize"]["density_from_data"] = {"place": {"level": 1, "classes": classes}}
+    found = run.audit()
+    codes = {one.code: one.rows for one in found.violations}
+    assert {"below-k", "k-lowered", "k-s-lowered"} <= set(codes)
+    assert all(run.record_of(at)["place"] in "de" for at in codes["k-lowered"])
+    assert set(found.metrics["records_by_k"]) == {"4", "19"}
+    lenient = [{"fewer_than": 10, "k": 19}]
+    run.promised["anonymize"]["density_from_data"]["place"]["classes"] = lenient
+    assert run.audit().ok
+
+
+def test_people_per_cell_are_counted_up_to_the_first_release_only(tmp_path):
+    """A flush ended the first window before the crowd came: the classes are those of the few records until then."""
+    stream = records(300, seed=2)
+    run = Run(tmp_path, stream, p_sparse=0.5, window=300)
+    run.promised["anonymize"]["density_from_data"] = {"place": {"classes": [{"fewer_than": 15, "k": 12}]}}
+    assert run.audit().ok
+    for entry in run.entries():
+        entry["delay"] = 30
+    assert "k-lowered" in run.codes()
+
+
 def test_the_nearest_class_wins(tmp_path):
     """The centre asks for 3 although the city, further above, asks for 5."""
     run = Run(tmp_path, records(400, seed=2), p_sparse=0.5, density=DENSITY)

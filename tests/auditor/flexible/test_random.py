@@ -60,6 +60,8 @@ HOWS = st.sampled_from(
         {"k": 4, "p_sparse": 0.04},
         {"k": 4, "p_sparse": 0.51},
         {"k": 3, "density": DENSITY},
+        {"k": 2, "cells": (0, {2: 4, 3: 3})},
+        {"k": 2, "cells": (2, {3: 5}), "window": 6},
         {"k": 2, "density": {"a": 3, "city": 2, "land": 5}, "p_sparse": 0.4},
     ]
 )

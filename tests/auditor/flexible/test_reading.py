@@ -30,6 +30,12 @@ from tests.auditor.flexible.naive import RELEASE, TRACE, TRUTH, Run, candidates,
         ({"density": {"place": 3}}, "density.place"),
         ({"density": {"place": {"centre": 0}}}, "centre"),
         ({"density": 3}, "density"),
+        ({"density_from_data": 3}, "density_from_data"),
+        ({"density_from_data": {"hour": {"classes": [{"fewer_than": 3, "k": 9}]}}}, "density_from_data.hour"),
+        ({"density_from_data": {"device": {"classes": [{"fewer_than": 3, "k": 9}]}}}, "density_from_data.device"),
+        ({"density_from_data": {"place": {"classes": []}}}, "classes"),
+        ({"density_from_data": {"place": {"classes": [{"fewer_than": 3}]}}}, "k"),
+        ({"density_from_data": {"place": {"level": 0, "classes": [{"fewer_than": 3, "k": 9}]}}}, "level"),
     ],
 )
 def test_a_policy_that_cannot_be_read(tmp_path, rules, message):

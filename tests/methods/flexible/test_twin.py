@@ -102,6 +102,10 @@ options = st.fixed_dictionaries(
         "k_s": st.just(2), "density": st.just({"place": {"north": 3, "a": 5}}),
         "sparse": st.sampled_from([["device"], ["device", "network"], ["network", "place"]]),
         "unknown": st.just("refuse"),
+        "density_from_data": st.sampled_from(
+            [{"network": {"classes": [{"fewer_than": 3, "k": 6}]}},
+             {"network": {"level": 1, "classes": [{"fewer_than": 3, "k": 7}, {"fewer_than": 5, "k": 5}]}}]
+        ),
     },
 )  # fmt: skip
 COLUMNS = st.sampled_from(

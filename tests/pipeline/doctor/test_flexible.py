@@ -10,7 +10,7 @@ import pytest
 
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Schema
 from shoal.hierarchies.ontology.tree import nested_tree
-from shoal.pipeline.doctor.flexible import least_loss_baseline
+from shoal.pipeline.doctor.flexible import density_remarks, least_loss_baseline
 from tests.methods.flexible.phones import devices, phones
 
 KEY = b"0123456789abcdef"
@@ -105,3 +105,18 @@ def test_a_suppressed_row_loses_all():
 
 def test_density_asks_for_the_largest_k():
     assert baseline([(f"u{n}", "a", "S3", 5) for n in range(8)], k=3, density={"place": {"city": 7}}).k == 7
+
+
+def test_cells_by_the_people_in_the_sample():
+    """Nine people in the two places of the city, one in the village."""
+    rule = {"level": 1, "classes": [{"fewer_than": 5, "k": 6}]}
+    rows = table([(f"u{n}", "ab"[n % 2], "S3", 5) for n in range(9)] + [("v", "c", "S3", 5)])
+    for window, level, words in (
+        (10, "good", "counted in the first 10 rows: 1 with k = 6, 1 with k = 3"),
+        (4, "look", "2 with k = 6; none has enough people for k = 3"),
+    ):
+        made = FlexibleK(SCHEMA, devices(PHONES), key=KEY, window=window, k=3, density_from_data={"place": rule})
+        made.push_batch(rows)
+        (found,) = density_remarks(made.settings, made.frozen.density, rows.num_rows)
+        assert found.level == level
+        assert words in found.sentence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,45 +11,12 @@ import numpy as np
 from shoal.auditor.counting import combined, people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.calibration import Calibration, Records
-from shoal.auditor.flexible.promise import FlexiblePromise, without_unknown
+from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.trace import Trace
 from shoal.auditor.flexible.values import finest_codes
-from shoal.auditor.hierarchies.hierarchy import Taxonomy
-from shoal.auditor.hierarchies.ontology import Concepts
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.tuples.classes import Classes, read_classes
-from shoal.auditor.tuples.promise import LabelRule
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
-
-
-def row_k(promise: FlexiblePromise, attributes: Sequence[Attribute], row: Ints) -> Ints:
-    """Return the k that the record of every released row needs (-1: unknown record, the lowest k).
-
-    A value in no density class of its column needs the policy's k; of several columns the largest k counts.
-    """
-    if not promise.density:
-        return np.full(len(row), promise.k)
-    needed = np.zeros(len(row), np.int64)
-    known = row >= 0
-    for attribute, rule in zip(attributes, promise.quasi, strict=True):
-        if isinstance(attribute, Labels) and isinstance(rule, LabelRule) and rule.name in promise.density:
-            classes = promise.density[rule.name]
-            by_code = [_nearest(rule.tree, text, classes, promise.k) for text in attribute.texts]
-            k = np.array([*by_code, promise.k], np.int64)  # code -1, null, picks the last
-            needed[known] = np.maximum(needed[known], k[attribute.true_code[row[known]]])
-    return np.where(known, needed, promise.lowest_k)
-
-
-def _nearest(tree: Taxonomy, text: str, classes: Mapping[str, int], otherwise: int) -> int:
-    """Return the k of the nearest class; if an ontology has several at the same distance, the largest."""
-    path = [label for label in tree.path(text) if label in classes]
-    if not path:
-        return otherwise
-    near = path[:1]
-    if isinstance(without_unknown(tree), Concepts) and near[0] not in (text, tree.root):
-        leaves = tree.leaf_counts()
-        near = [label for label in path if label != tree.root and leaves[label] == leaves[near[0]]]
-    return max(classes[label] for label in near)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from shoal.auditor.evidence import Evidence, audit_rows, read_evidence
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.flexible.calibration import Calibration, Records, calibrate, check_claims, read_claims
 from shoal.auditor.flexible.candidates import count_candidates
+from shoal.auditor.flexible.density import measure_classes, row_k, with_measured_density
 from shoal.auditor.flexible.groups import (
     Groups,
     check_groups,
@@ -20,7 +21,6 @@ from shoal.auditor.flexible.groups import (
     measure_groups,
     measure_loss,
     read_groups,
-    row_k,
 )
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.flexible.trace import Trace, read_trace
@@ -59,13 +59,19 @@ class _Judge(RowJudge):
             check_root(self.attributes, notes)
         claims = [] if self.trace is None else read_claims(self.trace.claims)
         usable = self.records.usable if self.has_truth else None
-        k = row_k(promise, self.attributes, np.arange(len(self.truth)))
-        records = Records(self.records.person, self.records.usable, k) if self.has_truth else None
         trace = None if self.trace is None else read_trace(self.trace, usable, len(self.release), notes)
-        if self.trace is not None and records is not None and promise.needs_calibration:
-            silent = int("delay" not in self.trace.columns)
-            notes.unchecked("K_s was computed from too many records: the trace has no column delay.", count=silent)
         came = None if trace is None else trace.before_first
+        records = None
+        if usable is not None:
+            promise = with_measured_density(promise, self.attributes, self.records.person, usable, came)
+            k = row_k(promise, self.attributes, np.arange(len(self.truth)))
+            records = Records(self.records.person, usable, k)
+            measure_classes(promise, k, usable, notes)
+            self.promise = promise
+        if self.trace is not None and records is not None and (promise.needs_calibration or promise.measured):
+            silent = int("delay" not in self.trace.columns)
+            what = "K_s was" if not promise.measured else "K_s and the people per cell were"
+            notes.unchecked(f"{what} computed from too many records: the trace has no column delay.", count=silent)
         calibration = calibrate(promise, self.attributes, records, claims, notes, came)
         check_claims(claims, promise, calibration, notes)
         if trace is not None and not claims and (trace.k is None or trace.k_s is None):
@@ -135,7 +141,7 @@ class _Judge(RowJudge):
         lacking = "no truth" if not self.has_truth else "rows cannot be linked to records" if is_traced else "no trace"
         skip(f"People were counted as rows, of which there are at least as many: {lacking}.")
         skip(f"Candidates for an attacker with true values were not counted: {lacking}.")
-        if self.promise.density:
+        if self.promise.density or self.promise.measured:
             skip(f"The k of density classes was not checked, only the lowest of all: {lacking}.")
         if not is_traced:
             skip("Whether every record was released, refused or is pending, exactly once, was not checked: no trace.")

@@ -61,6 +61,16 @@ def without_unknown(tree: Taxonomy) -> Taxonomy:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredDensity:
+    """Classes of cells by the people counted there in the first records."""
+
+    level: int | None
+    """Levels below the root at which cells lie; None: the values are the cells."""
+    classes: tuple[tuple[int, int], ...]
+    """Pairs: cells with fewer people than the first number need the second."""
+
+
+@dataclass(frozen=True, slots=True)
 class FlexiblePromise:
     """The promise: K people share the normal quasi-identifiers of a row, K_s share all of them; nothing is dropped."""
 
@@ -71,6 +81,8 @@ class FlexiblePromise:
     k: int
     density: Mapping[str, Mapping[str, int]]
     """By column and label: the k that values under the label need."""
+    measured: Mapping[str, MeasuredDensity]
+    """By column: the same, but by the people per cell in the first records."""
     sparse: tuple[str, ...] | None
     """None: decided by the ontology and the first records."""
     window: int
@@ -99,7 +111,8 @@ class FlexiblePromise:
     @property
     def lowest_k(self) -> int:
         """The smallest k of any row."""
-        return min([self.k, *(k for classes in self.density.values() for k in classes.values())])
+        listed = [k for classes in self.density.values() for k in classes.values()]
+        return min([self.k, *listed, *(k for rule in self.measured.values() for _, k in rule.classes)])
 
     def tag(self, name: str) -> str | None:
         """The tag of a column's ontology; a column without one is normal."""
@@ -126,6 +139,7 @@ def read_flexible_promise(policy: Policy) -> FlexiblePromise:
         quasi=quasi,
         k=whole_of(rules, "k", 6),
         density=_density(rules.get("density", {}), quasi),
+        measured=_measured(rules.get("density_from_data", {}), quasi),
         sparse=_sparse(rules.get("sparse", "auto"), quasi),
         window=whole_of(rules, "window", 10_000),
         threshold=_share(rules, "threshold", 0.1),
@@ -152,6 +166,24 @@ def _density(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, dict[str, int]]:
     return {
         str(name): {str(label): whole_of(classes, label, 1) for label in classes} for name, classes in tables.items()
     }
+
+
+def _measured(tables: Any, quasi: tuple[Rule, ...]) -> dict[str, MeasuredDensity]:
+    if not isinstance(tables, Mapping):
+        raise PolicyError("[anonymize.density_from_data]: give a table for every column")
+    trees = {rule.name: without_unknown(rule.tree) for rule in quasi if isinstance(rule, LabelRule)}
+    found = {}
+    for name, table in tables.items():
+        if name not in trees or isinstance(trees[name], Concepts):
+            raise PolicyError(f"[anonymize.density_from_data.{name}]: not a quasi-identifier with a hierarchy")
+        classes = table.get("classes") if isinstance(table, Mapping) else None
+        if not isinstance(classes, list) or not classes or not all(isinstance(one, Mapping) for one in classes):
+            raise PolicyError(f"[anonymize.density_from_data.{name}] classes: list tables with fewer_than and k")
+        where = f"[anonymize.density_from_data.{name}] "
+        pairs = [(whole_of(one, "fewer_than", where=where), whole_of(one, "k", where=where)) for one in classes]
+        level = whole_of(table, "level", where=where) if "level" in table else None
+        found[str(name)] = MeasuredDensity(level, tuple(pairs))
+    return found
 
 
 def _sparse(given: Any, quasi: tuple[Rule, ...]) -> tuple[str, ...] | None:

@@ -75,7 +75,7 @@ class TreeAxis(Axis):
         depths = tree.depths.astype(np.int64)
         self.lines = int(depths.max()) + 1
         self.floor = 0 if with_root else min(1, self.lines - 1)
-        self._paths = _tree_paths(tree, leaves.node, self.lines)
+        self._paths = tree_paths(tree, leaves.node, self.lines)
         self._losses = np.rint(tree_losses(tree, unknown) * SCALE).astype(np.int64)
         self._labels = pa.array(tree.labels, type=pa.string())
         self._crowds = np.zeros(len(tree) + 1, dtype=np.int64)
@@ -116,7 +116,7 @@ def tree_losses(tree: Hierarchy, unknown: str | None) -> Floats:
     return losses
 
 
-def _tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:
+def tree_paths(tree: Hierarchy, leaf_nodes: Ints, lines: int) -> Ints:
     """Nodes above each leaf by depth; a leaf less deep than others is repeated below itself."""
     parents, depths = tree.parents.astype(np.int64), tree.depths.astype(np.int64)
     paths = np.tile(leaf_nodes, (lines, 1))

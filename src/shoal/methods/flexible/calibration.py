@@ -1,16 +1,17 @@
-"""Calibration, fixed after the first window: which columns are sparse, and how many people a label needs."""
+"""Calibration, fixed after the first window: sparse columns, people per label, and how dense places are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from shoal.methods.flexible.settings import LEAST, FlexibleSettings
+from shoal.methods.flexible.density import crowds_of, density_tables, measure_density
+from shoal.methods.flexible.settings import LEAST, Density, FlexibleSettings
 from shoal.schema import Categorical
 
 Ints = npt.NDArray[np.int64]
@@ -25,15 +26,18 @@ class Calibration:
     sparse: tuple[str, ...]
     shares: Mapping[str, float]
     k_s: Mapping[int, int]
+    density: Density = field(default_factory=dict)
+    """By column and label: the k of places, where it was measured."""
 
     def describe(self) -> dict[str, Any]:
         """The calibration as plain values."""
-        return {"sparse": list(self.sparse), "shares": dict(self.shares), "k_s": [[k, s] for k, s in self.k_s.items()]}
+        found = {"sparse": list(self.sparse), "shares": dict(self.shares), "k_s": [[k, s] for k, s in self.k_s.items()]}
+        return found | ({"density": self.density} if self.density else {})
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Calibration:
         """The calibration that describe() wrote."""
-        return cls(tuple(content["sparse"]), dict(content["shares"]), dict(content["k_s"]))
+        return cls(tuple(content["sparse"]), dict(content["shares"]), dict(content["k_s"]), content.get("density", {}))
 
     def by_crowd(self) -> Ints:
         """The k of a label, indexed by the k of its block."""
@@ -64,8 +68,10 @@ def rare_share(codes: Ints, persons: Ints, crowds: Ints) -> Fraction:
     return Fraction(int(rare.sum()), len(codes))
 
 
-def calibrate(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: Ints) -> Calibration:
+def calibrate(settings: FlexibleSettings, codes: Ints, persons: Ints) -> Calibration:
     """Calibrate with the first window: a code for each quasi-identifier and record, people as numbers."""
+    density = measure_density(settings, codes, persons)
+    crowds = crowds_of(settings, density_tables(settings, density), codes)
     shares = {
         role.name: rare_share(codes[a], persons, crowds)
         for a, role in enumerate(settings.schema.quasi)
@@ -75,7 +81,7 @@ def calibrate(settings: FlexibleSettings, codes: Ints, persons: Ints, crowds: In
     if settings.p_sparse is not None:
         shares = dict.fromkeys(shares, _exact(settings.p_sparse))
     k_s = {k: _crowd_of(settings, [shares[name] for name in sparse], k) for k in settings.crowds}
-    return Calibration(sparse, {name: float(share) for name, share in shares.items()}, k_s)
+    return Calibration(sparse, {name: float(share) for name, share in shares.items()}, k_s, density)
 
 
 def _crowd_of(settings: FlexibleSettings, shares: list[Fraction], k: int) -> int:

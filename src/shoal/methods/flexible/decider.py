@@ -19,6 +19,7 @@ from shoal.methods.base import NO_REASON
 from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.counts import Counts
 from shoal.methods.flexible.calibration import Calibration, calibrate
+from shoal.methods.flexible.density import density_tables
 from shoal.methods.flexible.grouping import Grouped, Grouping
 from shoal.methods.flexible.reader import FlexibleReader, ReadRecords, are_unknown
 from shoal.methods.flexible.settings import FlexibleSettings
@@ -53,8 +54,6 @@ class Rows(NamedTuple):
     """Two words that identify the person."""
     codes: Ints
     """A code for each quasi-identifier."""
-    crowds: Ints
-    """The k each record needs."""
 
     def people(self) -> Ints:
         """Numbers from 0 for the people, the same for the same person."""
@@ -80,7 +79,7 @@ class PendingRows:
 
     def __init__(self, quasi: int) -> None:
         none = np.empty(0, np.int64)
-        self._whole = Rows(none, none, np.empty((2, 0), np.int64), np.empty((quasi, 0), np.int64), none)
+        self._whole = Rows(none, none, np.empty((2, 0), np.int64), np.empty((quasi, 0), np.int64))
         self._parts: list[Rows] = []
 
     def __len__(self) -> int:
@@ -113,7 +112,7 @@ class Decider:
     """Publishes records that fit a published group at once; the others stay pending until a window is full.
 
     When a window is full, groups are formed among all pending records. The first window also calibrates which columns
-    are sparse and how many people must share a label; that stays fixed afterwards.
+    are sparse, how many people must share a label, and how dense places are; that stays fixed afterwards.
     """
 
     def __init__(self, settings: FlexibleSettings, secret: Secret, reader: FlexibleReader) -> None:
@@ -179,7 +178,7 @@ class Decider:
             codes = read.codes[a]
             self.unknown[self._reader.readers[a].name] += int(np.count_nonzero(are_unknown(codes) | (codes == code)))
         arrivals = np.arange(self._usable, self._usable + len(rows))
-        return list(self._decide(Rows(rows, arrivals, read.keys, read.codes, read.crowds)))
+        return list(self._decide(Rows(rows, arrivals, read.keys, read.codes)))
 
     def _decide(self, records: Rows) -> Iterator[Decided]:
         """Publish rows at once or keep them pending; form groups whenever a window is full."""
@@ -205,7 +204,7 @@ class Decider:
         pending = self._pending.all
         if self.grouping is None:
             # The pending rows are all rows so far.
-            self._set_calibration(calibrate(self._settings, pending.codes, pending.people(), pending.crowds))
+            self._set_calibration(calibrate(self._settings, pending.codes, pending.people()))
         assert self.grouping is not None
         grouped = self.grouping.form(pending.codes, pending.people())
         if len(grouped.positions):
@@ -241,7 +240,8 @@ class Decider:
 
     def _set_calibration(self, calibration: Calibration) -> None:
         given = (self._settings, calibration, self._types, self._group_key)
-        self.grouping = Grouping(*given, density=self._reader.density, unknown=self._reader.unknown_codes)
+        density = density_tables(self._settings, calibration.density)
+        self.grouping = Grouping(*given, density=density, unknown=self._reader.unknown_codes)
 
     # ---- state
 

@@ -56,7 +56,7 @@ class FlexibleEngine:
     def _statement(self) -> str:
         k, found = self._settings.k, self.calibration
         crowd = f"at least {k} different people"
-        if self._settings.density:
+        if self._settings.density or self._settings.density_from_data:
             crowd += " (or what its density class requires)"
         whole = f"every published combination of normal quasi-identifiers is shared by {crowd}"
         if found is not None and not found.sparse:

@@ -61,6 +61,12 @@ class FlexibleK(StreamMethod):
         nearest label above a value applies, `k` where there is none; where an ontology has several equally near, the
         largest of theirs. A block needs the largest k of any value under its label; where the column is sparse, the
         largest of the table.
+    density_from_data
+        A larger k where few people are, measured instead of listed: ``{"place": {"level": 2, "classes":
+        [{"fewer_than": 50, "k": 12}, {"fewer_than": 500, "k": 8}]}}``. Cells are the labels that many levels below the
+        root, without `level` the values. People per cell are counted among the first `window` records, which are all
+        pending until then; the classes are fixed from then on. Other cells need `k`; those where no one was, and
+        unlisted values, as many as the first class.
     root
         Whether a root label, or the whole domain of a number, may be published.
     compare
@@ -115,6 +121,7 @@ class FlexibleK(StreamMethod):
         window: int = 10_000,
         criteria: int = 1,
         density: Density | None = None,
+        density_from_data: Mapping[str, Mapping[str, Any]] | None = None,
         root: bool = False,
         compare: bool = False,
         remember: int = 1_000_000,
@@ -123,8 +130,8 @@ class FlexibleK(StreamMethod):
     ) -> None:
         given = {
             "k": k, "sparse": sparse, "threshold": threshold, "p_sparse": p_sparse, "k_s": k_s, "floor": floor,
-            "window": window, "criteria": criteria, "density": density, "root": root, "compare": compare,
-            "remember": remember, "unknown": unknown,
+            "window": window, "criteria": criteria, "density": density, "density_from_data": density_from_data,
+            "root": root, "compare": compare, "remember": remember, "unknown": unknown,
         }  # fmt: skip
         self._start(FlexibleSettings.for_ontology(schema, ontology, given), as_secret(key))
 
@@ -138,5 +145,5 @@ class FlexibleK(StreamMethod):
 
     @property
     def frozen(self) -> Calibration | None:
-        """Which columns are sparse and how many people a label needs; None until the first window is full."""
+        """Sparse columns, people per label, and measured density; None until the first window is full."""
         return self._engine.calibration

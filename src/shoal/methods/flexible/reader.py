@@ -1,4 +1,4 @@
-"""Read records of the flexible method: columns or single values become codes, keys of people, and the k they need.
+"""Read records of the flexible method: columns or single values become codes and keys of people.
 
 A value that the tree or the ontology does not list has a negative code made from its keyed hash. All such values are
 published alike, but each counts separately when the share of rare records is measured.
@@ -6,7 +6,7 @@ published alike, but each counts separately when the share of rare records is me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.crypto.keys import Secret
-from shoal.hierarchies.ontology.ontology import Concepts
 from shoal.kernels.flexible.layout import MISSING
 from shoal.methods.base import NO_REASON, Record
 from shoal.methods.flexible.axes import GridAxis, is_moment_type
 from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.quasi_readers import REFUSED, Bools, CategoricalReader, NumericReader, Reader
-from shoal.methods.schema_arrays import Leaves
 from shoal.methods.schema_reader import Reasons, SchemaReader, key_of
 from shoal.methods.text_keys import Texts, Words, as_text, key_words
 from shoal.schema import Numeric, Quasi
@@ -36,7 +34,7 @@ _DROPPED_BITS: Final = 13
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords:
-    """A batch or a single record as arrays; keys, codes and crowds have only the usable records."""
+    """A batch or a single record as arrays; keys and codes have only the usable records."""
 
     reasons: Reasons
     """Why each record is refused; NO_REASON where it is usable."""
@@ -44,8 +42,6 @@ class ReadRecords:
     """Two lines of words that identify the person."""
     codes: Ints
     """One line of codes per quasi-identifier."""
-    crowds: Ints
-    """The k each record needs."""
     clamped: int
 
 
@@ -83,9 +79,6 @@ class FlexibleReader:
         self.readers = [self._reader(role, unknown_key) for role in self._schema.quasi]
         self.columns = SchemaReader(self._schema, self.readers, secret)
         self.unknown_codes = settings.unknown_codes()
-        self.density = {a: _density_table(settings, role.name) for a, role in enumerate(self._schema.quasi)
-                        if role.name in settings.density}  # fmt: skip
-        """By number of the quasi-identifier: the k of each of its values."""
 
     def _reader(self, role: Quasi, unknown_key: Words) -> Reader:
         if isinstance(role, Numeric):
@@ -119,7 +112,7 @@ class FlexibleReader:
             carried = carried.filter(pa.array(usable))
         chunk.keep_only(usable)
         codes, keys = self._codes_of(chunk.raws), np.ascontiguousarray(chunk.persons.T)
-        return ReadRecords(reasons, keys, codes, self._crowds_of(codes), clamped), carried
+        return ReadRecords(reasons, keys, codes, clamped), carried
 
     def read_one(self, record: Record) -> tuple[ReadRecords, tuple[Any, ...]] | int:
         """Read one record and its carried values; return the reason where it is refused."""
@@ -129,21 +122,13 @@ class FlexibleReader:
         codes = self._codes_of(np.array(single.raws, dtype=np.float64).reshape(-1, 1))
         carried = tuple(record.get(name) for name in self._carried)
         keys = np.ascontiguousarray(single.keys.T)
-        return ReadRecords(_USABLE, keys, codes, self._crowds_of(codes), single.clamped), carried
+        return ReadRecords(_USABLE, keys, codes, single.clamped), carried
 
     def _codes_of(self, raws: Floats) -> Ints:
         found = np.empty(raws.shape, dtype=np.int64)
         for a in range(len(self.readers)):
             found[a] = self._grids[a].cells_of(raws[a]) if a in self._grids else _as_codes(raws[a])
         return found
-
-    def _crowds_of(self, codes: Ints) -> Ints:
-        """The k each record needs: the largest of its columns' density classes."""
-        crowds = np.zeros(codes.shape[1], dtype=np.int64)
-        for a, table in self.density.items():
-            own = np.where(are_unknown(codes[a]), self.unknown_codes.get(a, 0), codes[a])
-            crowds = np.maximum(crowds, table[own])
-        return crowds if self.density else np.full_like(crowds, self._settings.k)
 
 
 _USABLE: Final = np.full(1, NO_REASON, dtype=np.int16)
@@ -167,25 +152,3 @@ def _as_codes(ranks: Floats) -> Ints:
     codes = np.where(is_missing, 0.0, ranks).astype(np.int64)
     codes[is_missing] = MISSING
     return codes
-
-
-def _density_table(settings: FlexibleSettings, column: str) -> Ints:
-    """The k of each value of a column by the nearest label above it; the last entry is for a missing value."""
-    table, k = settings.density[column], settings.k
-    if column in settings.concepts:
-        concepts = settings.concepts_of(column)
-        found = [_nearest_k(concepts, value, table, k) for value in concepts.values]
-    else:
-        tree = settings.tree_of(column)
-        found = [next((table[label] for label in tree.path(value) if label in table), k)
-                 for value in Leaves(tree).ranks]  # fmt: skip
-    return np.array([*found, k], dtype=np.int64)
-
-
-def _nearest_k(concepts: Concepts, value: str, table: Mapping[str, int], otherwise: int) -> int:
-    """The k of the label with the fewest values above a value; the largest k where several labels are as near."""
-    if value in table:
-        return table[value]
-    near = [(int(concepts.leaf_counts[concepts.node_of(label)]), -table[label])
-             for label in concepts.labels_above(value) if label in table]  # fmt: skip
-    return -min(near)[1] if near else table.get(concepts.root, otherwise)

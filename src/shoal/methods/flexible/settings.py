@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo
@@ -12,7 +13,7 @@ from shoal.hierarchies.ontology.ontology import Concepts, Ontology
 from shoal.hierarchies.unknown import concepts_with_unknown, tree_with_unknown, unknown_label
 from shoal.methods.schema_arrays import Leaves
 from shoal.methods.setting_problems import Problem
-from shoal.methods.settings import Count, Given, Names, SchemaSettings, Share, require, schema_from
+from shoal.methods.settings import Count, Given, Names, SchemaSettings, Settings, Share, is_whole, require, schema_from
 from shoal.schema import Categorical, Schema
 
 LEAST: Final = 2
@@ -33,6 +34,22 @@ def _sparse(value: object, info: ValidationInfo) -> object:
     schema = (info.context or {}).get("schema")
     in_order = [role.name for role in schema.quasi if role.name in listed] if isinstance(schema, Schema) else listed
     return tuple(in_order)
+
+
+class CellClass(Settings):
+    """Cells with few people, and the k that their records need."""
+
+    fewer_than: Count = Field(description="people of a cell in the first window")
+    k: Crowd = Field(description="people that its records need")
+
+
+class CellClasses(Settings):
+    """How the cells of a column fall into classes by the people who were there."""
+
+    level: Count | None = Field(
+        None, description="Cells are the labels this many levels below the root; without it, the values."
+    )
+    classes: list[CellClass] = Field(description="list classes such as {fewer_than = 50, k = 10}")
 
 
 class FlexibleSettings(SchemaSettings):
@@ -61,6 +78,11 @@ class FlexibleSettings(SchemaSettings):
     )
     density: dict[str, dict[str, Crowd]] = Field(
         default_factory=dict, description="Another `k` by place: a table of labels and their k for each column."
+    )
+    density_from_data: dict[str, CellClasses] = Field(
+        default_factory=dict,
+        description="A larger `k` where few people are: for each column `level` and `classes`; people per cell are "
+        "counted in the first `window` records and then fixed.",
     )
     root: bool = Field(
         default=False, description="Whether a root label, or the whole domain of a number, may be published."
@@ -98,6 +120,7 @@ class FlexibleSettings(SchemaSettings):
             yield ("k_s",), f"must be at most k, which is {k:,}"
         if "k_s" in given and "p_sparse" in given:
             yield ("p_sparse",), "k_s is given, so this is not needed; leave one of them out"
+        yield from _class_problems(given)
 
     def warnings(self) -> list[str]:
         found = []
@@ -136,7 +159,8 @@ class FlexibleSettings(SchemaSettings):
     @property
     def crowds(self) -> list[int]:
         """Every k that a record may need."""
-        return sorted({self.k, *(k for table in self.density.values() for k in table.values())})
+        listed = (k for table in self.density.values() for k in table.values())
+        return sorted({self.k, *listed, *(one.k for rule in self.density_from_data.values() for one in rule.classes)})
 
     def listed_tree(self, column: str) -> Hierarchy:
         """The hierarchy of a column as it was given."""
@@ -242,3 +266,36 @@ def _density_problems(schema: Schema, concepts: Mapping[str, Concepts], given: G
             for label in table:
                 if label not in tree:
                     yield ("density",), f"column {column!r} has no label {label!r} in its tree"
+    measured = given.get("density_from_data")
+    for column, rule in measured.items() if isinstance(measured, Mapping) else ():
+        if column not in trees or column in concepts:
+            yield ("density_from_data",), f"{column!r} must be a categorical quasi-identifier with a hierarchy"
+        elif isinstance(rule, Mapping) and isinstance(level := rule.get("level"), int):
+            depth = int(trees[column].depths.max())
+            if level > depth:
+                where = ("density_from_data", column, "level")
+                yield where, f"must be at most {depth}, the levels of this column's tree below its root"
+
+
+def _class_problems(given: Given) -> Iterator[Problem]:
+    """Classes rise in people and fall in k; fake people in the first window cannot lower it below `k`."""
+    measured, table = given.get("density_from_data"), given.get("density")
+    for column, rule in measured.items() if isinstance(measured, Mapping) else ():
+        if isinstance(table, Mapping) and column in table:
+            yield ("density_from_data", column), "density has a table for this column too; leave one of them out"
+        classes = rule.get("classes") if isinstance(rule, Mapping) else None
+        if not isinstance(classes, list):
+            continue
+        where = ("density_from_data", column, "classes")
+        if not classes:
+            yield where, "must have at least one class, such as {fewer_than = 50, k = 10}"
+        read: list[tuple[Any, Any]] = [
+            (one.get("fewer_than"), one.get("k")) for one in classes if isinstance(one, Mapping)
+        ]
+        if len(read) < len(classes) or not all(is_whole(people) and is_whole(k) for people, k in read):
+            continue
+        if any(people >= more or k <= fewer for (people, k), (more, fewer) in pairwise(read)):
+            yield where, "must be in order: fewer_than rises and k falls from one class to the next"
+        least = given.get("k", FlexibleSettings.model_fields["k"].default)
+        if is_whole(least) and any(k <= least for _, k in read):
+            yield where, f"k of a class must be above k, which is {least:,}: k is for cells with the most people"

@@ -16,8 +16,9 @@ from shoal.hierarchies.ontology.tree import nested_tree
 from shoal.hierarchies.unknown import tree_with_unknown, unknown_label
 from shoal.methods.base import StreamMethod
 from shoal.methods.flexible.axes import GridAxis, is_moment_type, tree_losses
+from shoal.methods.flexible.density import cells_by_k
 from shoal.methods.flexible.flexible_k import FlexibleK
-from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.flexible.settings import Density, FlexibleSettings
 from shoal.methods.schema_arrays import Leaves
 from shoal.methods.tuples.least_loss import LeastLoss
 from shoal.pipeline.doctor.remarks import Remark, Sample
@@ -58,6 +59,7 @@ def flexible_outcome(anonymizer: StreamMethod, method: FlexibleSection, batch: p
         )  # fmt: skip
     if not frozen.sparse:
         yield Remark("look", "sparse", f"no column is sparse: every label needs k = {method.k:,} people")
+    yield from density_remarks(anonymizer.settings, frozen.density, anonymizer.counts["pushed"])
     yield Remark("good", "outcome", loss_words(metrics))
     if method.compare and anonymizer.counts["released"] and max(anonymizer.settings.crowds) <= len(batch):
         found = least_loss_baseline(anonymizer.settings, pa.Table.from_batches([batch]))
@@ -78,6 +80,23 @@ def _unknown_remarks(method: FlexibleSection, metrics: dict[str, float], rows: i
             f'are published as "unknown", or wait until enough people have that label; add their values to the '
             f"{place}{check}",
         )  # fmt: skip
+
+
+def density_remarks(settings: FlexibleSettings, density: Density, rows: int) -> Iterator[Remark]:
+    """How many cells need which k by the people counted in the sample."""
+    counted = f"counted in the first {min(rows, settings.window):,} rows"
+    for column, classes in density.items():
+        cells = cells_by_k(settings, column, classes)
+        shares = ", ".join(f"{count:,} with k = {k:,}" for k, count in cells.items())
+        words = f"column {column!r}, cells by the people {counted}: {shares}"
+        if settings.k in cells:
+            yield Remark("good", "density", words)
+        else:
+            yield Remark(
+                "look", "density",
+                f"{words}; none has enough people for k = {settings.k:,}: choose a longer window, a smaller "
+                f"fewer_than, or a level nearer to the root",
+            )  # fmt: skip
 
 
 def loss_words(metrics: dict[str, Any]) -> str:
