@@ -40,7 +40,12 @@ class RunError(ShoalError):
 
 def missing_extra(what: str, *, package: str, extra: str) -> RunError:
     """The error for a feature whose optional package is not installed."""
-    return RunError(f"{what} needs the package {package}: pip install 'shoal[{extra}]'")
+    return RunError(f"{what} needs the package {package}: {how_to_install(package, extra)}")
+
+
+def how_to_install(package: str, extra: str) -> str:
+    """The commands that install an optional package; the second one works in a clone of shoal."""
+    return f"pip install {package} (or pip install '.[{extra}]' in a clone of shoal)"
 
 
 class InputError(RunError, ValueError):

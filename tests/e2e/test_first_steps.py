@@ -70,10 +70,10 @@ def test_the_picture_of_a_demo_counts_as_the_console_does(scene: Scene) -> None:
         ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
     said = ended.out.decode()
     labels = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
-    for name, line in (("released", "released"), ("suppressed", "suppressed"), ("dead letters", "dead letters")):
+    for name, line in (("released", "released"), ("suppressed", "suppressed"), ("refused", "refused")):
         count = next(words.split(line)[1].split()[0] for words in said.splitlines() if words.startswith(f"  {line}"))
         assert f"{name} ({count})" in labels
-    assert "dead letters without a usable time" in drawn[0].axes[-1].get_xlabel()
+    assert "refused rows without a usable time" in drawn[0].axes[-1].get_xlabel()
 
 
 def test_the_help_describes_every_command() -> None:
@@ -99,5 +99,5 @@ def test_progress_away_from_a_terminal_is_plain_lines(scene: Scene, monkeypatch:
     monkeypatch.setattr("shoal.cli.render._SECONDS_BETWEEN_LINES", 0.0)
     ended = scene.run("--json")
     assert ended.code == 0
-    assert ended.err.startswith("shoal: 6 rows in, 3 released, 3 suppressed, 0 dead letters, ")
+    assert ended.err.startswith("shoal: 6 rows in, 3 released, 3 suppressed, 0 refused, ")
     assert scene.run("--json", "--quiet").err == ""

@@ -744,7 +744,7 @@ def test_many_dead_letters_are_a_warning(stage: Scene) -> None:
     ended = stage.run("--quiet", "--json")
     assert ended.code == 0, ended.err
     (warning,) = ended.summary["warnings"]
-    assert warning.startswith("10 dead letters of 16 rows (10 unknown-item)")
+    assert warning.startswith("10 refused of 16 rows (10 unknown-item)")
     assert f"shoal: warning: {warning}" in ended.err
     assert f"warning        {warning}" in stage.run("--quiet").out.decode()
     stage.sections["source"]["separator"] = "|"

@@ -60,18 +60,18 @@ def test_the_legend_counts_all_events(day, tmp_path, monkeypatch):
     draw_day(tmp_path / "day.png", times=times, verdicts=verdicts, timeless=240)
     dead = np.count_nonzero(verdicts == "dead")
     labels = [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
-    assert f"dead letters ({dead + 240:,})" in labels
+    assert f"refused ({dead + 240:,})" in labels
     assert f"released ({np.count_nonzero(verdicts == 'released'):,})" in labels
     assert "arrived (5,240)" in labels
-    note = "not drawn: 2 events of other days, 240 dead letters without a usable time"
+    note = "not drawn: 2 events of other days, 240 refused rows without a usable time"
     assert drawn[0].axes[-1].get_xlabel() == f"hour of the day (UTC; {note})"
 
 
-def test_dead_letters_that_cannot_be_drawn_are_counted(tmp_path, monkeypatch):
+def test_refused_rows_that_cannot_be_drawn_are_counted(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr("shoal.figures.z_day.save", lambda figure, _: drawn.append(figure))
     draw_day(tmp_path / "day.png", times=[MIDNIGHT], verdicts=["released"], timeless=3)
-    assert "dead letters (3)" in [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
+    assert "refused (3)" in [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()]
 
 
 def test_a_single_event(tmp_path):
@@ -99,7 +99,7 @@ def test_without_matplotlib(day, tmp_path, monkeypatch):
         return real_import(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
-    with pytest.raises(RunError, match=r"pip install 'shoal\[figures\]'"):
+    with pytest.raises(RunError, match=r"pip install matplotlib"):
         draw_day(tmp_path / "day.png", times=day[0], verdicts=day[1])
 
 

@@ -40,7 +40,7 @@ def test_panels_of_lines(tmp_path: Path) -> None:
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(RunError, match=r"pip install 'shoal\[figures\]'"):
+    with pytest.raises(RunError, match=r"pip install matplotlib"):
         draw_panels(tmp_path / "a.png", [Panel("", "", "", {})], title="", names=[])
 
 

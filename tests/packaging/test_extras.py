@@ -109,7 +109,7 @@ def test_one_sentence_names_the_extra(module, extra, words, folder):
     ended = run_without(module, *words, cwd=folder)
     assert ended.returncode == 1, ended.stderr
     assert len(ended.stderr.splitlines()) == 1
-    assert f"pip install 'shoal[{extra}]'" in ended.stderr
+    assert f"pip install '.[{extra}]' in a clone" in ended.stderr
 
 
 def test_every_system_names_its_extra(folder):
@@ -120,7 +120,7 @@ def test_every_system_names_its_extra(folder):
     ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert len(ended.stdout.splitlines()) == len(ready), ended.stderr
     for line, kind in zip(ended.stdout.splitlines(), ready.values(), strict=True):
-        assert f"pip install 'shoal[{kind}]'" in line
+        assert f"pip install '.[{kind}]' in a clone" in line
 
 
 def test_importing_every_public_name_needs_no_extra():

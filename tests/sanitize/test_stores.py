@@ -208,7 +208,8 @@ def test_without_psycopg_one_sentence_names_the_extra(monkeypatch):
     with pytest.raises(RunError) as caught:
         PostgresStore("test", "postgresql://user:secret@host/db", shown="TEST_URL")
     assert str(caught.value) == (
-        "TEST_URL (PostgreSQL, schema public): PostgreSQL needs the package psycopg: pip install 'shoal[postgres]'"
+        "TEST_URL (PostgreSQL, schema public): PostgreSQL needs the package psycopg: pip install psycopg "
+        "(or pip install '.[postgres]' in a clone of shoal)"
     )
 
 

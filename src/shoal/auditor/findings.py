@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -141,7 +142,7 @@ def _epoch_table(epochs: Mapping[str, Any] | None) -> list[str]:
     lines = [f"  epochs: {epochs['count']}; share of people over", "    people per set   all   active   shown"]
     lines += [_share_line(name, shares) for name, shares in epochs["shares"].items()]
     if epochs["worst"]:
-        lines += ["  most revealing epochs", "    start (s since 1970)   active   shown   unique of shown"]
+        lines += ["  most revealing epochs", "    start (UTC)            active   shown   unique of shown"]
     return lines + [_worst_line(worst) for worst in epochs["worst"]]
 
 
@@ -152,7 +153,8 @@ def _share_line(name: str, shares: Mapping[str, float | None]) -> str:
 
 def _worst_line(worst: Mapping[str, Any]) -> str:
     active = "–" if worst["active"] is None else worst["active"]
-    return f"    {worst['start_s']:>20} {active:>8} {worst['shown']:>7}   {worst['unique_share']:.4f}"
+    start = datetime.fromtimestamp(worst["start_s"], UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+    return f"    {start:<20} {active:>8} {worst['shown']:>7}   {worst['unique_share']:.4f}"
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ def audit(
         ``truth`` is the raw input; ``trace`` is what the run wrote for the auditor.
         Without them less can be checked, and the report says what was not.
     policy
-        The path of the policy file, or its content as a dict. It states the promise.
+        The path of the policy file, its content as a dict, or the method that released the rows. It states the promise.
     max_memory
         The memory that the audit may use, in bytes or as text ("8 GB"); by default half of the machine's. Files
         that need more are refused.

@@ -28,11 +28,12 @@ class Policy:
 
 
 def read_policy(policy: Any) -> Policy:
-    """Read a policy from a path, or take its content as a mapping."""
+    """Read a policy from a path, or take its content: a mapping, or that of a method, which describes itself."""
+    policy = getattr(policy, "policy", policy)
     if isinstance(policy, Mapping):
         return Policy(policy, Path())
     if not isinstance(policy, str | Path):
-        raise PolicyError("policy: give the policy's path or its content; without it no promise is known")
+        raise PolicyError("policy: give the policy's path, its content or the method; without it no promise is known")
     path = Path(policy)
     try:
         return Policy(tomllib.loads(path.read_text(encoding="utf-8")), path.parent)

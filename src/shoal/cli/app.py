@@ -14,6 +14,7 @@ from shoal import __version__
 from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.methods import methods
 from shoal.cli.ontology import ontology
 from shoal.cli.report import report
 from shoal.cli.reproduce import reproduce
@@ -27,7 +28,7 @@ app = App(
     name="shoal",
     version=__version__,
     help="Anonymize streams of data about people, and audit what was published.",
-    help_format="plaintext",
+    help_format="markdown",
 )
 app.command(run)
 app.command(sanitize)
@@ -35,10 +36,12 @@ app.command(doctor)
 app.command(tune)
 app.command(audit)
 app.command(report)
+app.command(methods)
 app.command(ontology)
 app.command(demo)
 app.command(reproduce)
 app.command(warmup)
+app.register_install_completion_command(help="Install completion for this shell (bash, zsh, fish) and exit.")
 
 
 _PIPE_CLOSED: Final = 141
@@ -52,7 +55,7 @@ def main() -> None:
     the code is known: then it is 141.
     """
     code: object = _PIPE_CLOSED
-    logging.getLogger("shoal.kernels").setLevel(logging.ERROR)  # commands report compiling themselves
+    logging.getLogger("shoal").setLevel(logging.ERROR)  # commands report compiling and pending rows themselves
     try:
         code = _code()
         sys.stdout.flush()

@@ -13,7 +13,7 @@ def audit(
     release: Path,
     *,
     policy: Path,
-    truth: Path | None = None,
+    truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, json_list=False, negative="")] = None,
     trace: Path | None = None,
     max_memory: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -36,7 +36,7 @@ def audit(
     policy
         The policy it was released under.
     truth
-        The private input: a file, a folder, or a glob in quotes ('visits-*.csv'), all of it.
+        The private input, all of it, in the order it was read: files, folders, or globs (visits-*.csv).
     trace
         The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
     max_memory
@@ -48,10 +48,14 @@ def audit(
 
     from shoal.auditor import audit as judge
 
-    report = judge(release, truth=truth, trace=_trace(trace), policy=policy, max_memory=max_memory)
+    report = judge(release, truth=_one_or_all(truth), trace=_trace(trace), policy=policy, max_memory=max_memory)
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
     return 0 if report.ok else 1
+
+
+def _one_or_all(paths: list[Path] | None) -> Any:
+    return paths[0] if paths and len(paths) == 1 else paths or None
 
 
 def _trace(path: Path | None) -> Any:

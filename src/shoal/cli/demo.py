@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from shoal.cli.program import how_to_call, program
 from shoal.errors import RunError
 
 _POLICY: Final = """\
@@ -114,10 +115,11 @@ def _verdict(report: Any, seconds: float) -> list[str]:
 def _places(out: Path, picture: str) -> list[str]:
     return [
         f"released rows  {out / 'released.parquet'}",
-        f"dead letters   {out / 'released.parquet.dead.jsonl'}",
+        f"dead letters   {out / 'released.parquet.dead.jsonl'}  (why rows were refused)",
         f"picture        {picture}",
-        f"policy         {out / 'policy.toml'}   (shoal run it yourself)",
-        f"next           shoal report {out / 'released.parquet'} --policy {out / 'policy.toml'}",
+        f"policy         {out / 'policy.toml'}   ({program()} run {out / 'policy.toml'})",
+        f"next           {program()} report {out / 'released.parquet'} --policy {out / 'policy.toml'}",
+        *how_to_call(),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from shoal.cli.program import from_here
 from shoal.observe.counts import RunSummary, SetSummary
 from shoal.observe.json_log import JsonLog
 from shoal.observe.observer import COMPILING, Observer, Observers
@@ -125,10 +126,10 @@ def describe(summary: RunSummary) -> str:
     """One line about the progress of a run."""
     if isinstance(summary, SetSummary):
         speed = f"{summary.rows_per_second:,.0f} rows/s"
-        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} dead letters, {speed}"
+        return f"reading: {summary.rows_in:,} rows in, {summary.dead:,} refused, {speed}"
     return (
         f"{summary.rows_in:,} rows in, {summary.released:,} released, {summary.suppressed:,} suppressed, "
-        f"{summary.dead:,} dead letters, {summary.rows_per_second:,.0f} rows/s"
+        f"{summary.dead:,} refused, {summary.rows_per_second:,.0f} rows/s"
     )
 
 
@@ -162,19 +163,19 @@ def summary_lines(summary: RunSummary) -> list[str]:
         f"rows in        {summary.rows_in:>12,}" + (f"  since {summary.since}" if summary.since else ""),
         f"  released     {summary.released:>12,}  {_share(summary.released, summary.rows_in)}",
         *_kept_back(summary),
-        f"  dead letters {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
+        f"  refused      {summary.dead:>12,}  {_share(summary.dead, summary.rows_in)}",
     ]
     lines += [f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()]
     lines += _metric_lines(summary)
     lines += [
         f"speed          {summary.rows_per_second:>12,.0f}  rows/s ({_seconds(summary)})",
         f"promise        {summary.guarantee}",
-        f"released to    {summary.released_to}",
+        f"released to    {from_here(summary.released_to)}",
     ]
     if summary.dead:
-        lines.append(f"dead letters   {summary.dead_letters}")
+        lines.append(f"dead letters   {from_here(summary.dead_letters)}  (why rows were refused)")
     if summary.trace:
-        lines.append(f"trace          {summary.trace}  (private: for the auditor)")
+        lines.append(f"trace          {from_here(summary.trace)}  (private: for the auditor)")
     return lines
 
 
@@ -250,7 +251,7 @@ def _set_lines(summary: SetSummary) -> list[str]:
     unit = "m on average from an item to the middle of its block" if is_distance else "of 1 (NCP)"
     lines = [
         f"rows in        {summary.rows_in:>12,}",
-        f"  dead letters {summary.dead:>12,}",
+        f"  refused      {summary.dead:>12,}",
         *(f"    {reason:<20} {count:>6,}" for reason, count in summary.dead_by_reason.items()),
         f"records        {summary.records:>12,}",
         f"  released     {summary.released:>12,}",
@@ -265,13 +266,13 @@ def _set_lines(summary: SetSummary) -> list[str]:
         f"time           {summary.seconds:>12,.1f}  s",
         "promise",
         *(f"  {line}" for line in summary.statement.splitlines()),
-        f"released to    {summary.released_to}",
-        f"certificate    {summary.certificate_file}",
-        f"blocks         {summary.blocks_file}  (which items a label stands for)",
+        f"released to    {from_here(summary.released_to)}",
+        f"certificate    {from_here(summary.certificate_file)}",
+        f"blocks         {from_here(summary.blocks_file)}  (which items a label stands for)",
     ]
     lines += [f"warning        {warning}" for warning in summary.warnings]
     if summary.dead:
-        lines.append(f"dead letters   {summary.dead_letters}")
+        lines.append(f"dead letters   {from_here(summary.dead_letters)}  (why rows were refused)")
     if summary.trace:
-        lines.append(f"trace          {summary.trace}  (private: for the auditor)")
+        lines.append(f"trace          {from_here(summary.trace)}  (private: for the auditor)")
     return lines

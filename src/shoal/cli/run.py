@@ -25,15 +25,13 @@ def run(
 ) -> int:
     """Anonymize a stream with a policy.
 
-    Released rows go to the policy's sink, unusable ones to the dead letters next to it. Exit code 0 on
+    Released rows go to the policy's sink; the dead letters next to it list why rows were refused. Exit code 0 on
     success, 1 when the run failed or the input broke off, 2 when the policy is wrong. A run on a live system goes on
     until it gets SIGTERM or Ctrl-C: it writes a last checkpoint and ends with 0; started again, it continues there. A
     second signal ends it at once, and loses nothing either.
 
-    The policy's method decides what is promised: z-anonymity for events (who, when, what); least-loss, fads, fast,
-    k-varp, iot-anonymization, castle or fads-varied for whole rows, each of which is published with the same values as
-    those of k people, within a deadline; k^m or k^m-apriori for one set of items per person: all sets are read, decided
-    at once, and published with a certificate. The summary also reports what was lost.
+    The policy's method decides what is promised; `shoal methods` lists all methods with what they are for, and
+    `shoal init` writes a policy for a file. The summary also reports what was lost.
 
     Examples:
 

@@ -112,7 +112,7 @@ def _show(summary: Any, *, as_json: bool) -> None:
     print(f"read           {summary.read:>12,}  new records  {speed}")
     print(f"published      {summary.published:>12,}  rows")
     if summary.dead:
-        print(f"dead letters   {summary.dead:>12,}")
+        print(f"refused        {summary.dead:>12,}")
     if summary.cleared:
         print(f"cleared        {summary.cleared:>12,}  runs")
     _show_status(summary.status, as_json=False)

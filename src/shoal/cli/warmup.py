@@ -12,7 +12,7 @@ def warmup(*methods: str) -> int:
     This does it ahead of time: after an installation, or while an image is built. Compiled kernels are kept.
     NUMBA_CACHE_DIR names a folder for compiled kernels, if that of the installation is not writable.
 
-    For example:
+    Examples:
 
         shoal warmup                                (all methods)
 

@@ -93,7 +93,7 @@ def _draw_events(axis: Any, counts: dict[str, Counts], totals: dict[str, int]) -
     released, suppressed, dead = counts["released"], counts["suppressed"], counts["dead"]
     hours, top = _edges(released)
     _fill(axis, 0, top, _RELEASED, _label("released", totals["released"]))
-    shown = ((suppressed, _SUPPRESSED, "suppressed", "suppressed"), (dead, _DEAD, "dead", "dead letters"))
+    shown = ((suppressed, _SUPPRESSED, "suppressed", "suppressed"), (dead, _DEAD, "dead", "refused"))
     for count, colour, verdict, name in shown:
         bottom, top = top, top + _edges(count)[1]
         if totals[verdict]:
@@ -143,7 +143,7 @@ def _finish(axes: Sequence[Any], *, outside: int, timeless: int) -> None:
     axes[-1].set_xlim(0, 24)
     axes[-1].set_xticks(range(0, 25, 2))
     missing = [f"{outside:,} events of other days"] if outside else []
-    missing += [f"{timeless:,} dead letters without a usable time"] if timeless else []
+    missing += [f"{timeless:,} refused rows without a usable time"] if timeless else []
     note = f"; not drawn: {', '.join(missing)}" if missing else ""
     axes[-1].set_xlabel(f"hour of the day (UTC{note})")
     axes[0].figure.align_ylabels(axes)

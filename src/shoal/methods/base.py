@@ -26,6 +26,7 @@ from shoal.methods.arrow_input import (
     without_null_types,
 )
 from shoal.methods.settings import signature_of
+from shoal.methods.shortcuts import Shortcuts
 from shoal.times import now_ns
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class Release:
         return self
 
     def __repr__(self) -> str:
-        return f"<Release of {self.rows.num_rows} rows>"
+        found = {one["values"]: one["counts"] for one in self.trace.column("verdict").value_counts().to_pylist()}
+        kept_back = f"{found.get(SUPPRESSED, 0):,} suppressed, {found.get(DEAD, 0):,} refused"
+        return f"<Release: {self.rows.num_rows:,} rows released, {kept_back}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class Engine(Protocol):
         """Load a state from dump(), after set_types() with the same schema."""
 
 
-class StreamMethod:
+class StreamMethod(Shortcuts):
     """A stream method: records in arrival order go in, publishable rows come out.
 
     The output does not depend on batch boundaries. A method uses no clock, file, environment or logger: time is the
@@ -363,6 +366,7 @@ class StreamMethod:
             "is_bound": self._input_schema is not None, "engine": header,
         }  # fmt: skip
         schema = np.frombuffer(self.input_schema.serialize(), dtype=np.uint8)
+        self._is_kept = True
         return seal_state(self._secret, envelope, {"schema": schema, **arrays})
 
     def restore(self, state: bytes) -> Self:
@@ -404,6 +408,10 @@ class BatchMethod(ABC):
     """The checked parameters."""
     settings_class: ClassVar[Any]
     """The parameters; see :mod:`shoal.methods.settings`."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} = {value}" for name, value in self.settings.to_header().items())
+        return f"<{type(self).__name__}: {shown}>"
 
     @abstractmethod
     def anonymize(self, records: Any, *, progress: Callable[[str, int, int], None] | None = None) -> Any:

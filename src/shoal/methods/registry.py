@@ -23,6 +23,8 @@ class MethodEntry:
     """Also its public name: ``shoal.Castle``."""
     module: str
     docs: str
+    summary: str
+    """What it is for, in one line."""
 
     @property
     def is_stream(self) -> bool:
@@ -34,23 +36,34 @@ class MethodEntry:
         return getattr(import_module(self.module), self.class_name)
 
 
-def _entry(name: str, family: Family, class_name: str, module: str, docs: str) -> MethodEntry:
-    return MethodEntry(name, family, class_name, f"shoal.methods.{family}.{module}", f"docs/{docs}.md")
+def _entry(name: str, family: Family, class_name: str, module: str, docs: str, summary: str) -> MethodEntry:
+    return MethodEntry(name, family, class_name, f"shoal.methods.{family}.{module}", f"docs/{docs}.md", summary)
 
 
 _ENTRIES: Final = (
-    _entry("z-anonymity", "z", "ZAnonymity", "z_anonymity", "guarantees/z-anonymity"),
-    _entry("least-loss", "tuples", "LeastLoss", "least_loss", "methods/least-loss"),
-    _entry("fads", "tuples", "Fads", "fads", "methods/fads"),
-    _entry("fads-varied", "tuples", "FadsVaried", "fads_varied", "methods/fads-varied"),
-    _entry("fast", "tuples", "Fast", "fast", "methods/fast"),
-    _entry("k-varp", "tuples", "KVarp", "k_varp", "methods/k-varp"),
-    _entry("iot-anonymization", "tuples", "IotAnonymization", "iot_anonymization", "methods/iot-anonymization"),
-    _entry("castle", "tuples", "Castle", "castle", "methods/castle"),
-    _entry("k^m", "sets", "KmAnonymity", "km_anonymity", "methods/k-m"),
-    _entry("k^m-apriori", "sets", "KmApriori", "km_anonymity", "methods/k-m"),
-    _entry("flexible-k", "flexible", "FlexibleK", "flexible_k", "methods/flexible-k"),
-)
+    _entry("z-anonymity", "z", "ZAnonymity", "z_anonymity", "guarantees/z-anonymity",
+           "publish an event at once if z people did so in a window"),
+    _entry("least-loss", "tuples", "LeastLoss", "least_loss", "methods/least-loss",
+           "crowds of k within a deadline; least loss, recommended"),
+    _entry("fads", "tuples", "Fads", "fads", "methods/fads",
+           "the same, faster, with more loss"),
+    _entry("fads-varied", "tuples", "FadsVaried", "fads_varied", "methods/fads-varied",
+           "FADS where rows lack different columns; for comparison"),
+    _entry("fast", "tuples", "Fast", "fast", "methods/fast",
+           "FADS on several cores"),
+    _entry("k-varp", "tuples", "KVarp", "k_varp", "methods/k-varp",
+           "rows in which most columns are missing, as from sensors"),
+    _entry("iot-anonymization", "tuples", "IotAnonymization", "iot_anonymization", "methods/iot-anonymization",
+           "the predecessor of K-VARP; for comparison"),
+    _entry("castle", "tuples", "Castle", "castle", "methods/castle",
+           "the classic for tuple streams; for comparison"),
+    _entry("k^m", "sets", "KmAnonymity", "km_anonymity", "methods/k-m",
+           "sets safe against m known items; samples where m is large"),
+    _entry("k^m-apriori", "sets", "KmApriori", "km_anonymity", "methods/k-m",
+           "the same, counts every itemset; for small m"),
+    _entry("flexible-k", "flexible", "FlexibleK", "flexible_k", "methods/flexible-k",
+           "every record is published, under labels of an ontology"),
+)  # fmt: skip
 METHODS: Final = {entry.name: entry for entry in _ENTRIES}
 
 

@@ -8,7 +8,7 @@ from numbers import Real
 from threading import Lock
 from typing import Any, Final
 
-from shoal.errors import PolicyError
+from shoal.errors import PolicyError, how_to_install
 from shoal.observe.counts import Commit, RunSummary
 from shoal.observe.observer import Observer
 
@@ -16,7 +16,9 @@ try:
     from prometheus_client import CollectorRegistry, generate_latest
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 except ImportError:  # pragma: no cover - the extra is not installed
-    raise PolicyError("--metrics: needs the package prometheus-client; install shoal[metrics]") from None
+    raise PolicyError(
+        f"--metrics: needs the package prometheus-client: {how_to_install('prometheus-client', 'metrics')}"
+    ) from None
 
 _NOT_LISTED: Final = frozenset({"delay", "max_delay"})
 """Metrics of methods that have a name of their own here."""

@@ -58,7 +58,9 @@ class RunReport:
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
         found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
-        found.released_to = policy.sink.name
+        place = policy.sink.place
+        is_file = place is not None and not place.is_standard
+        found.released_to = str(place.path) if place is not None and is_file else policy.sink.name
         found.dead_letters = policy.dead_letters.where
         found.trace = str(policy.trace.path.path) if policy.trace else None
         found.since = progress.since

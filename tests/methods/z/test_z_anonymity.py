@@ -655,7 +655,7 @@ def test_a_very_deep_hierarchy():
 
 def test_a_release_shows_no_values():
     release = make(z=1).push_batch(table())
-    assert repr(release) == f"<Release of {release.rows.num_rows} rows>"
+    assert repr(release) == f"<Release: {release.rows.num_rows} rows released, 1 suppressed, 1 refused>"
     assert release.trace is release.trace
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from shoal.errors import PolicyError
+from shoal.errors import PolicyError, missing_extra
 
 KINDS: Final = ("geo", "bins", "ip", "hosts")
 _CELLS: Final = (0.01, 0.1, 1, 10)
@@ -83,7 +83,7 @@ class Hosts:
         try:
             from publicsuffixlist import PublicSuffixList  # type: ignore[import-not-found, unused-ignore]
         except ImportError:
-            raise PolicyError('hierarchy "hosts": needs the package publicsuffixlist; install shoal[hosts]') from None
+            raise missing_extra('hierarchy "hosts"', package="publicsuffixlist", extra="hosts") from None
         self._list, self._root = PublicSuffixList(), root
 
     def path(self, value: str) -> tuple[str, ...]:

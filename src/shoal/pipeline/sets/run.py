@@ -92,12 +92,12 @@ class SetRun:
         self.separator = (policy.file_sink.separator or DEFAULT_SEPARATOR) if joined else None
         self.schema = release_schema(self.method.column, joined=joined)
         self.summary = SetSummary(
-            released_to=policy.file_sink.path.text,
+            released_to=str(policy.file_sink.path.path),
             dead_letters=policy.dead_letters.where,
             trace=str(policy.trace.path.path) if policy.trace else None,
             warnings=list(policy.warnings),
-            certificate_file=next_to(policy.file_sink.path, CERTIFICATE).text,
-            blocks_file=next_to(policy.file_sink.path, BLOCKS).text,
+            certificate_file=str(next_to(policy.file_sink.path, CERTIFICATE).path),
+            blocks_file=str(next_to(policy.file_sink.path, BLOCKS).path),
         )
 
     def execute(self) -> SetSummary:
@@ -163,7 +163,7 @@ class SetRun:
         if summary.dead > _MANY_REFUSED * summary.rows_in:
             why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
             warning = (
-                f"{summary.dead:,} dead letters of {summary.rows_in:,} rows ({why}): their items are not "
+                f"{summary.dead:,} refused of {summary.rows_in:,} rows ({why}): their items are not "
                 "published; are [source] separator, the columns and the generalization the right ones?"
             )
             summary.warnings.append(warning)
