@@ -39,7 +39,7 @@ class ReversesTrace(ZAnonymity):
 
 class CountsBatches(ZAnonymity):
     def push_batch(self, batch):
-        self._engine.decider.clock[-1] += 1
+        self._engine.admission.clock[-1] += 1
         return super().push_batch(batch)
 
 
@@ -88,7 +88,7 @@ class ForgetsCrowds(ZAnonymity):
 
 class SnapshotsDiffer(ZAnonymity):
     def snapshot(self):
-        self._engine.decider.clock[-1] += 1
+        self._engine.admission.clock[-1] += 1
         return super().snapshot()
 
 
@@ -130,7 +130,7 @@ class KeepsPending(ZAnonymity):
 class FlushMovesTime(ZAnonymity):
     def flush(self):
         release = super().flush()
-        self._engine.decider.clock[1] += 1
+        self._engine.admission.clock[1] += 1
         return release
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlias
@@ -315,6 +316,12 @@ class StreamMethod(Shortcuts):
         are not in the batch. Each gets a row number and a trace row, and is counted as unreadable. In the trace it is a
         record without a person: an auditor who reads the same input sees the same.
         """
+        with self._bound_batches(batch, refused) as batches:
+            return self._joined(self._engine.push_batches(batches))
+
+    @contextmanager
+    def _bound_batches(self, batch: Any, refused: Sequence[int]) -> Iterator[list[pa.RecordBatch]]:
+        """The batches of an Arrow object that have rows, in the bound types; binds them if nothing is bound."""
         schema, pieces = record_batches(batch)
         if len(refused):
             pieces = [with_gaps(pa.concat_batches(pieces), refused)]
@@ -326,11 +333,10 @@ class StreamMethod(Shortcuts):
         if has_types and fields != self._input_schema:  # an empty table has types too, unless a column is all null
             self.bind(fields)
             batches = [fitted(piece, self._input_schema) for piece in batches]
-        release = self._joined(self._engine.push_batches([piece for piece in batches if piece.num_rows]))
+        yield [piece for piece in batches if piece.num_rows]
         self._engine.counts.note_unreadable(len(refused))
         if is_first and has_types:
             self._unbind_if_refused(is_assumed=is_assumed)
-        return release
 
     def _unbind_if_refused(self, *, is_assumed: bool) -> None:
         """Forget types of which some are only assumed, where nothing was accepted: later input may have others."""

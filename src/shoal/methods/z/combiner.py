@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.base import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
-from shoal.methods.z.decider import Judged
+from shoal.methods.z.admission import Clock
+from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shared_sets import shared_by
 from shoal.methods.z.trace import Decisions, verdicts_of
 from shoal.methods.z.values import Levels
-from shoal.times import LATEST
 
 _NEVER: Final = np.iinfo(np.int64).max
 """The end of an epoch that no time reaches."""
@@ -160,18 +160,12 @@ class Combiner:
         self.epochs.add_one(seq, time, levels, row)
         return True
 
-    def close_ended(
-        self, newest: Ints, first: int, *, everything: bool = False
-    ) -> list[tuple[pa.RecordBatch, Decisions]]:
-        """Close the epochs that have ended in a call, one after another: what is published of each, and decisions.
-
-        `newest` is the stream's time after each arrival of the call, `first` the number of the first arrival.
-        """
-        passed, closed = newest - self._lateness_ns, []
-        limit = int(passed[-1]) if len(passed) else -LATEST
-        for ended in self.epochs.take_ended(limit, everything=everything):
+    def close_ended(self, clock: Clock) -> list[tuple[pa.RecordBatch, Decisions]]:
+        """Close the epochs that have ended in a call, one after another: what is published of each, and decisions."""
+        passed, closed = clock.newest - self._lateness_ns, []
+        for ended in self.epochs.take_ended(int(passed[-1]), everything=clock.is_end):
             turn = int(np.searchsorted(passed[:-1], self.epochs.end_of(int(ended.times[0]))))
-            closed.append(self._close(ended, first + turn, int(newest[turn])))
+            closed.append(self._close(ended, int(clock.numbers[turn]), int(clock.newest[turn])))
         return closed
 
     def joined(

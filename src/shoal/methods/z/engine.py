@@ -1,10 +1,11 @@
-"""The engine of z-anonymity: its reader, decider and publisher at work, for batches and for single records."""
+"""The engine of z-anonymity: reader, admission, judge and publisher at work, for batches and for single records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,39 +14,36 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.crypto.pseudonyms import Pseudonyms
+from shoal.errors import InputError
 from shoal.kernels import clock as clock_kernel
 from shoal.methods.base import IS_RELEASED, IS_SUPPRESSED, NO_REASON, Guarantee, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.text_keys import Bools, Ints, as_text, key_words
+from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.combiner import Combiner, Passed
-from shoal.methods.z.decider import REASONS, Decider, Judged
 from shoal.methods.z.follower import Follower, ZChange
 from shoal.methods.z.helper_thread import ahead, piece_rows
+from shoal.methods.z.judge import Judge, Judged
 from shoal.methods.z.publisher import Pieces, Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
-from shoal.methods.z.reorder_buffer import Waiting
+from shoal.methods.z.reorder_buffer import OneWaiting, Waiting
 from shoal.methods.z.settings import ZSettings
+from shoal.methods.z.shards import split
 from shoal.methods.z.trace import AT_ONCE, Decisions, Tracer, verdicts_of
 from shoal.schema import format_duration
-from shoal.times import LATEST
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
-    """When the rows of one call are decided."""
+class _Turns:
+    """When rows are decided."""
 
-    turns: Ints
+    numbers: Ints
     """The number of the arrival with which each row is decided."""
     delays: Ints
-    newest: Ints
-    """The stream's time after each arrival of the call."""
-    first: int
-    """The number of the first arrival."""
+    clock: Clock
     refused: Decisions | None = None
     """Decisions on the arrivals that are refused, where the rows decided are others."""
-    is_last: bool = False
-    """Whether everything pending is decided."""
 
 
 class ZEngine:
@@ -53,7 +51,8 @@ class ZEngine:
 
     def __init__(self, settings: ZSettings, secret: Secret) -> None:
         self._settings = settings
-        self._person, self._waits = settings.person, settings.lateness_ns > 0  # read once: settings are slow to read
+        self._person, self._lateness_ns = settings.person, settings.lateness_ns  # read once: settings are slow to read
+        self._waits = self._lateness_ns > 0
         self.columns = settings.read_columns
         self.guarantee = _guarantee(settings)
         reasons = reasons_of(settings)
@@ -72,9 +71,8 @@ class ZEngine:
         )  # fmt: skip
         self._combiner = None if settings.k is None else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
         self._reader = Reader(settings, self.attributes, person_key)
-        self.decider = Decider(
-            settings, self.attributes, person_key, follower=self.follower, keeps_blank=self._keeps_blank
-        )
+        self.admission = Admission(settings, person_key)
+        self._judge = Judge(settings, self.attributes, follower=self.follower, keeps_blank=self._keeps_blank)
         self._publisher = Publisher(settings, self.attributes, Pseudonyms(secret, rotation_ns=settings.rotation_ns))
         self.assumed_schema = self._reader.assumed_schema
         self.check_types = self._reader.check_types
@@ -85,7 +83,7 @@ class ZEngine:
     @property
     def pending(self) -> int:
         """Records accepted and not decided yet."""
-        return len(self.decider.buffer) + (0 if self._combiner is None else len(self._combiner.epochs))
+        return len(self._judge.buffer) + (0 if self._combiner is None else len(self._combiner.epochs))
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -108,7 +106,7 @@ class ZEngine:
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
         output = self._publisher.set_types(schema)
-        self.decider.buffer.schema = schema
+        self._judge.buffer.schema = schema
         if self._combiner is not None:
             self._combiner.epochs.schema = output
         return output
@@ -130,49 +128,113 @@ class ZEngine:
         return [Release(published.joined, lambda: pa.concat_batches([release.trace for release in releases]))]
 
     def _push(self, arrivals: Arrivals, published: Pieces | None = None) -> list[Release]:
-        count = len(arrivals.seqs)
+        return self.judge(self._admit(arrivals), published)
+
+    # ---- admission
+
+    def admit(self, batches: list[pa.RecordBatch]) -> Admitted:
+        """Number rows, let them move time and refuse what is late, too far ahead or unusable."""
+        admitted = self._admit(self._reader.read(self._together(batches)))
+        return Admitted(admitted.rows, admitted.clock.condensed())
+
+    def _admit(self, arrivals: Arrivals) -> Admitted:
         arrivals.seqs += self.counts.pushed
-        self.counts.pushed += count
-        restarts = self.decider.admit(arrivals)
-        if not restarts:
-            return [self._decide(arrivals, published)]
-        releases = [self._decide(self._reader.part(arrivals, 0, restarts[0]), published)] if restarts[0] else []
-        for start, stop in zip(restarts, [*restarts[1:], count], strict=True):
-            releases += [self._start_over(), self._decide(self._reader.part(arrivals, start, stop), published)]
+        self.counts.pushed += len(arrivals.seqs)
+        admitted = self.admission.admit(arrivals)
+        self.counts.refuse_all(arrivals.reasons[arrivals.reasons != NO_REASON].tolist())
+        return admitted
+
+    def admit_time(self, now_ns: int) -> Admitted:
+        """Let time pass without a record."""
+        self.admission.advance(now_ns)
+        return self._admit_nothing(is_end=False)
+
+    def admit_end(self) -> Admitted:
+        """Let nothing wait any longer; what comes later and is older than an accepted record is late."""
+        self.admission.close()
+        return self._admit_nothing(is_end=True)
+
+    def _admit_nothing(self, *, is_end: bool) -> Admitted:
+        nothing = self._reader.read(self._together([]))
+        clock = Clock(np.array([self.counts.pushed]), np.array([self.admission.newest]), is_end=is_end)
+        return Admitted(nothing, clock)
+
+    def read_admitted(self, batches: list[pa.RecordBatch], numbers: Ints, clock: Clock) -> Admitted:
+        """Rows that another engine admitted, by their numbers; this one neither admits nor counts them."""
+        if sum(batch.num_rows for batch in batches) != len(numbers):
+            raise InputError(f"there are {len(numbers)} numbers; give one for each record")
+        order = np.argsort(numbers, kind="stable")
+        arrivals = self._reader.read(self._together(batches).take(pa.array(order)))
+        arrivals.seqs = numbers[order]
+        return Admitted(arrivals, clock)
+
+    def _together(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        nothing = pa.RecordBatch.from_pylist([], schema=self._judge.buffer.schema)
+        return pa.concat_batches(batches) if batches else nothing
+
+    def refused(self, admitted: Admitted) -> pa.RecordBatch:
+        """The trace of the rows that admission refused."""
+        rows, dead = admitted.rows, ~admitted.accepted
+        return self._tracer.trace(self._tracer.refused(rows.seqs[dead], rows.times[dead], rows.reasons[dead]))
+
+    def split(self, admitted: Admitted, shards: int) -> list[Admitted]:
+        """Deal admitted rows to shards that can be judged one by one."""
+        return split(admitted, shards, self.attributes, self._reader)
+
+    # ---- judgement
+
+    def judge(self, admitted: Admitted, published: Pieces | None = None) -> list[Release]:
+        """Judge rows, and publish those that pass; one release for each stretch of the clock."""
+        first, *later = admitted.clock.stretches()
+        if not later:
+            return [self._decide(admitted.rows, first, published)] if len(first.numbers) else []
+        starts = np.searchsorted(admitted.numbers, admitted.clock.restarts).tolist()
+        bounds = pairwise([*starts, len(admitted)])
+        releases = []
+        if len(first.numbers):
+            releases.append(self._decide(self._reader.part(admitted.rows, 0, starts[0]), first, published))
+        for clock, (start, stop) in zip(later, bounds, strict=True):
+            part = self._reader.part(admitted.rows, start, stop)
+            releases += [self._start_over(), self._decide(part, clock, published)]
         return releases
 
-    def _decide(self, arrivals: Arrivals, published: Pieces | None) -> Release:
+    def _decide(self, arrivals: Arrivals, clock: Clock, published: Pieces | None = None) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
-        if not self._waits:
-            delays = np.zeros(len(arrivals.seqs), dtype=np.int64)
-            call = _Call(arrivals.seqs, delays, arrivals.newest, int(arrivals.seqs[0]))
-            return self._release(self.decider.judge(arrivals), call, published)
-        ready, places = self.decider.reorder(arrivals)
-        first, dead = int(arrivals.seqs[0]), arrivals.reasons != NO_REASON
-        refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
-        call = _Call(first + places, arrivals.newest[places] - ready.times, arrivals.newest, first, refused)
-        return self._release(self.decider.judge(self._reader.read_waiting(ready)), call)
+        if not len(arrivals.seqs):
+            arrivals = self._reader.read(self._together([]))  # in the types of this engine
+        if self._waits:
+            ready, numbers, delays = self._judge.reorder(arrivals, clock)
+            dead = arrivals.reasons != NO_REASON
+            refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
+            turns, rows = _Turns(numbers, delays, clock, refused), self._reader.read_waiting(ready)
+        else:
+            turns = _Turns(arrivals.seqs, np.zeros(len(arrivals.seqs), dtype=np.int64), clock)
+            rows = arrivals
+        release = self._release(self._judge.judge(rows), turns, published)
+        if not len(arrivals.seqs) and not clock.is_end:
+            self._judge.expire(int(clock.newest[-1]) - self._lateness_ns)
+        return release
 
-    def _release(self, judged: Judged, call: _Call, published: Pieces | None = None) -> Release:
+    def _release(self, judged: Judged, turns: _Turns, published: Pieces | None) -> Release:
         """Publish what passed z, here or as one of several pieces, or let it wait for the end of its epoch."""
-        combiner, refused = self._combiner, [] if call.refused is None else [call.refused]
+        combiner, refused = self._combiner, [] if turns.refused is None else [turns.refused]
         if combiner is None:
             rows = self._publisher.rows(judged, judged.passed) if published is None else None
             if published is not None:
                 published.add(judged, judged.passed)
-            decisions = self._decisions(judged, call, released=judged.passed)
+            decisions = self._decisions(judged, turns, released=judged.passed)
             if refused:
                 decisions = Decisions.joined([decisions, *refused])
                 decisions = decisions.arranged(np.argsort(decisions.turns, kind="stable"))
         else:
             waits = combiner.waits(judged)
             combiner.keep(judged, waits, self._publisher.rows(judged, waits))
-            decided = self._decisions(judged, call, released=np.zeros_like(waits)).arranged(~waits)
-            closed = combiner.close_ended(call.newest, call.first, everything=call.is_last)
+            decided = self._decisions(judged, turns, released=np.zeros_like(waits)).arranged(~waits)
+            closed = combiner.close_ended(turns.clock)
             rows, decisions = combiner.joined(Decisions.joined([decided, *refused]), closed)
         return self._counted(rows, decisions)
 
-    def _decisions(self, judged: Judged, call: _Call, *, released: Bools) -> Decisions:
+    def _decisions(self, judged: Judged, turns: _Turns, *, released: Bools) -> Decisions:
         arrivals = judged.arrivals
         if judged.z is not None:
             details = judged.z[:, np.newaxis]
@@ -182,13 +244,12 @@ class ZEngine:
             details = np.empty((len(arrivals.seqs), 0), dtype=np.int64)
         verdicts = verdicts_of(released, arrivals.reasons)
         return Decisions(
-            arrivals.seqs, arrivals.times, call.turns, verdicts, arrivals.reasons, call.delays, details
+            arrivals.seqs, arrivals.times, turns.numbers, verdicts, arrivals.reasons, turns.delays, details
         )  # fmt: skip
 
     def _counted(self, rows: pa.RecordBatch | None, decisions: Decisions) -> Release:
         self.counts.released += int(np.count_nonzero(decisions.verdicts == IS_RELEASED))
         self.counts.suppressed += int(np.count_nonzero(decisions.verdicts == IS_SUPPRESSED))
-        self.counts.refuse_all(decisions.reasons[decisions.reasons != NO_REASON].tolist())
         return Release(rows, partial(self._tracer.trace, decisions))
 
     def _start_over(self) -> Release:
@@ -197,8 +258,9 @@ class ZEngine:
         waiting: list[Passed | Waiting] = [] if self._combiner is None else [self._combiner.epochs.forget()]
         parts = [
             self._tracer.refused(rows.seqs, rows.times, np.full(len(rows), AHEAD, dtype=np.int8))
-            for rows in (*waiting, self.decider.forget())
+            for rows in (*waiting, self._judge.forget())
         ]
+        self.counts.refuse(AHEAD, sum(len(part.rows) for part in parts))
         return self._counted(pa.RecordBatch.from_pylist([], schema=self._publisher.schema), Decisions.joined(parts))
 
     # ---- single records
@@ -210,7 +272,7 @@ class ZEngine:
         seq = counts.pushed
         counts.pushed += 1
         if reason == NO_REASON:
-            code = self.decider.admit_one(person, time)
+            code = self.admission.admit_one(person, time)
             reason = REASONS[code]
             if code == clock_kernel.RESTART:
                 self._start_over()
@@ -220,13 +282,17 @@ class ZEngine:
         if not self._waits:
             rows = self._decide_one(record, person, time, texts, seq)
         else:
-            self.decider.let_wait(time, seq, {name: record.get(name) for name in self.columns})
+            ((low, high),) = self.admission.person.tolist()
+            waiting = OneWaiting(time, seq, (low, high), {name: record.get(name) for name in self.columns})
+            self._judge.buffer.add_one(waiting)
             rows = self._decide_ready()
         return rows if self._combiner is None else rows + self._rows_of_ended(self._combiner)
 
     def _decide_ready(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        while (one := self.decider.next_ready()) is not None:
+        limit = self.admission.newest - self._lateness_ns
+        while (one := self._judge.buffer.pop_one(limit)) is not None:
+            self.admission.person[0] = one.key
             person = as_text(one.record[self._person]) or ""
             rows += self._decide_one(one.record, person, one.time, self._reader.texts(one.record), one.seq)
         return rows
@@ -234,7 +300,7 @@ class ZEngine:
     def _decide_one(
         self, record: Record, person: str, time: int, texts: list[str | None], seq: int
     ) -> list[dict[str, Any]]:
-        levels = self.decider.judge_one(texts, time)
+        levels = self._judge.judge_one(texts, self.admission.person, time)
         if max(levels) < 0 and not self._keeps_blank:
             self.counts.suppressed += 1
             return []
@@ -247,42 +313,36 @@ class ZEngine:
         return []
 
     def _rows_of_ended(self, combiner: Combiner) -> list[dict[str, Any]]:
-        newest = np.array([self.decider.newest])
-        ended = (self._counted(*closed) for closed in combiner.close_ended(newest, 0))
+        clock = Clock(np.zeros(1, np.int64), np.array([self.admission.newest]))
+        ended = (self._counted(*closed) for closed in combiner.close_ended(clock))
         return [row for release in ended for row in release.rows.to_pylist()]
 
     # ---- time and end
 
     def advance(self, now_ns: int) -> Release:
         """Let time pass without a record."""
-        limit = self.decider.advance(now_ns)
-        release, _ = self._release_until(limit)
-        self.decider.expire(limit)
+        (release,) = self.judge(self.admit_time(now_ns))
         return release
 
     def flush(self) -> Release:
         """Decide everything pending; what comes later and is older is late."""
-        release, times = self._release_until(LATEST)
-        if len(times):
-            self.decider.close(int(times[-1]))
+        (release,) = self.judge(self.admit_end())
         return release
-
-    def _release_until(self, limit: int) -> tuple[Release, Ints]:
-        ready, newest = self.decider.buffer.take_until(limit), self.decider.newest
-        judged = self.decider.judge(self._reader.read_waiting(ready))
-        delays = np.maximum(newest - ready.times, 0)
-        call = _Call(np.zeros(len(ready), np.int64), delays, np.array([newest]), 0, is_last=limit == LATEST)
-        return self._release(judged, call), ready.times
 
     # ---- state
 
     def dump(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """The state as plain values and named arrays."""
-        return {}, {**self.decider.dump(), **({} if self._combiner is None else self._combiner.dump())}
+        return {}, {
+            **self.admission.dump(),
+            **self._judge.dump(),
+            **({} if self._combiner is None else self._combiner.dump()),
+        }
 
     def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over a state from dump()."""
-        self.decider.load(arrays)
+        self.admission.load(arrays)
+        self._judge.load(arrays)
         if self._combiner is not None:
             self._combiner.load(arrays)
 

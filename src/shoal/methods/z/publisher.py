@@ -15,8 +15,8 @@ from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
 from shoal.methods.text_keys import Bools, Bytes, Ints, Texts
 from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.decider import Judged
 from shoal.methods.z.helper_thread import soon
+from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.errors import InputError
 from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
 from shoal.methods.base import NO_REASON, Record, Refusal
-from shoal.methods.text_keys import Ints, Words, as_text, is_present, is_text_like, is_whole, person_keys
+from shoal.methods.text_keys import Bools, Ints, Words, as_text, is_present, is_text_like, is_whole, person_keys
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reorder_buffer import Waiting
 from shoal.methods.z.settings import ZSettings
@@ -56,8 +56,6 @@ class Arrivals:
     persons: Ints
     reasons: npt.NDArray[np.int8]
     readings: list[Any]
-    newest: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """The stream's time after each row, where the rows have just arrived."""
 
 
 Event: TypeAlias = tuple[Record, str, int, list[str | None], int]
@@ -131,7 +129,19 @@ class Reader:
         rows, batch = slice(start, stop), arrivals.batch.slice(start, stop - start)
         return Arrivals(
             batch, arrivals.seqs[rows], arrivals.times[rows], arrivals.persons[rows], arrivals.reasons[rows],
-            self._read_attributes(batch), arrivals.newest[rows],
+            self._read_attributes(batch),
+        )  # fmt: skip
+
+    def pick(self, arrivals: Arrivals, rows: Ints, owned: Sequence[Bools]) -> Arrivals:
+        """Some rows, with those values of each attribute that are `owned`; the others are blanked."""
+        batch = arrivals.batch.take(pa.array(rows))
+        for column, own in zip(self._attributes, owned, strict=True):
+            at = batch.schema.get_field_index(column.name)
+            values = arrivals.batch.column(at).take(pa.array(rows, mask=~own))
+            batch = batch.set_column(at, batch.schema.field(at), values)
+        return Arrivals(
+            batch, arrivals.seqs[rows], arrivals.times[rows], arrivals.persons[rows], arrivals.reasons[rows],
+            self._read_attributes(batch),
         )  # fmt: skip
 
     def _read_attributes(self, batch: pa.RecordBatch) -> list[Any]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
 
 from shoal.crypto.keys import Secret, as_secret
 from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import StreamMethod
+from shoal.methods.base import Release, StreamMethod
+from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
 from shoal.methods.z.settings import ZSettings
+from shoal.methods.z.shards import join
 from shoal.models.z.controller import EpochOutcome
 from shoal.models.z.epoch_needs import Lesson
 from shoal.models.z.target import KTarget
+from shoal.times import now_ns
 
 
 class ZAnonymity(StreamMethod):
@@ -146,6 +152,61 @@ class ZAnonymity(StreamMethod):
             return self._engine.follower.z
         return None if self._settings.is_table else self._engine.attributes[0].z
 
+    # ---- the two steps of push_batch, for processes that share a stream
+
+    def admit(self, batch: Any, *, refused: Sequence[int] = ()) -> Admitted:
+        """Take the first step of :meth:`push_batch`: number records, move time, refuse what is late or unusable.
+
+        ``push_batch(batch)`` is ``judge(admit(batch))``. One process admits a stream; any number of them may judge the
+        parts that :meth:`split` makes of it, each with a method of its own. docs/architecture.md has an example.
+        """
+        with self._bound_batches(batch, refused) as batches:
+            return self._engine.admit(batches)
+
+    def admit_time(self, now: object) -> Admitted:
+        """Take the first step of :meth:`advance`."""
+        return self._engine.admit_time(now_ns(now, name="now"))
+
+    def admit_end(self) -> Admitted:
+        """Take the first step of :meth:`flush`."""
+        return self._engine.admit_end()
+
+    def refused(self, admitted: Admitted) -> pa.RecordBatch:
+        """The trace of the records that :meth:`admit` refused, for dead letters."""
+        return self._engine.refused(admitted)
+
+    def split(self, admitted: Admitted, shards: int) -> list[Admitted]:
+        """Deal what was admitted to shards by column and value; depends on key and settings, changes nothing."""
+        self._require_shards()
+        return self._engine.split(admitted, shards)
+
+    def read_admitted(self, batch: Any, numbers: Any, clock: Clock) -> Admitted:
+        """Records that another process admitted and did not refuse, by number and in any order, and its clock."""
+        self._require_shards()
+        with self._bound_batches(batch, ()) as batches:
+            return self._engine.read_admitted(batches, np.asarray(numbers, dtype=np.int64), clock)
+
+    def judge(self, admitted: Admitted) -> Release:
+        """Take the second step: decide about every record whose turn has come, and publish those that pass."""
+        schema, is_first = admitted.batch.schema, self._input_schema is None
+        if schema != self._input_schema and (len(admitted) or (is_first and schema != self.input_schema)):
+            self.bind(schema)
+        return self._joined(self._engine.judge(admitted))
+
+    def join(self, releases: Iterable[Release]) -> Release:
+        """One release of those of all shards, by number of the record; changes nothing."""
+        return join(releases, [column.name for column in self._engine.attributes])
+
+    def _require_shards(self) -> None:
+        option = "combine" if self._settings.k is not None else "target"
+        if self._settings.k is not None or self._settings.target is not None:
+            raise PolicyError(
+                f"{option}: decides about all people of an epoch together, so it cannot be judged in shards; "
+                "leave it out, or run in one process"
+            )
+
+    # ---- a z that follows the stream
+
     def learn(self, earlier: Any) -> int:
         """Begin with what an earlier stream of the same kind needed, such as the day before.
 
@@ -183,7 +244,7 @@ class ZAnonymity(StreamMethod):
         for batch in batches:
             self.push_batch(batch)
         self.flush()
-        return follower.collected(self._engine.decider.newest)
+        return follower.collected(self._engine.admission.newest)
 
     @property
     def outcomes(self) -> tuple[EpochOutcome, ...]:

@@ -1,0 +1,134 @@
+"""Judgement, the second step: rows wait until their turn has come, then the people behind every value are counted.
+
+It knows time only from what admission says, and numbers rows as admission did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.methods.arrow_input import as_bytes
+from shoal.methods.base import NO_REASON
+from shoal.methods.text_keys import Bools, Ints
+from shoal.methods.z.admission import Clock
+from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.follower import Follower
+from shoal.methods.z.reader import Arrivals
+from shoal.methods.z.reorder_buffer import ReorderBuffer, Waiting
+from shoal.methods.z.settings import ZSettings
+from shoal.methods.z.values import Levels
+from shoal.times import EARLIEST, LATEST
+
+
+@dataclass(slots=True)
+class Judged:
+    """Rows judged by z, in the order decided."""
+
+    arrivals: Arrivals
+    levels: list[Levels]
+    """For each attribute: 0 for the value itself, n for its n-th ancestor, negative where it is private."""
+    passed: Bools
+    """Which rows may be published."""
+    z: Ints | None
+    """The z that each row was judged with, where it follows the stream."""
+
+
+class Judge:
+    """Judges rows in time order: keeps those that wait, and the crowd behind every value."""
+
+    def __init__(
+        self,
+        settings: ZSettings,
+        attributes: Sequence[CrowdColumn],
+        *,
+        follower: Follower | None,
+        keeps_blank: bool,
+    ) -> None:
+        self._lateness_ns = settings.lateness_ns
+        self._keeps_blank = keeps_blank  # rows whose value is private are published without it
+        self._follower = follower
+        self.attributes = attributes
+        self.buffer = ReorderBuffer()
+
+    def forget(self) -> Waiting:
+        """Forget all events, because the first clock was wrong; return the rows that waited."""
+        for column in self.attributes:
+            column.crowd.clear()
+        if self._follower is not None:
+            self._follower.forget()
+        return self.buffer.take_until(LATEST)
+
+    def expire(self, limit: int) -> None:
+        """Forget what no event from a time on can count; an idle stream gives its memory back."""
+        for column in self.attributes:
+            column.crowd.expire(max(limit - column.window_ns, 2 * EARLIEST))
+            column.crowd.trim()
+
+    # ---- the reorder buffer
+
+    def reorder(self, arrivals: Arrivals, clock: Clock) -> tuple[Waiting, Ints, Ints]:
+        """Let usable rows wait; return the rows whose turn has come, the arrival that each is decided with, and delays.
+
+        A row is decided with the arrival that moves time past it, as if records were pushed one by one.
+        """
+        waiting = Waiting(arrivals.seqs, arrivals.times, arrivals.persons, arrivals.batch)
+        self.buffer.add(waiting.pick(arrivals.reasons == NO_REASON))
+        ready = self.buffer.take_until(clock.decided_until(self._lateness_ns))
+        places = np.searchsorted(clock.newest[:-1] - self._lateness_ns, ready.times)
+        turns = np.maximum(clock.numbers[places], ready.seqs)
+        return ready, turns, np.maximum(clock.newest[places] - ready.times, 0)
+
+    # ---- z
+
+    def judge(self, arrivals: Arrivals) -> Judged:
+        """Count the people behind every value of rows in time order; the only place where the crowds change."""
+        usable, z = arrivals.reasons == NO_REASON, None
+        if self._follower is None:
+            levels = [
+                column.decide(reading, persons=arrivals.persons, times=arrivals.times, usable=usable)
+                for column, reading in zip(self.attributes, arrivals.readings, strict=True)
+            ]
+        else:
+            levels, z = self._follower.judge(self.attributes, arrivals, usable)
+        passed = usable if self._keeps_blank else levels[0] >= 0
+        for level in [] if self._keeps_blank else levels[1:]:
+            passed |= level >= 0
+        return Judged(arrivals, levels, passed, z)
+
+    def judge_one(self, texts: list[str | None], person: Ints, time: int) -> list[int]:
+        """The level of every value of one event."""
+        if self._follower is not None:
+            return self._follower.judge_one(self.attributes, texts, person, time)
+        return [
+            column.decide_one(text, person=person, time=time)
+            for column, text in zip(self.attributes, texts, strict=True)
+        ]
+
+    # ---- state
+
+    def dump(self) -> dict[str, Any]:
+        """Everything, as arrays."""
+        waiting = self.buffer.dump()
+        arrays: dict[str, Any] = {
+            "held.rows": as_bytes(waiting.batch.serialize()),
+            "held.seqs": waiting.seqs,
+            "held.times": waiting.times,
+            "held.persons": waiting.persons,
+        }
+        for number, column in enumerate(self.attributes):
+            arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"] = column.crowd.dump()
+        return arrays if self._follower is None else {**arrays, **self._follower.dump()}
+
+    def load(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what dump returned."""
+        rows = pa.ipc.read_record_batch(pa.py_buffer(arrays["held.rows"]), self.buffer.schema)
+        self.buffer.add(Waiting(arrays["held.seqs"], arrays["held.times"], arrays["held.persons"], rows))
+        for number, column in enumerate(self.attributes):
+            column.crowd.load(arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"])
+        if self._follower is not None:
+            self._follower.load(arrays)
