@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.methods.registry import METHODS
 
 if TYPE_CHECKING:
-    from shoal.auditor import audit
+    from shoal.auditor import attack, audit
     from shoal.errors import ShoalError
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology.ontology import Ontology
@@ -33,7 +33,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
     "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
-    "ShoalError", "ZAnonymity", "audit", "restore", "uniqueness",
+    "ShoalError", "ZAnonymity", "attack", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -47,6 +47,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
+    "attack": "shoal.auditor",
     "audit": "shoal.auditor",
     "restore": "shoal.methods.registry",
     "uniqueness": "shoal.methods.sets.uniqueness",

@@ -1,8 +1,12 @@
 """The independent judge: it shares no code with what publishes and reads every file itself."""
 
+from shoal.auditor.attacks.attack import attack
+from shoal.auditor.attacks.outcome import Attack, AttackReport
 from shoal.auditor.findings import AuditReport, Finding, Severity
 from shoal.auditor.judge import audit
 from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.windows_report import WindowReport
 
-__all__ = ["AuditReport", "Finding", "Severity", "WindowReport", "audit", "report_windows"]
+__all__ = [
+    "Attack", "AttackReport", "AuditReport", "Finding", "Severity", "WindowReport", "attack", "audit", "report_windows",
+]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Final
 from cyclopts import App
 
 from shoal import __version__
+from shoal.cli.attack import attack
 from shoal.cli.audit import audit
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
@@ -35,6 +36,7 @@ app.command(sanitize)
 app.command(doctor)
 app.command(tune)
 app.command(audit)
+app.command(attack)
 app.command(report)
 app.command(methods)
 app.command(ontology)

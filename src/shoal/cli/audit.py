@@ -48,17 +48,17 @@ def audit(
 
     from shoal.auditor import audit as judge
 
-    report = judge(release, truth=_one_or_all(truth), trace=_trace(trace), policy=policy, max_memory=max_memory)
+    report = judge(release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=policy, max_memory=max_memory)
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
     return 0 if report.ok else 1
 
 
-def _one_or_all(paths: list[Path] | None) -> Any:
+def one_or_all(paths: list[Path] | None) -> Any:
     return paths[0] if paths and len(paths) == 1 else paths or None
 
 
-def _trace(path: Path | None) -> Any:
+def read_private_trace(path: Path | None) -> Any:
     """Open a sealed trace; the auditor reads any other itself."""
     from shoal.cli.render import warn_of_key
     from shoal.encode.sealed import is_sealed_trace, read_trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -106,6 +106,18 @@ def _shown(*, quiet: bool, log: str) -> Iterator[Observer]:
 
     with Console(stderr=True).status("starting …") as status:
         yield LiveObserver(status)
+
+
+@contextmanager
+def watch_steps(what: str) -> Iterator[Callable[[str], None]]:
+    """Show the current step of a long command on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting …") as status:
+        yield lambda step: status.update(f"{what}: {step} …")
 
 
 def warn_of_key(other: Path | None = None) -> None:

@@ -1,0 +1,152 @@
+"""The entry: read a release and its truth, and try every attack that applies to its family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.auditor.attacks.arrivals import attack_arrivals
+from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
+from shoal.auditor.attacks.outcome import Attack, AttackReport
+from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
+from shoal.auditor.attacks.range_ends import attack_range_ends
+from shoal.auditor.attacks.released_sets import attack_sets
+from shoal.auditor.attacks.sensitive_values import attack_sensitive_values
+from shoal.auditor.attacks.settings import Progress, Settings
+from shoal.auditor.attacks.streams import attack_stream
+from shoal.auditor.attacks.undescribed import describe
+from shoal.auditor.evidence import read_evidence
+from shoal.auditor.flexible.promise import read_flexible_promise
+from shoal.auditor.flexible.values import read_flexible_attribute
+from shoal.auditor.judge import JUDGES
+from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.rows import by_stream
+from shoal.auditor.tuples.promise import read_tuple_promise
+from shoal.auditor.tuples.values import read_attribute
+from shoal.errors import PolicyError
+
+TARGETS: Final = 1000
+
+
+def attack(  # noqa: PLR0913
+    release: Any,
+    truth: Any,
+    policy: Any = None,
+    *,
+    trace: Any = None,
+    control: Any = None,
+    knows: Sequence[str] | None = None,
+    sensitive: Sequence[str] = (),
+    person: str | None = None,
+    targets: int = TARGETS,
+    seed: int = 1,
+    max_memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> AttackReport:
+    """Simulate attackers on a release, and compare each with guessing, the raw data and people who are not in it.
+
+    Parameters
+    ----------
+    release, truth, trace
+        As for `shoal.audit`. The truth is needed to know whether an attacker is right; no attacker sees it. Without
+        the trace, attacks that depend on whose row is whose say what attackers believe, or do not apply.
+    policy
+        The policy of the release, of a path or as a dict. For a table of another tool without a policy: None; then name
+        its quasi-identifiers in ``knows``. Published values may then be ranges ("[20, 30]"), true values, values
+        with asterisks at the end ("130**") and "*".
+    control
+        Records of people who are not in the data, in the form of the truth. What attackers learn about them
+        comes from the population, not from the release of their data.
+    knows
+        The quasi-identifiers that attackers know; by default all.
+    sensitive, person
+        Without a policy: the sensitive columns, and the column that identifies people (by default each row is one).
+    targets
+        How many people are attacked, drawn at random with ``seed``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> truth = pa.table({"zip": ["1301", "1302", "1455", "1456"], "ill": ["flu", "flu", "flu", "asthma"]})
+    >>> release = pa.table({"zip": ["130*", "130*", "145*", "145*"], "ill": ["flu", "flu", "asthma", "flu"]})
+    >>> found = attack(release, truth, knows=["zip"], sensitive=["ill"])
+    >>> found["prosecutor"].success.value, found["prosecutor"].raw
+    (0.5, 1.0)
+    """
+    settings = Settings(None if knows is None else tuple(knows), targets, seed, progress or (lambda _: None))
+    if isinstance(targets, bool) or not isinstance(targets, int) or targets < 1:
+        raise PolicyError("targets: must be a whole number from 1")
+    with limited(max_memory):
+        if policy is None:
+            policy = describe(release, truth, settings.knows or (), tuple(sensitive), person)
+        written = read_policy(policy)
+        method = str(written.section("anonymize").get("method"))
+        if method == "z-anonymity":
+            return attack_stream(written, release, truth, trace, settings)
+        if method in {"k^m", "k^m-apriori"}:
+            return attack_sets(written, release, truth, trace, settings)
+        if method not in JUDGES:
+            raise PolicyError(f"[anonymize] method: attacks know {', '.join(JUDGES)}")
+        return _attack_rows(written, release, truth, trace, control, settings)
+
+
+_ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
+    "quasi-identifiers": attack_by_quasi_identifiers,
+    "ranges": attack_range_ends,
+    "arrivals": attack_arrivals,
+    "sensitive values": attack_sensitive_values,
+}
+
+
+def _attack_rows(
+    policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings
+) -> AttackReport:
+    is_flexible = policy.section("anonymize").get("method") == "flexible-k"
+    promise = read_flexible_promise(policy) if is_flexible else read_tuple_promise(policy)
+    _check_knows(settings.knows, [rule.name for rule in promise.quasi])
+    settings.progress("reading")
+    evidence = read_evidence(policy, release, truth, trace)
+    assert evidence.truth is not None
+    evidence.release.require(*(rule.name for rule in promise.quasi))
+    outside = None
+    if control is not None:
+        rows = read(control, name="control", expected=Format.of_source(policy.section("source")))
+        outside = by_stream(rows, policy.section("stream"))
+    rows_read = read_row_evidence(
+        evidence, promise, outside, read_flexible_attribute if is_flexible else read_attribute,
+        knows=settings.knows, targets=settings.targets, seed=settings.seed,
+    )  # fmt: skip
+    found: list[Attack] = []
+    for name, run in _ROW_ATTACKS.items():
+        settings.progress(name)
+        found += run(rows_read)
+    people = rows_read.members
+    facts: dict[str, Any] = {
+        "released_rows": rows_read.rows,
+        "classes": len(rows_read.released.rows),
+        "people": len(np.unique(people.person[people.records.usable])),
+        "targets": len(people.targets),
+        "control": 0 if rows_read.outsiders is None else len(rows_read.outsiders.targets),
+        "traced": rows_read.record_of is not None,
+        "knows": [attribute.name for attribute in people.attributes],
+        "seed": settings.seed,
+    }
+    return AttackReport(promise.method, tuple(sorted(found, key=_by_question)), facts)
+
+
+def _by_question(attack: Attack) -> int:
+    return list(type(attack.question)).index(attack.question)
+
+
+def _check_knows(knows: Sequence[str] | None, quasi: Sequence[str]) -> None:
+    unknown = [name for name in knows or () if name not in quasi]
+    if unknown:
+        raise PolicyError(
+            f"knows: {', '.join(unknown)} is no quasi-identifier of the policy; choose of {', '.join(quasi)}"
+        )
+    if knows is not None and not knows:
+        raise PolicyError("knows: name at least one quasi-identifier")

@@ -1,0 +1,174 @@
+"""Attack a release of sets: find a record by a few known items, and guess the item behind a label."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.auditor.attacks.item_lists import ItemLists
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate
+from shoal.auditor.attacks.settings import Settings
+from shoal.auditor.findings import Notes
+from shoal.auditor.policy import Policy
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.sets.blocks import read_blocks
+from shoal.auditor.sets.partition import Partition, from_blocks, from_hierarchy, from_names, from_trace, read_positions
+from shoal.auditor.sets.promise import SetPromise, read_set_promise
+from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of
+from shoal.auditor.sets.records import Sets, collect
+from shoal.errors import InputError, PolicyError
+
+_KNOWN: Final = (1, 2, 3, 5)
+
+
+def attack_sets(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> AttackReport:
+    """Try every attack on a release of sets."""
+    if settings.knows is not None:
+        raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
+    settings.progress("reading")
+    promise = read_set_promise(policy)
+    shown = _read_release(release, policy, promise)
+    known = read_truth(truth, policy, promise).sets
+    partition = _partition(policy, promise, release, shown, known, trace)
+    random = np.random.default_rng(settings.seed)
+    settings.progress("known items")
+    attacks = _known_items(shown, known, partition, settings, random)
+    settings.progress("labels")
+    attacks += [
+        _whole_record(shown, known, partition, settings, random),
+        *_behind_labels(shown, known, partition, settings, random),
+    ]
+    facts = {
+        "released_rows": len(shown),
+        "people": len(known),
+        "labels": len(shown.labels),
+        "items": len(known.labels),
+        "targets": min(settings.targets, len(known)),
+        "seed": settings.seed,
+    }
+    order = list(Question)
+    return AttackReport(promise.method, tuple(sorted(attacks, key=lambda one: order.index(one.question))), facts)
+
+
+def _read_release(release: Any, policy: Policy, promise: SetPromise) -> Sets:
+    rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
+    column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
+    rows.require(column)
+    entries = read_entries(rows, column, separator_of(policy, "sink"))
+    return collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
+
+
+def _partition(policy: Policy, promise: SetPromise, release: Any, shown: Sets, known: Sets, trace: Any) -> Ints:
+    """Return for every item of the truth the number of its released label; -1 if it has none."""
+    del policy
+    hierarchy, blocks, notes = promise.generalization.hierarchy, read_blocks(release), Notes()
+    found: Partition | None = None
+    if hierarchy is not None and (promise.generalization.tree is not None or blocks is None):
+        found = from_hierarchy(known, shown, hierarchy, notes)
+    elif blocks is not None:
+        found = from_blocks(known, shown, blocks, notes)
+    elif trace is not None:
+        rows = read(trace, name="trace", expected=Format(), part="trace")
+        positions = read_positions(rows, known.sizes > 0, len(shown), notes)
+        if (positions >= 0).all():
+            found = from_trace(known, positions, shown, notes)
+    else:
+        found = from_names(known, shown)
+    if found is None:
+        raise InputError(
+            "release: the items behind its labels are not known; give a hierarchy in the policy, or keep the blocks "
+            "file next to the release"
+        )
+    return np.where(found.label_of < len(shown.labels), found.label_of, -1)
+
+
+def _lists(sets: Sets) -> ItemLists:
+    return ItemLists(sets.owners, sets.items, len(sets), len(sets.labels))
+
+
+def _known_items(
+    shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator
+) -> list[Attack]:
+    released, raw = _lists(shown), _lists(known)
+    found = []
+    for count in _KNOWN:
+        attack = Attack(
+            f"{count} known item{'s' if count > 1 else ''}", Question.SINGLING_OUT,
+            "The record picked among those that contain the labels of all known items is the person's.",
+            f"{count} items of the person",
+        )  # fmt: skip
+        targets = random.permutation(np.flatnonzero(known.sizes >= count))[: settings.targets]
+        if not len(targets):
+            found.append(attack.not_applicable(f"no record has {count} items"))
+            continue
+        success, before = [], []
+        for at in targets.tolist():
+            items = random.choice(raw.of(at), size=count, replace=False)
+            labels = label_of[items]
+            match = released.with_all(np.unique(labels[labels >= 0]).tolist())
+            success.append(1 / len(match) if len(match) else 0.0)
+            before.append(1 / len(raw.with_all(items.tolist())))
+        found.append(
+            replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=float(np.mean(before)))
+        )
+    return found
+
+
+def _whole_record(shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator) -> Attack:
+    attack = Attack(
+        "whole record", Question.SINGLING_OUT,
+        "Among the records equal to the image of the person's, the one picked is the person's.",
+        "all items of the person",
+    )  # fmt: skip
+    image = collect(known.owners, label_of[known.items], len(known), shown.labels, label_of[known.items] >= 0)
+    times: dict[bytes, int] = {}
+    for key in shown.keys():  # noqa: SIM118
+        times[key] = times.get(key, 0) + 1
+    before: dict[bytes, int] = {}
+    keys = known.keys()
+    for key in keys:
+        before[key] = before.get(key, 0) + 1
+    targets = random.permutation(np.flatnonzero(known.sizes > 0))[: settings.targets].tolist()
+    images = image.keys()
+    success = [1 / times[images[at]] if images[at] in times else 0.0 for at in targets]
+    raw = float(np.mean([1 / before[keys[at]] for at in targets])) if targets else None
+    return replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=raw)
+
+
+def _behind_labels(
+    shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator
+) -> list[Attack]:
+    knows = "how common items are, and that the record has the label"
+    simple = Attack(
+        "item behind a label", Question.INFERENCE, "The most common item of a label is in the person's record.", knows
+    )
+    minimal = Attack(
+        "minimality", Question.INFERENCE,
+        "The item that made its label necessary (the rarest: without it the others needed no label) is in the record.",
+        knows,
+    )  # fmt: skip
+    used = np.bincount(known.items, minlength=len(known.labels))
+    inside = np.bincount(label_of[(label_of >= 0) & (used > 0)], minlength=len(shown.labels))
+    owners, items = known.owners, known.items
+    hidden = np.flatnonzero((label_of[items] >= 0) & (inside[np.maximum(label_of[items], 0)] > 1))
+    if not len(hidden):
+        return [attack.not_applicable("every label is one item") for attack in (simple, minimal)]
+    chosen = random.permutation(hidden)[: settings.targets]
+    order = np.lexsort((used, label_of))
+    order = order[(label_of[order] >= 0) & (used[order] > 0)]
+    commonest, rarest = np.zeros(len(shown.labels), np.int64), np.zeros(len(shown.labels), np.int64)
+    commonest[label_of[order]] = order  # the last, most common one stays
+    rarest[label_of[order[::-1]]] = order[::-1]
+    holds = np.unique(owners * len(known.labels) + items)
+    label = label_of[items[chosen]]
+    prior = float(used.max() / len(known))
+    return [
+        replace(
+            attack, success=Rate.of(np.isin(owners[chosen] * len(known.labels) + guess[label], holds)), guess=prior,
+            raw=1.0,
+        )
+        for attack, guess in ((simple, commonest), (minimal, rarest))
+    ]  # fmt: skip

@@ -1,0 +1,238 @@
+"""Infer a sensitive value: from a class, from all rows that fit, from several rows of a person, with a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from shoal.auditor.attacks.classes import People, RowEvidence, chunks, fitting, raw_codes
+from shoal.auditor.attacks.naive_bayes import Bayes
+from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.numbers import Floats
+
+_LARGEST: Final = 40_000_000
+"""Cells of a table of classes by sensitive values."""
+_ROWS: Final = 3
+"""How many rows of a person the intersection uses."""
+_STABLE: Final = 0.9
+"""The share of people with several rows who must have the same value in all, for a value to be a person's."""
+_OWN_OUT: Final = "the same without the person's own row"
+_OUTSIDE: Final = "people who are not in the data"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One sensitive column."""
+
+    name: str
+    true: Ints
+    width: int
+    """How many different values there are, counting null as one."""
+    counts: npt.NDArray[np.float64]
+    """Rows of every class (line) with every value (column)."""
+    outside: Ints | None
+    """The values of people who are not in the data, by the same numbers."""
+
+    @property
+    def prior(self) -> float:
+        """The share of the most common value."""
+        total = self.counts.sum()
+        return float(self.counts.sum(axis=0).max() / total) if total else 0.0
+
+
+def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
+    """Try all attackers who want a sensitive value."""
+    if not evidence.members.sensitive:
+        why = "the policy names no sensitive column that is released"
+        return [attack.not_applicable(why) for attack in _attacks(evidence, "sensitive value", "")]
+    several = len(evidence.members.sensitive) > 1
+    found = []
+    for name in evidence.members.sensitive:
+        suffix = f": {name}" if several else ""
+        column = _read(evidence, name)
+        if column is None:
+            why = f"{name} has too many different values"
+            found += [attack.not_applicable(why) for attack in _attacks(evidence, name, suffix)]
+        else:
+            found += list(_run(evidence, column, _attacks(evidence, name, suffix)))
+    return found
+
+
+def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
+    known = "the person's true " + ", ".join(attribute.name for attribute in evidence.members.attributes)
+    return [
+        Attack(f"homogeneous class{suffix}", Question.INFERENCE, f"All rows of the person's class have one {name}.",
+               "which class the person's row is in"),
+        Attack(f"class mode{suffix}", Question.INFERENCE, f"The most common {name} of the class is the person's.",
+               "which class the person's row is in"),
+        Attack(f"rows that fit{suffix}", Question.INFERENCE,
+               f"The likeliest {name} among all rows that fit, narrow ones first, is the person's.", known),
+        Attack(f"classifier{suffix}", Question.INFERENCE,
+               f"The {name} that a naive Bayes classifier, trained on the release, predicts is the person's.", known),
+        Attack(f"several rows{suffix}", Question.LINKING,
+               f"The {name} that fits up to {_ROWS} rows of the person best is the person's.",
+               f"{known}, of up to {_ROWS} of the person's records"),
+    ]  # fmt: skip
+
+
+def _read(evidence: RowEvidence, name: str) -> _Column | None:
+    true, shown, names = evidence.members.sensitive[name]
+    width = len(names) + 1
+    classes = len(evidence.released.rows)
+    if width * classes > _LARGEST:
+        return None
+    cells = evidence.released.of_row * width + shown + 1
+    counts = np.bincount(cells, minlength=width * classes).reshape(classes, width).astype(np.float64)
+    outside = None
+    if evidence.outsiders is not None and name in evidence.outsiders.sensitive:
+        values, _, texts = evidence.outsiders.sensitive[name]
+        number = {text: place + 1 for place, text in enumerate(names)}
+        translate = np.array([*(number.get(text, -1) for text in texts), 0], np.int64)  # code -1 picks the last
+        outside = translate[values]
+    return _Column(name, true + 1, width, counts, outside)
+
+
+def _run(evidence: RowEvidence, column: _Column, attacks: list[Attack]) -> Iterator[Attack]:
+    homogeneous, mode, fits, classifier, several = attacks
+    raw = _raw(evidence.members, column)
+    yield _homogeneous(evidence, column, homogeneous, raw)
+    yield _class_mode(evidence, column, mode, raw)
+    yield _rows_that_fit(evidence, column, fits, raw)
+    yield _classifier(evidence, column, classifier, raw)
+    yield _several_rows(evidence, column, several, raw)
+
+
+def _raw(people: People, column: _Column) -> float:
+    """On the raw data: the most common value of the records with exactly the target's quasi-identifiers."""
+    usable = np.flatnonzero(people.records.usable)
+    codes = raw_codes(people)[usable]
+    group = np.unique(codes, axis=0, return_inverse=True)[1]
+    place = np.full(len(people.person), -1, np.int64)
+    place[usable] = np.arange(len(usable))
+    cells, counts = np.unique(group * column.width + column.true[usable], return_counts=True)
+    best = np.zeros(int(group.max(initial=0)) + 1, np.int64)
+    order = np.argsort(counts, kind="stable")
+    best[cells[order] // column.width] = cells[order] % column.width
+    at = place[people.targets]
+    return float(np.mean(best[group[at]] == column.true[people.targets])) if len(at) else 0.0
+
+
+def _of_targets(evidence: RowEvidence) -> Ints | None:
+    """The class of every target; None if not known."""
+    return None if evidence.class_of is None else evidence.class_of[evidence.members.targets]
+
+
+def _share_right(scores: Floats, true: Ints) -> Floats:
+    """Return the chance that the best guess is right; equally good guesses share it."""
+    best = scores >= scores.max(axis=1, keepdims=True) * (1 - 1e-12)
+    return np.where(best[np.arange(len(true)), true], 1 / best.sum(axis=1), 0.0)
+
+
+def _homogeneous(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+    mine = _of_targets(evidence)
+    if mine is None:
+        return attack.not_applicable("it needs the trace, to know which row is whose")
+    is_one = column.counts.max(axis=1) == evidence.released.rows
+    return replace(attack, success=Rate.of(is_one[mine]), guess=0.0, raw=raw)
+
+
+def _class_mode(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+    mine = _of_targets(evidence)
+    if mine is None:
+        return attack.not_applicable("it needs the trace, to know which row is whose")
+    true = column.true[evidence.members.targets]
+    found = _share_right(column.counts[mine], true)
+    return replace(attack, success=Rate.of(found), guess=column.prior, raw=raw)
+
+
+def _scores(evidence: RowEvidence, people: People, column: _Column, rows: Ints) -> Floats:
+    """Add up the rows that fit, by value; a row counts by how few different people it could be of."""
+    narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
+    weighted = column.counts * narrow[:, None]
+    found = [
+        fitting(people, evidence.released, part).astype(np.float64) @ weighted
+        for part in chunks(rows, len(evidence.released.rows))
+    ]
+    return np.concatenate([np.zeros((0, column.width)), *found])
+
+
+def _rows_that_fit(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+    people = evidence.members
+    true, scores = column.true[people.targets], _scores(evidence, people, column, people.targets)
+    control, what = _control(
+        evidence, column, lambda outsiders: _scores(evidence, outsiders, column, outsiders.targets)
+    )
+    mine = _of_targets(evidence)
+    if control is None and mine is not None:
+        narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
+        without = scores.copy()
+        without[np.arange(len(true)), true] -= narrow[mine]
+        control, what = float(_share_right(np.maximum(without, 0), true).mean()), _OWN_OUT
+    return replace(
+        attack, success=Rate.of(_share_right(scores, true)), guess=column.prior, raw=raw, control=control,
+        control_is=what,
+    )  # fmt: skip
+
+
+def _control(evidence: RowEvidence, column: _Column, scores: object) -> tuple[float | None, str]:
+    outsiders = evidence.outsiders
+    if outsiders is None or column.outside is None or not len(outsiders.targets):
+        return None, ""
+    assert callable(scores)
+    true = column.outside[outsiders.targets]
+    found = np.zeros(len(true))
+    listed: Bools = true >= 0  # a value that the release does not have is never guessed
+    found[listed] = _share_right(scores(outsiders)[listed], true[listed])
+    return float(found.mean()), _OUTSIDE
+
+
+def _classifier(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+    people, released = evidence.members, evidence.released
+    model = Bayes(people.attributes, released.first, column.counts)
+    true = column.true[people.targets]
+    success = Rate.of(_share_right(np.exp(_calm(model.scores(people.attributes, people.targets))), true))
+    control, what = _control(
+        evidence, column, lambda outsiders: np.exp(_calm(model.scores(outsiders.attributes, outsiders.targets)))
+    )
+    mine = _of_targets(evidence)
+    if control is None and mine is not None:
+        without = model.scores(people.attributes, people.targets, without=(mine, true))
+        control, what = float(_share_right(np.exp(_calm(without)), true).mean()), _OWN_OUT
+    return replace(attack, success=success, guess=column.prior, raw=raw, control=control, control_is=what)
+
+
+def _calm(scores: Floats) -> Floats:
+    """Shift log scores so that the best of every line is 0."""
+    shifted: Floats = scores - scores.max(axis=1, keepdims=True)
+    return shifted
+
+
+def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+    people = evidence.members
+    shown = people.records.usable if evidence.class_of is None else people.records.usable & (evidence.class_of >= 0)
+    rows = np.flatnonzero(shown)
+    order = rows[np.argsort(people.person[rows], kind="stable")]
+    person = people.person[order]
+    _, start, size = np.unique(person, return_index=True, return_counts=True)
+    several = size >= 2
+    if not several.any():
+        return attack.not_applicable("nobody has more than one released row")
+    value = column.true[order]
+    low = np.minimum.reduceat(value, start)
+    high = np.maximum.reduceat(value, start)
+    if (low == high)[several].mean() < _STABLE:
+        return attack.not_applicable(f"{column.name} differs between the rows of a person")
+    chosen = evidence.random.permutation(np.flatnonzero(several & (low == high)))[: max(len(people.targets), 1)]
+    total = np.zeros((len(chosen), column.width))
+    for turn in range(_ROWS):
+        has = size[chosen] > turn
+        at = order[start[chosen[has]] + turn]
+        scores = _scores(evidence, people, column, at)
+        total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-6)
+    found = _share_right(np.exp(_calm(total)), low[chosen])
+    return replace(attack, success=Rate.of(found), guess=column.prior, raw=max(raw, 0.0))
