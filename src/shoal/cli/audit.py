@@ -48,13 +48,16 @@ def audit(
 
     from shoal.auditor import audit as judge
 
-    report = judge(release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=policy, max_memory=max_memory)
+    report = judge(
+        release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=policy, max_memory=max_memory
+    )
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
     return 0 if report.ok else 1
 
 
 def one_or_all(paths: list[Path] | None) -> Any:
+    """Return one path as it is, several as a list."""
     return paths[0] if paths and len(paths) == 1 else paths or None
 
 
