@@ -115,7 +115,10 @@ class LeastLossTwin(TupleTwin):
             return super().decide(first, now, can_wait=can_wait)
         self.forget_old(now)
         members = self.new_members(first)
-        may_reuse = self.is_publishable([one for one in self.held.values() if one is not first])
+        rest = [one for one in self.held.values() if one is not first]
+        may_reuse = self.is_publishable(rest)
+        if self.max_share is not None:
+            may_reuse = len(self.most_publishable(rest)) + 1 >= len(self.most_publishable(list(self.held.values())))
         if members is None or may_reuse:
             return super().decide(first, now, can_wait=can_wait)
         return self.publish([(members, self.form(members))], now)
@@ -129,10 +132,27 @@ class LeastLossTwin(TupleTwin):
             return self.chosen_members(first, held)
         if count == len(held) and count < 2 * self.k and self.is_publishable(held):
             return held
-        members = self.chosen_members(first, held)
-        if members is not None and self.is_publishable([one for one in held if one not in members]):
-            return members
-        return held if self.is_publishable(held) else members
+        members, together = self.chosen_members(first, held), self.most_publishable(held)
+        after = 0
+        if members is not None:
+            rest = [one for one in held if one not in members]
+            after = len(members) + len(self.most_publishable(rest))
+        return together if len(together) > after else members
+
+    def most_publishable(self, held: Sequence[Held]) -> list[Held]:
+        """The most of these tuples that could be one class: the earliest of each person, as many as the cap allows."""
+        kept = list(held)
+        if self.max_share is not None:
+            for count in range(len(held), 0, -1):
+                most = int(self.max_share * count + 1e-9)
+                rows: Counter[Any] = Counter()
+                kept = []
+                for one in held:
+                    rows[one.person] += 1
+                    kept += [one] if rows[one.person] <= most else []
+                if len(kept) >= count:
+                    break
+        return kept if self.is_publishable(kept) else []
 
     def is_publishable(self, held: Sequence[Held]) -> bool:
         """Whether these tuples could be one class, or are none."""

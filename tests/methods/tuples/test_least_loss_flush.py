@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.methods.tuples.test_least_loss_twin import both, records
 from tests.reference.least_loss import LeastLossTwin
-from tests.reference.tuples import Held
+from tests.reference.tuples import Held, with_values
 
 
 def partitions(tuples: list[Held]) -> Iterator[list[list[Held]]]:
@@ -24,22 +25,42 @@ def partitions(tuples: list[Held]) -> Iterator[list[list[Held]]]:
             yield [*groups[:at], [first, *groups[at]], *groups[at + 1 :]]
 
 
+def most_reused(twin: LeastLossTwin, left: list[Held]) -> int:
+    """The most tuples that join published clusters one after the other, in the best order."""
+    most = 0
+    for at, one in enumerate(left):
+        for cluster in twin.pool:
+            if twin.may_reuse(one, cluster):
+                before = cluster.rows, cluster.classes
+                cluster.rows = cluster.rows + Counter([one.person])
+                cluster.classes = with_values(cluster.classes, one.sensitive)
+                most = max(most, 1 + most_reused(twin, left[:at] + left[at + 1 :]))
+                cluster.rows, cluster.classes = before
+        if most == len(left):
+            break
+    return most
+
+
 def fewest_suppressed(twin: LeastLossTwin) -> int:
-    """The least number of pending tuples that are in no publishable group and in no reusable cluster."""
+    """The least number of pending tuples that are in no publishable group and cannot join a published cluster."""
     twin.forget_old(twin.now)
-    is_reusable = {one.number: twin.best_reusable(one) is not None for one in twin.held.values()}
-    least = len(twin.held)
-    for groups in partitions(list(twin.held.values())):
-        lost = sum(
-            0 if twin.is_publishable(group) else sum(not is_reusable[one.number] for one in group) for group in groups
-        )
-        least = min(least, lost)
+    tuples, least, tried = list(twin.held.values()), len(twin.held), set()
+    for groups in partitions(tuples):
+        left = [one for group in groups if not twin.is_publishable(group) for one in group]
+        numbers = frozenset(one.number for one in left)
+        if numbers in tried:
+            continue
+        tried.add(numbers)
+        if sum(twin.best_reusable(one) is None for one in left) < least or twin.max_share is not None:
+            least = min(least, len(left) - most_reused(twin, left))
     return least
 
 
-@pytest.mark.parametrize(("diversity", "missed"), [({}, 0), ({"l": 2}, 0), ({"max_share": 0.5}, 4)])
+@pytest.mark.parametrize(
+    ("diversity", "missed"), [({}, 0), ({"l": 2}, 0), ({"max_share": 0.5}, 2), ({"max_share": 0.5, "l": 2}, 5)]
+)
 def test_a_flush_suppresses_as_few_as_can_be(diversity, missed, monkeypatch):
-    """With a cap on shares the search is not exhaustive: it may miss a few arrangements."""
+    """With a cap on shares a few are missed: a row that could join a published cluster may stay for a new one."""
     found = 0
     for seed in range(60):
         draw = random.Random(seed)

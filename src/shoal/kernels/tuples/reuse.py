@@ -123,6 +123,30 @@ def is_fair(s, members):
 
 
 @piece
+def keep_within_share(s, members):
+    """Keep the most of the chosen members that can be one cluster under the cap; return their number.
+
+    Of each person the first ones stay. Dropping lowers what everyone may have, so it is repeated until nothing changes:
+    the largest number n for which n rows remain if no one has more than the cap of n. Dividing them into several
+    clusters would not save more, since clusters within the cap are within it together.
+    """
+    counts = s.pending_i[NEAREST]
+    while True:
+        most, kept = np.int64(s.ratios[MAX_SHARE] * members + _SLACK), 0
+        for m in range(members):
+            counts[s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = 0
+        for m in range(members):
+            i = s.pending_i[MEMBER, m]
+            counts[s.pending_i[PERSON, i]] += 1
+            if counts[s.pending_i[PERSON, i]] <= most:
+                s.pending_i[MEMBER, kept] = i
+                kept += 1
+        if kept == members:
+            return members
+        members = kept
+
+
+@piece
 def drop_old_clusters(s):
     """Forget clusters that were formed too long ago."""
     while s.tally[POOL_SIZE] > 0 and s.tally[NOW] - s.pool_i[s.tally[POOL_HEAD], CREATED] > s.plan[REUSE]:

@@ -32,7 +32,7 @@ from shoal.kernels.tuples.least_loss.exchange import exchange
 from shoal.kernels.tuples.least_loss.growth import grow, plan_attributes
 from shoal.kernels.tuples.nearest import mark_all, measure
 from shoal.kernels.tuples.queue import count_keys
-from shoal.kernels.tuples.reuse import covers, is_capped, is_fair
+from shoal.kernels.tuples.reuse import covers, is_capped, is_fair, keep_within_share
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
 
 IS_MEMBER = 2
@@ -112,19 +112,21 @@ def add_further_tuples(s, members):
 def settle_end(s, members):
     """At the end, leave no one behind: return the members if the rest can be published, else all if they can.
 
-    `members` is the size of the chosen cluster, 0 if there is none.
+    If a cap on shares forbids both, return the members or the most that can be published together, whichever leaves
+    fewer. `members` is the size of the chosen cluster, 0 if there is none.
     """
     mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
     for m in range(members):
         s.pending_i[ELIGIBLE, s.pending_i[MEMBER, m]] = IS_MEMBER
     if members > 0 and is_publishable(s, list_marked(s, 1)):
         return generalize_again(s, list_marked(s, IS_MEMBER))
+    after = members + most_publishable(s, list_marked(s, 1)) if members > 0 else 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ALLOWED, i] = s.pending_i[ELIGIBLE, i]
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALIVE, i]
-    every = list_marked(s, 1)
-    if is_publishable(s, every):
-        return generalize_again(s, every)
+    together = most_publishable(s, list_marked(s, 1))
+    if together > after:
+        return generalize_again(s, together)
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i]
     return generalize_again(s, list_marked(s, IS_MEMBER))
@@ -157,6 +159,14 @@ def is_publishable(s, members):
 
 
 @piece
+def most_publishable(s, members):
+    """Keep the most of the listed members that could be one class; return their number, 0 if there is none."""
+    if is_capped(s):
+        members = keep_within_share(s, members)
+    return members if is_publishable(s, members) else 0
+
+
+@piece
 def generalize_again(s, members):
     """Generalize the listed members into the draft; return their number."""
     if members > 0:
@@ -169,12 +179,17 @@ def generalize_again(s, members):
 
 @piece
 def may_leave_alone(s, t):
-    """Whether t may be published without a cluster: at the end, only if the rest can still be published."""
+    """Whether t may be published without a cluster: at the end, only if that leaves the others no worse off."""
     if not s.tally[ENDING]:
         return True
     mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
     s.pending_i[ELIGIBLE, t] = 0
-    return is_publishable(s, list_marked(s, 1))
+    rest = list_marked(s, 1)
+    without = most_publishable(s, rest)
+    if without == rest or not is_capped(s):
+        return without == rest
+    s.pending_i[ELIGIBLE, t] = 1
+    return without + 1 >= most_publishable(s, list_marked(s, 1))
 
 
 @piece
