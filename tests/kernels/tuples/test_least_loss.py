@@ -61,5 +61,29 @@ def test_what_could_be_one_class():
     assert not least_loss.is_publishable(s, 3)
     least_loss.mark_all(s, t.ELIGIBLE, 0, 3)
     assert least_loss.list_marked(s, 1) == 3
-    assert least_loss.settle_end(s, 0) == 0
+    assert least_loss.settle_end(s, 0) == 2  # one row of each; the second of the first person stays behind
+    assert s.pending_i[t.MEMBER, :2].tolist() == [0, 1]
     assert least_loss.generalize_again(s, 2) == 2
+
+
+@pytest.mark.parametrize(
+    ("people", "share", "kept"),
+    [
+        ([1, 1, 1, 2], 0.5, [0, 3]),
+        ([1, 1, 1, 2, 3], 0.5, [0, 1, 3, 4]),
+        ([1, 1, 1, 2, 2, 3], 0.4, [0, 1, 3, 4, 5]),
+        ([1, 1, 2], 0.4, []),
+        ([1, 2, 3], 0.34, [0, 1, 2]),
+    ],
+)
+def test_the_most_that_a_cap_allows(people, share, kept):
+    s = ending([(0.1,)] * len(people), people, K=2)
+    s.ratios[t.MAX_SHARE] = share
+    s.pending_i[t.MEMBER, : len(people)] = range(len(people))
+    assert least_loss.keep_within_share(s, len(people)) == len(kept)
+    assert s.pending_i[t.MEMBER, : len(kept)].tolist() == kept
+    s.pending_i[t.MEMBER, : len(people)] = range(len(people))
+    assert least_loss.most_publishable(s, len(people)) == len(kept)
+    s.plan[t.K] = 4
+    s.pending_i[t.MEMBER, : len(people)] = range(len(people))
+    assert least_loss.most_publishable(s, len(people)) == 0
