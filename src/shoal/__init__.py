@@ -10,6 +10,7 @@ from shoal.methods.registry import METHODS
 if TYPE_CHECKING:
     from shoal.auditor import attack, audit
     from shoal.errors import ShoalError
+    from shoal.frames import anonymize
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology.ontology import Ontology
     from shoal.hierarchies.places import Places
@@ -33,7 +34,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
     "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
-    "ShoalError", "ZAnonymity", "attack", "audit", "restore", "uniqueness",
+    "ShoalError", "ZAnonymity", "anonymize", "attack", "audit", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -47,6 +48,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Places": "shoal.hierarchies.places",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
+    "anonymize": "shoal.frames",
     "attack": "shoal.auditor",
     "audit": "shoal.auditor",
     "restore": "shoal.methods.registry",

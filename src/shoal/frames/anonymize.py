@@ -1,0 +1,201 @@
+"""`shoal.anonymize`: one call from a data frame to a data frame that may be published."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.crypto.keys import as_secret
+from shoal.errors import PolicyError
+from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
+from shoal.frames.result import Anonymized
+from shoal.frames.sets import anonymize_sets
+from shoal.inspection import Facts, Proposal, Wishes, look, propose
+from shoal.inspection.events import nanoseconds
+from shoal.inspection.facts import as_moments
+from shoal.inspection.proposal import ROW
+from shoal.pipeline.identifying import refuse_identifying
+from shoal.pipeline.wiring import make_anonymizer
+from shoal.policy import Policy
+from shoal.policy.loading import parse_policy
+from shoal.times import column_ns
+
+_PLACES: Final = {
+    "source": {"kind": "parquet", "path": "frame.parquet"}, "sink": {"kind": "parquet", "path": "released.parquet"},
+}  # fmt: skip
+"""A policy needs a source and a sink; neither is used."""
+
+
+def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
+    frame: Any,
+    *,
+    k: int | None = None,
+    z: int | None = None,
+    m: int | None = None,
+    person: str | None = None,
+    quasi: Sequence[str] | None = None,
+    sensitive: Sequence[str] | None = None,
+    carry: Sequence[str] | None = None,
+    time: str | None = None,
+    attribute: str | None = None,
+    items: str | None = None,
+    window: str | None = None,
+    method: str | None = None,
+    policy: str | Path | Mapping[str, Any] | None = None,
+    intervals: Intervals = "text",
+    key: bytes | None = None,
+    **settings: Any,
+) -> Anonymized:
+    """Anonymize a data frame; return one of the same library, with what was decided.
+
+    What is not given is guessed from names and values and reported in `roles` and `questions` of the result: check
+    them. All rows are decided: each is released, suppressed, or refused with a reason, and counted. Do not use it for
+    data that do not fit into memory: ``shoal init`` writes a policy for files and streams.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars data frame, an Arrow table, or anything with the Arrow interface.
+    k
+        Rows: how many people share what is published of each (:class:`shoal.LeastLoss`, unless `method` is given).
+    z
+        Events: how many people must have exposed a value within the `window` (:class:`shoal.ZAnonymity`).
+    m
+        Sets: how many items of a person may be known (:class:`shoal.KmAnonymity`); `k` people then have them.
+    person
+        The column that says whose row it is. Without one each row counts as one person.
+    quasi, sensitive, carry
+        Rows: columns that an attacker may know (published generalized), columns whose values must differ and columns
+        that are published unchanged. With `quasi` no other column is published unless it is named.
+    time, attribute, window
+        Events: when, what, and how far back people count, such as ``"1h"``.
+    items
+        Sets: the column of items, one per row or a list.
+    method
+        The name of a method, such as ``"fads"``; see ``shoal methods``.
+    policy
+        The path or the content of a policy, in place of all the above.
+    intervals
+        The form of published ranges: ``"text"`` (``[20, 30]``), ``"columns"`` (two columns), ``"middle"``,
+        ``"interval"`` (pandas) or ``"struct"``.
+    key
+        At least 16 secret bytes for pseudonyms; by default the key of ``SHOAL_KEY_FILE``, else a new one.
+    settings
+        Further parameters of the method, such as ``deadline=5000`` or ``l=3``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, shoal
+    >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)], "city": ["Ulm"] * 60})
+    >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
+    >>> result.counts["released"], result.frame.column_names, result.audit().ok
+    (60, ['age'], True)
+    """
+    library, table = library_of(frame), to_arrow(frame)
+    if policy is not None:
+        given = {
+            "k": k,
+            "z": z,
+            "m": m,
+            "person": person,
+            "quasi": quasi,
+            "sensitive": sensitive,
+            "carry": carry,
+            "time": time,
+            "attribute": attribute,
+            "items": items,
+            "window": window,
+            "method": method,
+            **settings,
+        }
+        twice = [name for name, value in given.items() if value is not None]  # fmt: skip
+        if twice:
+            raise PolicyError(f"{', '.join(twice)}: the policy states it; give the policy alone")
+        content, checked = _read(policy)
+        result = _run(table, checked, content, None, key)
+    else:
+        wishes = Wishes(
+            person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
+            attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
+        )  # fmt: skip
+        facts = look(table)
+        proposal = propose(facts, wishes)
+        if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
+            order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
+            table = table.take(pa.array(order))
+            facts = look(table)
+            proposal = propose(facts, wishes)
+        table, content = _with_moments(table, facts, proposal), proposal.content
+        result = _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
+    return replace(result, frame=from_arrow(result.rows, library, intervals))
+
+
+def _names(given: Sequence[str] | str | None) -> Sequence[str] | None:
+    return [given] if isinstance(given, str) else given
+
+
+def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
+    """The content that the auditor reads, and the checked policy."""
+    if isinstance(policy, Mapping):
+        own = {name: policy[name] for name in ("stream", "anonymize") if name in policy}
+        return own, parse_policy({**_PLACES, **own})
+    path = Path(policy)
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read ({error.strerror}); name a policy file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise PolicyError(f"{path}: is not TOML; `shoal doctor {path}` says where") from None
+    own = {name: written[name] for name in ("stream", "anonymize") if name in written}
+    return path, parse_policy({**_PLACES, **own}, folder=path.absolute().parent)
+
+
+def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposal) -> pa.Table:
+    """Texts and numbers of which ranges of moments are published, and times that are not in seconds, as timestamps."""
+    quasi = proposal.anonymize.get("quasi", {})
+    for name in {*quasi, proposal.stream.get("time")} - {None}:
+        one = facts[name]
+        is_range = quasi.get(name, {}).get("kind") == "numeric" and isinstance(quasi[name]["low"], str)
+        if one.kind == "whole" and (is_range or one.time_unit not in (None, "s")):
+            moments = table.column(name).cast(pa.int64()).cast(pa.timestamp(one.time_unit or "s"))
+        elif one.kind == "moment" and one.is_converted and is_range:
+            found, usable = column_ns(table.column(name).combine_chunks())
+            moments = pa.array(found // 1000, mask=~usable).cast(pa.timestamp("us", "UTC"))
+        else:
+            continue
+        table = table.set_column(table.column_names.index(name), name, moments)
+    return table
+
+
+def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
+    if not policy.anonymize.IS_STREAM:
+        return anonymize_sets(table, policy, content, proposal)
+    if policy.stream.person == ROW and ROW not in table.column_names:
+        table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
+    method = make_anonymizer(policy, as_secret(key))
+    release = method.anonymize(table)
+    reasons = {name: count for name, count in method.counts.items()
+               if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
+    return Anonymized(
+        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
+        counts={
+            "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
+            "refused": method.counts["dead"], "pending": method.pending,
+        },
+        refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
+        statement=method.guarantee.statement, proposal=proposal, warnings=tuple(warnings),
+        metrics=dict(method.metrics),
+    )  # fmt: skip
+
+
+def _sentence(method: Any, reason: str) -> str:
+    refusal = method.explain(reason)
+    where = f"column {refusal.column!r}: " if refusal.column else ""
+    return f"{where}{refusal.sentence}"

@@ -1,0 +1,81 @@
+"""Data frames of pandas, polars and Arrow, to Arrow and back; intervals in the form that is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.encode.text import csv_column, is_interval
+from shoal.errors import InputError, PolicyError
+
+Library = Literal["pandas", "polars", "pyarrow"]
+Intervals = Literal["text", "columns", "middle", "interval", "struct"]
+INTERVALS: Final = ("text", "columns", "middle", "interval", "struct")
+
+
+def library_of(frame: Any) -> Library:
+    """The library of a data frame; anything else with the Arrow interface gets an Arrow table back."""
+    package = type(frame).__module__.partition(".")[0]
+    if package == "pandas":
+        return "pandas"
+    if package == "polars":
+        return "polars"
+    if hasattr(frame, "__arrow_c_stream__") or isinstance(frame, pa.RecordBatch):
+        return "pyarrow"
+    raise InputError("frame: must be a data frame of pandas, polars or Arrow")
+
+
+def to_arrow(frame: Any) -> pa.Table:
+    """The columns of a frame; the index of pandas is not one of them."""
+    library = library_of(frame)
+    if library == "pandas":
+        unnamed = [str(name) for name in frame.columns]
+        return pa.Table.from_pandas(frame.set_axis(unnamed, axis=1), preserve_index=False).replace_schema_metadata()
+    if library == "polars" and hasattr(frame, "collect"):
+        frame = frame.collect()
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    return frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame).read_all()
+
+
+def from_arrow(rows: pa.Table, library: Library, intervals: Intervals) -> Any:
+    """Released rows as a frame of the library."""
+    if intervals not in INTERVALS:
+        raise PolicyError(f"intervals: must be one of {', '.join(INTERVALS)}")
+    if intervals == "interval" and library != "pandas":
+        raise PolicyError('intervals: "interval" is for pandas; choose text, columns, middle or struct')
+    columns: dict[str, Any] = {}
+    for name in rows.column_names:
+        column = rows.column(name).combine_chunks()
+        columns |= _shaped(name, column, intervals) if is_interval(column.type) else {name: column}
+    if library != "pandas":
+        table = pa.table(columns)
+        return import_module("polars").from_arrow(table) if library == "polars" else table
+    pandas = import_module("pandas")
+    ends = {name: column for name, column in columns.items() if is_interval(column.type) and intervals == "interval"}
+    frame = pa.table({name: column for name, column in columns.items() if name not in ends}).to_pandas()
+    for name, column in ends.items():
+        frame[name] = _pandas_intervals(pandas, column)
+    return frame[list(columns)]
+
+
+def _shaped(name: str, column: Any, intervals: Intervals) -> dict[str, Any]:
+    if intervals in ("struct", "interval"):
+        return {name: column}
+    if intervals == "text":
+        return {name: csv_column(column)}
+    low, high = (pc.struct_field(column, end) for end in ("lo", "hi"))  # null where the interval is
+    if intervals == "columns":
+        return {f"{name}_low": low, f"{name}_high": high}
+    if pa.types.is_timestamp(low.type):
+        whole = pc.divide(pc.add(low.cast(pa.int64()), high.cast(pa.int64())), 2)
+        return {name: whole.cast(low.type)}
+    return {name: pc.divide(pc.add(low.cast(pa.float64()), high.cast(pa.float64())), 2)}
+
+
+def _pandas_intervals(pandas: Any, column: Any) -> Any:
+    low, high = (pc.struct_field(column, end).to_pandas() for end in ("lo", "hi"))
+    return pandas.arrays.IntervalArray.from_arrays(low, high, closed="both")

@@ -1,0 +1,75 @@
+"""Sets of a data frame: one set per person, or one per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from shoal.errors import InputError
+from shoal.frames.result import Anonymized
+from shoal.hierarchies import Hierarchy
+from shoal.inspection import Proposal
+from shoal.methods.policy_content import nested_tree
+from shoal.methods.registry import METHODS
+from shoal.pipeline.sets.run import free_root
+from shoal.policy import Policy
+from shoal.policy.sets import SetSection
+
+Sets = list[frozenset[str]]
+
+
+def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None) -> Anonymized:
+    """Publish the sets of all people at once; a row without an item or a person is refused."""
+    rules = policy.anonymize
+    assert isinstance(rules, SetSection), "other methods decide rows one by one"
+    separator = content["source"]["separator"] if isinstance(content, dict) and "source" in content else None
+    sets, refused = _sets(table, rules.item, policy.stream.person, separator)
+    if not sets:
+        raise InputError(f"column {rules.item!r}: has no items; nothing can be published")
+    items = sorted({item for one in sets for item in one})
+    parameters = policy.parameters()
+    if "generalize" not in parameters:
+        tree = Hierarchy.balanced(items, rules.generalize.balanced or 5, free_root(items))
+        parameters["generalize"] = tree
+        if isinstance(content, dict):
+            described = tree.to_dict()
+            labels = {"kind": "nested", "tree": nested_tree(described["labels"], described["parents"])}
+            content = {**content, "anonymize": {**content["anonymize"], "generalize": {"hierarchy": labels}}}
+    result = METHODS[rules.METHOD].load()(**parameters).anonymize(sets)
+    rows = result.published(rules.column)
+    kept = set(items)
+    merged = sum(item not in result.blocks for item in kept) / len(kept)
+    counts = {"rows": table.num_rows, "sets": len(sets), "released": rows.num_rows, "suppressed": 0,
+              "refused": sum(refused.values()), "pending": 0}  # fmt: skip
+    return Anonymized(
+        frame=None, rows=rows, trace=None, truth=sets, policy=_by_row(content), counts=counts,
+        refused={reason: f"{count:,}" for reason, count in refused.items() if count},
+        statement=result.certificate.statement.replace("\n", " "), proposal=proposal, warnings=tuple(policy.warnings),
+        metrics={"items": len(kept), "items_generalized": merged, "blocks": len(result.blocks), "error": result.error},
+    )  # fmt: skip
+
+
+def _by_row(content: Any) -> Any:
+    """The truth is kept as one set per person, so the auditor needs no person."""
+    return {**content, "stream": {}} if isinstance(content, dict) else content
+
+
+def _sets(table: pa.Table, item: str, person: str | None, separator: str | None) -> tuple[Sets, dict[str, int]]:
+    column = table.column(item)
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    people = table.column(person).to_pylist() if person in table.column_names else range(table.num_rows)
+    found: dict[Any, set[str]] = {}
+    refused = {"null-person": 0, "no-item": 0}
+    for who, value in zip(people, column.to_pylist(), strict=True):
+        listed = value if is_list else _split(value, separator)
+        items = {str(one).strip() for one in listed or () if one is not None and str(one).strip()}
+        if who is None or not items:
+            refused["null-person" if who is None else "no-item"] += 1
+        else:
+            found.setdefault(who, set()).update(items)
+    return [frozenset(one) for one in found.values()], refused
+
+
+def _split(value: Any, separator: str | None) -> list[Any]:
+    return value.split(separator) if separator is not None and isinstance(value, str) else [value]

@@ -1,0 +1,6 @@
+"""Look at data about people and propose what to do with each column, which method to use, and a policy."""
+
+from shoal.inspection.facts import Facts, look
+from shoal.inspection.proposal import Proposal, Wishes, propose
+
+__all__ = ["Facts", "Proposal", "Wishes", "look", "propose"]

@@ -1,0 +1,66 @@
+"""The domain of a number or moment: rounded outward, so that no bound is a person's value."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.inspection.facts import Facts
+
+
+def domain_of(facts: Facts) -> dict[str, Any] | None:
+    """low, high and grid for a policy; None if all values are equal or there are none."""
+    if facts.kind == "moment":
+        return _moments(facts)
+    bounds = pc.min_max(facts.values).as_py()
+    low, high = bounds["min"], bounds["max"]
+    if low is None or low == high or not math.isfinite(float(high) - float(low)):
+        return None
+    step = round_step((float(high) - float(low)) / 20)
+    grid = round_step((float(high) - float(low)) / 40)
+    if facts.kind == "whole":
+        step, grid = max(1.0, step), max(1.0, grid)
+    found = {"low": _multiple(math.floor(low / step), step), "high": _multiple(math.ceil(high / step), step)}
+    return {"kind": "numeric", **found, "grid": _multiple(1, grid), "outside": "clamp"}
+
+
+def round_step(wanted: float) -> float:
+    """The largest of 1, 2, 5, 10, 20, … and 0.5, 0.2, 0.1, … that is not above what is wanted.
+
+    >>> [round_step(number) for number in (73 / 20, 0.04, 10, 2500)]
+    [2.0, 0.02, 10.0, 2000.0]
+    """
+    scale = 10.0 ** math.floor(math.log10(wanted) + 1e-9)
+    digit = next(digit for digit in (5, 2, 1) if digit * scale <= wanted * (1 + 1e-9))
+    return float(f"{digit * scale:.12g}")
+
+
+def _multiple(count: int, step: float) -> float | int:
+    number = float(f"{count * step:.12g}")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _moments(facts: Facts) -> dict[str, Any] | None:
+    bounds = pc.min_max(facts.values.cast(pa.timestamp("us"), safe=False)).as_py()
+    if bounds["min"] is None:
+        return None
+    first, last = (_plain(bounds[key]) for key in ("min", "max"))
+    days = (last - first) / timedelta(days=1)
+    if days > 300:
+        low, high, grid = date(first.year, 1, 1), date(last.year + 1, 1, 1), "1d"
+    else:
+        low, high = date(first.year, first.month, 1), _next_month(last)
+        grid = "10min" if days <= 3 else "1h" if days <= 60 else "1d"
+    return {"kind": "numeric", "low": low.isoformat(), "high": high.isoformat(), "grid": grid, "outside": "clamp"}
+
+
+def _plain(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
+
+
+def _next_month(moment: datetime) -> date:
+    return date(moment.year + moment.month // 12, moment.month % 12 + 1, 1)

@@ -1,0 +1,71 @@
+"""A window for z-anonymity: the shortest in which enough events have z people."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.errors import PolicyError
+from shoal.inspection.facts import Facts
+from shoal.inspection.risk import Codes, codes
+from shoal.schema import duration_ns
+
+_WINDOWS: Final = ("1h", "6h", "1d", "7d", "30d", "365d")
+_ENOUGH: Final = 0.4
+"""The share of events that is worth publishing."""
+
+
+class Choice(NamedTuple):
+    """A window, and the share of events that are released with it by a rough count."""
+
+    window: str
+    released: float
+
+
+def choose_window(person: Facts, time: Facts, attribute: Facts, *, z: int, window: str | None) -> Choice:
+    """The given window, or the shortest of an hour to a year that releases 40% of the events by a rough count."""
+    moment, usable = nanoseconds(time)
+    who, what = codes(person.values)[usable], codes(attribute.values)[usable]
+    tried = []
+    for name in (window,) if window else _WINDOWS:
+        length = duration_ns(name, name="window")
+        tried.append(Choice(name, _released(who, what, moment[usable] // length, z)))
+        if tried[-1].released >= _ENOUGH:
+            return tried[-1]
+    return max(tried, key=lambda choice: choice.released)
+
+
+def _released(who: Codes, what: Codes, when: Codes, z: int) -> float:
+    """The share of events whose value at least z people have in the same piece of time."""
+    when = when - when.min()
+    group = np.unique(when * (int(what.max()) + 1) + what, return_inverse=True)[1].astype(np.int64)
+    width = int(who.max()) + 1
+    people = np.bincount(np.unique(group * width + who) // width)
+    return float((people[group] >= z).mean())
+
+
+def order_settings(time: Facts) -> dict[str, str]:
+    """`lateness` and `max_gap` for rows in this order: how late they come, and how far time jumps ahead."""
+    moment, usable = nanoseconds(time)
+    newest = np.maximum.accumulate(moment[usable])
+    late = int((newest - moment[usable]).max())
+    jump = int(np.diff(newest).max(initial=0))
+    found = {"lateness": _longer(late, ("5min", "1h", *_WINDOWS[2:], "3650d"))}
+    gap = _longer(jump, ("24h", *_WINDOWS[3:], "3650d"))
+    return found if gap == "24h" else {**found, "max_gap": gap}
+
+
+def _longer(nanoseconds: int, durations: tuple[str, ...]) -> str:
+    return next((one for one in durations if duration_ns(one, name="") > nanoseconds), durations[-1])
+
+
+def nanoseconds(time: Facts) -> tuple[Codes, Any]:
+    """Times since 1970, and which rows have one; raise PolicyError if none has."""
+    column = time.values
+    usable = column.is_valid().to_numpy(zero_copy_only=False)
+    if time.kind != "moment" or not usable.any():
+        raise PolicyError(f"column {time.name!r}: has no usable time; write ISO 8601 or whole numbers since 1970")
+    whole = column.cast(pa.timestamp("ns"), safe=False).cast(pa.int64())
+    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.int64), usable

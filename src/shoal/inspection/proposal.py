@@ -1,0 +1,334 @@
+"""Roles, a family, a method and its parameters for a table of data about people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shoal.errors import PolicyError
+from shoal.inspection.domains import domain_of
+from shoal.inspection.events import choose_window, order_settings
+from shoal.inspection.facts import Facts, as_moments, texts
+from shoal.inspection.risk import Measure, Risk
+from shoal.inspection.roles import (
+    Role,
+    find_attribute,
+    find_items,
+    find_person,
+    find_time,
+    is_rarely_shared,
+    role_of,
+)
+from shoal.inspection.trees import nested, paths_of
+
+_FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
+_RECOMMENDED: Final = {"z": "z-anonymity", "sets": "k^m", "flexible": "flexible-k", "tuples": "least-loss"}
+_MOSTLY_MISSING: Final = 0.35
+_MOST_LEAVES: Final = 20_000
+ROW: Final = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is given; everything else is guessed."""
+
+    person: str | None = None
+    time: str | None = None
+    quasi: Sequence[str] | None = None
+    sensitive: Sequence[str] | None = None
+    carry: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    attribute: str | None = None
+    items: str | None = None
+    method: str | None = None
+    k: int | None = None
+    z: int | None = None
+    m: int | None = None
+    window: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Proposal:
+    """What to do with a table, and why."""
+
+    family: str
+    method: str
+    why: str
+    people: int
+    roles: list[Role]
+    stream: dict[str, Any]
+    anonymize: dict[str, Any]
+    risks: dict[str, Risk]
+    pairs: list[Risk]
+    trees: dict[str, str] = field(default_factory=dict)
+    """How the tree of a column was found."""
+    questions: list[str] = field(default_factory=list)
+    """What only a person can decide."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The sections [stream] and [anonymize] of a policy."""
+        return {"stream": self.stream, "anonymize": self.anonymize}
+
+    def columns(self, role: str) -> list[str]:
+        """Names of the columns with a role."""
+        return [one.column for one in self.roles if one.role == role]
+
+
+def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
+    """Propose roles, a method and its parameters; raise PolicyError if a named column does not exist."""
+    _require(facts, wishes)
+    person = _named(wishes.person, "person") or find_person(_open(facts, wishes))
+    rows = next(iter(facts.values())).rows if facts else 0
+    has_row = person is None and ROW in facts
+    measure = Measure(facts, ROW if has_row else person.column if person else None, 2)
+    measure.k = wishes.k or wishes.z or _crowd(measure.people)
+    return _Proposer(facts, wishes, person, measure, rows).proposal()
+
+
+def _open(facts: Mapping[str, Facts], wishes: Wishes) -> dict[str, Facts]:
+    """Columns without a given role."""
+    taken = {wishes.time, wishes.attribute, wishes.items, *wishes.drop}
+    taken |= {*(wishes.quasi or ()), *(wishes.sensitive or ()), *(wishes.carry or ())}
+    return {name: one for name, one in facts.items() if name not in taken}
+
+
+def _crowd(people: int) -> int:
+    return 10 if people >= 2000 else 5 if people >= 50 else 2
+
+
+def _named(column: str | None, role: Any) -> Role | None:
+    return None if column is None else Role(column, role, "as given")
+
+
+def _require(facts: Mapping[str, Facts], wishes: Wishes) -> None:
+    named = [wishes.person, wishes.time, wishes.attribute, wishes.items]
+    lists = (wishes.quasi, wishes.sensitive, wishes.carry, wishes.drop)
+    wanted = [name for name in named if name is not None] + [name for names in lists for name in names or ()]
+    missing = [f"column {name!r}: does not exist; check the name" for name in wanted if name not in facts]
+    twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
+    if missing or twice:
+        raise PolicyError(missing or sorted(twice))
+
+
+class _Proposer:
+    """Builds the proposal step by step."""
+
+    def __init__(
+        self, facts: Mapping[str, Facts], wishes: Wishes, person: Role | None, measure: Measure, rows: int
+    ) -> None:
+        self.facts, self.wishes, self.person, self.measure, self.rows = facts, wishes, person, measure, rows
+        taken = {person.column} if person else set()
+        free = {name: one for name, one in _open(facts, wishes).items() if name not in taken}
+        self.time = _named(wishes.time, "time") or find_time(free)
+        if self.time is not None:
+            taken.add(self.time.column)
+            self.facts = {**facts, self.time.column: as_moments(facts[self.time.column])}
+        self.items = _named(wishes.items, "items") or find_items(free)
+        self.attribute = _named(wishes.attribute, "attribute") or find_attribute(free, taken)
+        self.others = [name for name in facts if name not in taken and name not in wishes.drop]
+        self.trees: dict[str, str] = {}
+
+    @property
+    def per_person(self) -> float:
+        """Rows for each person."""
+        return self.rows / max(self.measure.people, 1)
+
+    def proposal(self) -> Proposal:
+        family, why = self._family()
+        builders = {"z": self._events, "sets": self._sets, "flexible": self._flexible, "tuples": self._tuples}
+        roles, anonymize = builders[family]()
+        dropped = [Role(name, "drop", "as given") for name in self.wishes.drop]
+        who = [self.person] if self.person else []
+        listed = [*who, *roles, *dropped]
+        known = {one.column for one in listed}
+        listed += [Role(name, "drop", "not needed by this method") for name in self.facts if name not in known]
+        stream: dict[str, Any] = {"person": self.person.column if self.person else ROW}
+        if any(one.role == "time" for one in listed) and self.time is not None:
+            stream["time"] = self.time.column
+        carried = [one.column for one in listed if one.role == "carry"]
+        stream |= {"carry": carried} if carried else {}
+        if family == "sets" and self.person is None:
+            stream = {}
+        published = [one.column for one in listed if one.role in ("quasi", "sensitive", "attribute", "carry")]
+        measured = {name: self.measure.of(name) for name in published}
+        known_to_others = [one.column for one in listed if one.role in ("quasi", "attribute", "time")]
+        pairs = self.measure.pairs(known_to_others)[:3]
+        return Proposal(
+            family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, measured, pairs,
+            self.trees, self._questions(listed),
+        )  # fmt: skip
+
+    def _family(self) -> tuple[str, str]:
+        given = self.wishes
+        if given.method is not None:
+            return _FAMILIES.get(given.method, "tuples"), f"the method {given.method} is given"
+        if given.m is not None or given.items is not None:
+            return "sets", "m items of a person may be known, so sets are published"
+        if given.z is not None or given.attribute is not None:
+            return "z", "z people must share a value, so events are published"
+        if given.quasi is not None:
+            return "tuples", "quasi-identifiers are given, so rows are published"
+        more = len(self.others)
+        if self.items is not None and more <= 3:
+            return "sets", f"column {self.items.column!r} holds sets of items"
+        if self.person and self.attribute and self.per_person >= 1.5 and given.k is None:
+            if self.time is not None and more <= 4:
+                return "z", "rows say who did what and when, several for each person"
+            if self.time is None and more <= 2:
+                return "sets", "rows say which items a person has, without times"
+        if self._sparse():
+            return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
+        return "tuples", "rows have several columns that together may identify a person"
+
+    def _sparse(self) -> list[str]:
+        """Columns of models and the like in which at least a tenth of the rows have a rare value."""
+        named = [name for name in self.others if is_rarely_shared(name) and self.facts[name].kind == "text"]
+        return [name for name in named if self.measure.of(name).rare >= 0.1 and self.facts[name].distinct > 20]
+
+    # ---- one family each
+
+    def _events(self) -> tuple[list[Role], dict[str, Any]]:
+        attribute, time = self.attribute, self.time
+        if attribute is None or time is None or self.person is None:
+            found = {"person": self.person, "time": time, "attribute": attribute}
+            raise PolicyError([f"{what}: not found; name the column" for what, one in found.items() if one is None])
+        columns = [self.facts[name] for name in (self.person.column, time.column, attribute.column)]
+        z = self.wishes.z or (20 if self.measure.people >= 3000 else 10 if self.measure.people >= 500 else 5)
+        window = choose_window(*columns, z=z, window=self.wishes.window).window
+        roles = [time, attribute]
+        for name in self.others:
+            if name != attribute.column:
+                roles.append(self._beside(name))
+        rules = {"method": "z-anonymity", "attribute": attribute.column, "z": z, "window": window}
+        return roles, {**rules, **order_settings(self.facts[time.column]), **self.wishes.settings}
+
+    def _beside(self, name: str) -> Role:
+        """Another column of events: carried if many share its values."""
+        if name in (self.wishes.carry or ()):
+            return Role(name, "carry", "as given")
+        one = self.facts[name]
+        risk = self.measure.of(name)
+        if (
+            one.kind in ("text", "truth", "whole", "number")
+            and risk.rare <= 0.01
+            and one.distinct <= 50
+            and one.shape != "set"
+        ):
+            return Role(name, "carry", f"few values, shared by many: {risk.words()}", is_sure=False)
+        return Role(name, "drop", f"published unchanged it would single people out: {risk.words()}")
+
+    def _sets(self) -> tuple[list[Role], dict[str, Any]]:
+        items = self.items or self.attribute
+        if items is None:
+            raise PolicyError("items: no column of items was found; name it")
+        role = Role(items.column, "items", items.reason, is_sure=items.is_sure)
+        rules = {"method": self.wishes.method or "k^m", "item": items.column, "k": self.wishes.k or self.measure.k}
+        rules |= {"m": self.wishes.m or 2, "generalize": {"balanced": 5}}
+        return [role], {**rules, **self.wishes.settings}
+
+    def _tuples(self) -> tuple[list[Role], dict[str, Any]]:
+        roles = self._row_roles()
+        quasi = self._quasi_tables(roles)
+        named = [self.facts[name] for name in quasi]
+        missing = sum(one.missing for one in named) / max(1, sum(one.rows for one in named))
+        method = self.wishes.method or ("k-varp" if missing > _MOSTLY_MISSING else "least-loss")
+        k = self.wishes.k or self.measure.k
+        deadline = max(4 * k, min(2000, self.rows // 4))
+        rules: dict[str, Any] = {"method": method, "k": k, "deadline": deadline, "reuse": deadline // 10}
+        sensitive = [one.column for one in roles if one.role == "sensitive"]
+        if sensitive:
+            rules |= {"sensitive": sensitive} | ({"l": 2} if self._can_differ(sensitive) else {})
+        return roles, {**rules, **self.wishes.settings, "quasi": quasi}
+
+    def _flexible(self) -> tuple[list[Role], dict[str, Any]]:
+        roles = [self._measurement(one) for one in self._row_roles()]
+        quasi = self._quasi_tables(roles)
+        sparse = [name for name in self._sparse() if quasi.get(name, {}).get("kind") == "categorical"]
+        rules: dict[str, Any] = {"method": "flexible-k", "k": self.wishes.k or self.measure.k, "compare": False}
+        rules |= {"sparse": sparse} if sparse else {}
+        sensitive = [one.column for one in roles if one.role == "sensitive"]
+        rules |= {"sensitive": sensitive} if sensitive else {}
+        return roles, {**rules, **self.wishes.settings, "quasi": quasi}
+
+    def _measurement(self, role: Role) -> Role:
+        """In measurements a number that nobody can know beforehand is the result; nothing else is published exactly."""
+        is_result = role.role == "quasi" and not role.is_sure and self.facts[role.column].is_number
+        reason = "a number that nobody knows beforehand: the result of a measurement"
+        return Role(role.column, "sensitive", reason, is_sure=False) if is_result else role
+
+    # ---- rows
+
+    def _row_roles(self) -> list[Role]:
+        given = {name: Role(name, "quasi", "as given") for name in self.wishes.quasi or ()}
+        given |= {name: Role(name, "sensitive", "as given") for name in self.wishes.sensitive or ()}
+        given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
+        found = []
+        if self.time is not None and self.time.column not in given and self.wishes.quasi is None:
+            found.append(Role(self.time.column, "quasi", f"{self.time.reason}; published as ranges"))
+        for name in self.others:
+            if name in given:
+                found.append(given[name])
+            elif self.wishes.quasi is not None:
+                found.append(Role(name, "drop", "not among the given quasi-identifiers"))
+            else:
+                found.append(role_of(self.facts[name], self.measure))
+        return found
+
+    def _quasi_tables(self, roles: list[Role]) -> dict[str, Any]:
+        tables: dict[str, Any] = {}
+        for place, role in enumerate(roles):
+            if role.role != "quasi":
+                continue
+            table, problem = self._quasi_table(role.column)
+            if table is not None:
+                tables[role.column] = table
+            elif role.reason == "as given":
+                raise PolicyError(f"column {role.column!r}: cannot be generalized: {problem}")
+            else:
+                roles[place] = Role(role.column, "drop", str(problem))
+        if not tables:
+            raise PolicyError("quasi: no column can serve as a quasi-identifier; name at least one")
+        return tables
+
+    def _quasi_table(self, name: str) -> tuple[dict[str, Any] | None, str | None]:
+        one = self.facts[name]
+        if one.is_number or one.kind == "moment":
+            domain = domain_of(one)
+            return (domain, None) if domain is not None else (None, "all its values are equal")
+        if one.kind != "text":
+            return None, "it is neither a number, a moment nor text; write it as text"
+        values = list(texts(one))
+        if len(values) < 2:
+            return None, "all its values are equal"
+        if len(values) > _MOST_LEAVES:
+            return None, f"it has more than {_MOST_LEAVES:,} different texts; describe its hierarchy in a policy"
+        paths, words = paths_of(one, values)
+        self.trees[name] = words
+        return {"kind": "categorical", "hierarchy": {"kind": "nested", "tree": nested(paths)}}, None
+
+    def _can_differ(self, sensitive: list[str]) -> bool:
+        return all(self.facts[name].distinct >= 2 for name in sensitive)
+
+    def _questions(self, roles: list[Role]) -> list[str]:
+        found = []
+        if self.person is None:
+            found.append("no column says whose row it is, so each row counts as one person; if people have several "
+                         "rows, name the column (person)")  # fmt: skip
+        elif not self.person.is_sure:
+            found.append(f"is {self.person.column!r} a person? If it is a device or a household, several of them may "
+                         "belong to one person")  # fmt: skip
+        unsure = [one.column for one in roles if one.role == "quasi" and not one.is_sure]
+        if unsure:
+            found.append(f"can somebody know {_listed(unsure)} of a person? If not, it may be sensitive or carried")
+        kept = [one.column for one in roles if one.role in ("sensitive", "carry") and not one.is_sure]
+        if kept:
+            found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, make it a quasi-identifier")
+        return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:6]))
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"

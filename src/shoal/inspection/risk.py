@@ -1,0 +1,91 @@
+"""How identifying columns are: how many people share a value, of one column and of every two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.inspection.facts import Facts
+
+Codes = npt.NDArray[np.int64]
+MOST_PAIRED: Final = 12
+"""Columns of which every two are measured together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """People behind the values of one column, or of several together."""
+
+    columns: tuple[str, ...]
+    people: int
+    values: int
+    unique: float
+    """The share of people who have a value that nobody else has."""
+    rare: float
+    """The share of rows whose value fewer than k people have."""
+
+    def words(self) -> str:
+        """The measurement in words."""
+        return f"{self.values:,} values, {self.unique:.0%} of the people have one of their own"
+
+
+class Measure:
+    """Counts people by value; k is the crowd that is aimed at."""
+
+    def __init__(self, facts: Mapping[str, Facts], person: str | None, k: int) -> None:
+        self._facts, self.k = facts, k
+        rows = next(iter(facts.values())).rows if facts else 0
+        self._person = np.arange(rows) if person is None else codes(facts[person].values)
+        self._known = np.ones(rows, np.bool_) if person is None else _valid(facts[person].values)
+        self.people = len(np.unique(self._person[self._known]))
+        self._codes: dict[str, Codes] = {}
+
+    def of(self, *names: str) -> Risk:
+        """The risk of columns together."""
+        value = np.zeros(len(self._person), np.int64)
+        known = self._known
+        for name in names:
+            own = self._of(name)
+            value = _renumbered(value * (int(own.max(initial=0)) + 1) + own)
+        value, person = value[known], self._person[known]
+        if not len(value):
+            return Risk(names, 0, 0, 0.0, 0.0)
+        width = int(person.max()) + 1
+        pairs = np.unique(_renumbered(value) * width + person)
+        crowd = np.bincount(pairs // width)
+        alone = np.unique(pairs[crowd[pairs // width] == 1] % width)
+        rare = float((crowd[_renumbered(value)] < self.k).mean())
+        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare)
+
+    def pairs(self, names: list[str]) -> list[Risk]:
+        """The risk of every two columns, the most identifying first."""
+        found = [self.of(*pair) for pair in combinations(names[:MOST_PAIRED], 2)]
+        return sorted(found, key=lambda risk: -risk.unique)
+
+    def _of(self, name: str) -> Codes:
+        if name not in self._codes:
+            self._codes[name] = codes(self._facts[name].values)
+        return self._codes[name]
+
+
+def codes(column: Any) -> Codes:
+    """A number for every different value; a missing value is one too."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return np.arange(len(column))
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _valid(column: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _renumbered(value: Codes) -> Codes:
+    return np.asarray(np.unique(value, return_inverse=True)[1], np.int64)

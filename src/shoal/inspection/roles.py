@@ -1,0 +1,157 @@
+"""Guess what each column is: who, when, what an attacker may know, what is sensitive, what names a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from shoal.inspection.facts import Facts
+from shoal.inspection.risk import Measure
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+RoleName = Literal["person", "time", "quasi", "sensitive", "attribute", "items", "carry", "drop"]
+
+_PERSON: Final = _words("""
+    user person patient customer client subscriber visitor member passenger employee student account maid device
+    imei imsi msisdn mac owner rider driver worker respondent individual household basket session order invoice
+    transaction uid pid
+""")
+_TIME: Final = _words("""
+    ts time timestamp datetime when at date moment day admitted admission arrived created start started recorded
+""")
+_NAMES: Final = _words("""
+    name firstname lastname surname forename fullname username email mail phone telephone mobile fax ssn passport
+    iban address street url_photo photo signature license licence plate nickname birthname
+""")
+_QUASI: Final = _words("""
+    age birth birthday birthdate yob dob sex gender zip zipcode postcode postal plz city town district region
+    county state country nationality education school degree occupation job profession work workclass marital
+    family race ethnicity relationship children height weight language lat latitude lon lng longitude place
+    location cell house model brand os browser ward department income_group
+""")
+_SENSITIVE: Final = _words("""
+    diagnosis disease illness condition icd drug medication treatment therapy salary income wage religion faith
+    orientation hiv result outcome crime offence vote party debt credit score grade rating symptom blood pressure
+    glucose cholesterol class
+""")
+_ATTRIBUTE: Final = _words("""
+    site page url host domain venue place product item app movie song track channel cell antenna station query
+    topic category movieid itemid productid sku
+""")
+_MODELS: Final = _words("model device phone agent version handset app browser firmware")
+_WORD: Final = re.compile(r"[a-z]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a column is taken for, and why."""
+
+    column: str
+    role: RoleName
+    reason: str
+    is_sure: bool = True
+    """False: shoal cannot know, a person must decide."""
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a column's name: userId, user_id and USER-ID are user and id."""
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return _WORD.findall(spaced.lower())
+
+
+def _has(name: str, known: frozenset[str]) -> bool:
+    words = words_of(name)
+    return any(word in known for word in (*words, "".join(words)))
+
+
+def find_person(facts: Mapping[str, Facts]) -> Role | None:
+    """The column that says whose row it is: by its name, and by values that recur or are all different."""
+    scores = {name: _person_score(one) for name, one in facts.items() if one.kind in ("text", "whole", "list", "truth")}
+    best = max(scores, key=lambda name: scores[name], default=None)
+    if best is None or scores[best] < 2:
+        return None
+    one = facts[best]
+    per = (one.rows - one.missing) / max(one.distinct, 1)
+    reason = f"its name; {one.distinct:,} different ones, {per:.1f} rows each"
+    return Role(best, "person", reason, is_sure=scores[best] >= 3)
+
+
+def _person_score(one: Facts) -> float:
+    words = words_of(one.name)
+    if one.kind not in ("text", "whole") or one.distinct < 2 or one.shape in ("place", "set", "free"):
+        return 0
+    is_id = bool(words) and (
+        words[-1] in ("id", "key", "no", "nr", "number", "hash", "uuid", "code") or words == ["id"]
+    )
+    score = 2.0 * _has(one.name, _PERSON) + 1.5 * (words in (["id"], ["user"], ["person"], ["patient"])) + 1.0 * is_id
+    score += 1.0 * (one.shape in ("email", "code"))
+    score += 0.6 * (words[:1] in (["user"], ["person"], ["patient"], ["customer"], ["maid"], ["subscriber"]))
+    if one.time_unit is not None and not is_id:
+        score -= 2
+    return score if one.distinct >= 0.001 * one.rows else 0
+
+
+def find_time(facts: Mapping[str, Facts]) -> Role | None:
+    """The column that says when: moments, or numbers that may be times since 1970 under a usual name."""
+    moments = [one for one in facts.values() if one.kind == "moment" or (one.time_unit and _has(one.name, _TIME))]
+    if not moments:
+        return None
+    best = max(moments, key=lambda one: (_has(one.name, _TIME), -one.missing, one.distinct))
+    unit = f"numbers of {best.time_unit} since 1970" if best.kind == "whole" else "moments"
+    return Role(best.name, "time", f"{unit}, {best.distinct:,} different ones", is_sure=_has(best.name, _TIME))
+
+
+def find_items(facts: Mapping[str, Facts]) -> Role | None:
+    """A column whose values are sets."""
+    for one in facts.values():
+        if one.kind == "list":
+            return Role(one.name, "items", "every value is a list")
+        if one.shape == "set" and one.kind == "text":
+            return Role(one.name, "items", f"every value lists items, separated by {one.separator!r}", is_sure=False)
+    return None
+
+
+def find_attribute(facts: Mapping[str, Facts], taken: set[str]) -> Role | None:
+    """The column that says what a person did, for events."""
+    able = [
+        one for one in facts.values() if one.name not in taken and one.kind in ("text", "whole") and one.distinct > 9
+    ]
+    named = [one for one in able if _has(one.name, _ATTRIBUTE) or one.shape == "host"]
+    if not named:
+        return None
+    best = max(named, key=lambda one: (one.kind == "text", one.distinct))
+    return Role(best.name, "attribute", f"what people did: {best.distinct:,} different values", is_sure=False)
+
+
+def is_rarely_shared(name: str) -> bool:
+    """Whether a column holds models, versions and the like, of which many are rare."""
+    return _has(name, _MODELS)
+
+
+def role_of(one: Facts, measure: Measure) -> Role:
+    """The role of any other column of rows."""
+    name = one.name
+    if one.kind == "empty":
+        return Role(name, "drop", "it has no values")
+    risk = measure.of(name)
+    if one.shape == "email" or (_has(name, _NAMES) and not is_rarely_shared(name)):
+        return Role(name, "drop", "it names people directly")
+    if one.kind == "list" or one.shape == "set":
+        return Role(name, "drop", "a set of items cannot be generalized within a row; publish sets on their own (m=)")
+    if one.shape in ("code", "free"):
+        return Role(name, "drop", f"codes or free text: {risk.words()}")
+    if _has(name, _SENSITIVE) and not _has(name, _QUASI):
+        words = "its name; published unchanged, so only if nobody can know it beforehand"
+        return Role(name, "sensitive", words, is_sure=False)
+    if one.kind == "text" and one.distinct > max(200, 0.5 * measure.people):
+        return Role(name, "drop", f"too many different texts to generalize: {risk.words()}", is_sure=False)
+    if one.kind == "whole" and risk.unique > 0.95 and words_of(name)[-1:] in (["id"], ["no"], ["nr"], ["number"]):
+        return Role(name, "drop", f"a number that names rows: {risk.words()}")
+    known = "its name; " if _has(name, _QUASI) else "an attacker may know it; "
+    return Role(name, "quasi", f"{known}{risk.words()}", is_sure=_has(name, _QUASI))

@@ -1,0 +1,139 @@
+"""Kinds and shapes of columns, how identifying they are, their domains and trees."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from shoal.hierarchies import Hierarchy
+from shoal.inspection.domains import domain_of
+from shoal.inspection.facts import look
+from shoal.inspection.risk import Measure
+from shoal.inspection.trees import nested, paths_of
+
+
+def one(values: list, *, converts: bool = False):
+    return look(pa.table({"column": values}), converts=converts)["column"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, None], "whole"), ([1.5, None], "number"), ([True, False], "truth"), (["a", "b"], "text"),
+        ([["a"], ["b", "c"]], "list"), ([None, None], "empty"), (["2026-01-02", "2026-01-03"], "moment"),
+        (["2026-01-02T03:04:05Z"], "moment"), (["12", "13"], "text"), (["2026-99-99"], "text"),
+    ],
+)  # fmt: skip
+def test_kinds_of_typed_columns(values, kind):
+    assert one(values).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [(["12", "13", None], "whole"), (["1.5", "2"], "number"), (["01234", "99999"], "text")]
+)
+def test_numbers_in_text_files(values, kind):
+    assert one(values, converts=True).kind == kind
+
+
+def test_a_few_broken_numbers_do_not_make_a_column_text():
+    facts = one([*map(str, range(200)), "n/a"], converts=True)
+    assert facts.kind == "whole"
+    assert facts.missing == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "unit"), [(1_772_000_000, "s"), (1_772_000_000_000, "ms"), (1_772_000_000_000_000, "us"), (42, None)]
+)
+def test_numbers_that_may_be_times(number, unit):
+    assert one([number, number + 1]).time_unit == unit
+
+
+@pytest.mark.parametrize(
+    ("values", "shape"),
+    [
+        (["a@b.example", "c.d@e.example"], "email"), (["10.0.0.1", "10.2.3.4"], "ip"), (["::1", "fe80::2"], "ip"),
+        (["www.a.example", "b.example"], "host"), (["48.1, 11.5", "48.2,11.6"], "place"), (["0123", "4567"], "digits"),
+        (["a/b", "a/c"], "path"), (["0f" * 8, "ab" * 8], "code"), (["red", "dark blue"], "words"),
+        (["a long remark about something that nobody else would write like this"] * 2, "free"),
+    ],
+)  # fmt: skip
+def test_shapes_of_text(values, shape):
+    assert one(values).shape == shape
+
+
+def test_sets_in_text():
+    texts = [",".join(sorted({f"item {row % 7}", f"item {row * 3 % 5}", f"item {row % 11}"})) for row in range(100)]
+    assert (one(texts).shape, one(texts).separator) == ("set", ",")
+    assert one([f"Doe, John {row}" for row in range(50)]).shape != "set"
+
+
+def naive_risk(people: list, values: list, k: int) -> tuple[float, float]:
+    crowd = {value: {who for who, own in zip(people, values, strict=True) if own == value} for value in values}
+    alone = {who for who, own in zip(people, values, strict=True) if len(crowd[own]) == 1}
+    return len(alone) / len(set(people)), sum(len(crowd[own]) < k for own in values) / len(values)
+
+
+def test_risk_is_counted_in_people():
+    people = ["ann", "ann", "bob", "cem", "dan", "eve"]
+    job = ["cook", "cook", "cook", "nurse", "nurse", "pilot"]
+    city = ["Ulm", "Bonn", "Ulm", "Ulm", "Ulm", None]
+    facts = look(pa.table({"id": people, "job": job, "city": city}))
+    measure = Measure(facts, "id", 2)
+    for columns, values in {("job",): job, ("city",): city, ("job", "city"): list(zip(job, city, strict=True))}.items():
+        found = measure.of(*columns)
+        assert (found.unique, found.rare) == naive_risk(people, values, 2)
+    assert measure.pairs(["job", "city"])[0].columns == ("job", "city")
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "grid"),
+    [
+        ([17, 90], 16, 90, 1), ([17.3, 89.9], 16, 90, 1), ([0, 99_999], 0, 100_000, 2000),
+        ([0.011, 0.089], 0.01, 0.09, 0.001), ([3, 4], 3, 4, 1), ([-7, 12], -7, 12, 1),
+    ],
+)  # fmt: skip
+def test_domains_are_rounded_outward(values, low, high, grid):
+    assert domain_of(one(values)) == {"kind": "numeric", "low": low, "high": high, "grid": grid, "outside": "clamp"}
+
+
+@pytest.mark.parametrize(
+    ("days", "low", "high", "grid"),
+    [
+        (["2026-03-05", "2026-03-06"], "2026-03-01", "2026-04-01", "10min"),
+        (["2026-11-05", "2026-12-24"], "2026-11-01", "2027-01-01", "1h"),
+        (["2024-11-05", "2026-12-24"], "2024-01-01", "2027-01-01", "1d"),
+    ],
+)
+def test_domains_of_moments(days, low, high, grid):
+    found = domain_of(one(days))
+    assert (found["low"], found["high"], found["grid"]) == (low, high, grid)
+
+
+def test_a_column_without_a_domain():
+    assert domain_of(one([5, 5])) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "path"),
+    [
+        ([f"h{n}.a.example" for n in range(9)], "h3.a.example", ("h3.a.example", "a.example", "example", "*")),
+        ([f"10.0.{n % 2}.{n}" for n in range(9)], "10.0.1.3",
+         ("10.0.1.3", "10.0.1.0/24", "10.0.0.0/16", "10.0.0.0/8", "*")),
+        ([f"7{n:04}" for n in range(9)], "70003", ("70003", "7000*", "700**", "70***", "7****", "*")),
+        ([f"{brand} {n}" for brand in ("Acme", "Bolt") for n in range(6)], "Bolt 3", ("Bolt 3", "Bolt …", "*")),
+        (["a", "b", "c"], "a", ("a", "*")),
+    ],
+)  # fmt: skip
+def test_trees_are_found_in_values(values, value, path):
+    paths, _ = paths_of(one(values), values)
+    tree = Hierarchy.from_nested(nested(paths))
+    assert tree.path(value) == path
+    assert {leaf for leaf in tree.labels if len(tree.path(leaf)) > 1} >= set(values)
+
+
+def test_any_other_values_get_blocks_of_neighbours():
+    values = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis"]
+    paths, words = paths_of(one(values), values)
+    tree = Hierarchy.from_nested(nested(paths))
+    assert all(len(tree.path(value)) == 3 for value in values)
+    assert "a tree of your own" in words

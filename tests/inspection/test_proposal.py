@@ -1,0 +1,82 @@
+"""Roles, family and method proposed for five kinds of data, and for what is given."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from shoal.errors import PolicyError
+from shoal.inspection import Wishes, look, propose
+from tests.inspection.stories import METHODS, STORIES, admissions, visits
+
+ROLES = {
+    "visits": {"user": "person", "ts": "time", "site": "attribute", "device": "carry"},
+    "sensors": {"device_id": "person", "time": "quasi", "pulse": "quasi", "noise": "quasi"},
+    "admissions": {"patient": "person", "name": "drop", "admitted": "quasi", "age": "quasi", "postcode": "quasi",
+                   "diagnosis": "sensitive"},
+    "baskets": {"customer": "person", "items": "items"},
+    "measurements": {"maid": "person", "ts": "quasi", "model": "quasi", "network": "quasi", "mbps": "sensitive"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_roles_and_methods_of_five_kinds_of_data(story: str) -> None:
+    found = propose(look(STORIES[story]()), Wishes())
+    assert found.method == METHODS[story]
+    roles = {one.column: one.role for one in found.roles}
+    assert roles == roles | ROLES[story]
+    assert set(roles) == set(STORIES[story]().column_names)
+    assert all(one.reason for one in found.roles)
+
+
+def test_what_is_given_is_kept() -> None:
+    wishes = Wishes(person="patient", quasi=["age", "sex"], carry=["postcode"], k=7, settings={"deadline": 99})
+    found = propose(look(admissions()), wishes)
+    assert found.stream == {"person": "patient", "carry": ["postcode"]}
+    assert found.anonymize["k"] == 7
+    assert found.anonymize["deadline"] == 99
+    assert list(found.anonymize["quasi"]) == ["age", "sex"]
+    assert "diagnosis" in found.columns("drop")
+
+
+def test_parameters_choose_the_family() -> None:
+    facts = look(visits())
+    assert propose(facts, Wishes(z=4)).anonymize == {
+        "method": "z-anonymity", "attribute": "site", "z": 4, "window": "1h", "lateness": "5min",
+    }  # fmt: skip
+    assert propose(facts, Wishes(m=2, k=3, items="site")).method == "k^m"
+    assert propose(facts, Wishes(k=3)).family == "tuples"
+    assert propose(facts, Wishes(method="fads", quasi=["device"])).method == "fads"
+
+
+def test_rows_out_of_order_get_the_lateness_they_need() -> None:
+    table = visits()
+    backwards = propose(look(table.take(list(range(table.num_rows))[::-1])), Wishes())
+    assert backwards.anonymize["lateness"] == "1d"
+    gaps = pa.table({**{name: table.column(name) for name in table.column_names}, "ts": [
+        int(time) * 40 - 39 * 1_772_000_000 for time in table.column("ts").to_pylist()]})  # fmt: skip
+    assert propose(look(gaps), Wishes()).anonymize["lateness"] == "5min"
+
+
+def test_what_only_a_person_can_decide_is_asked() -> None:
+    table = pa.table({"age": [20, 30, 40], "shoe_size": [40, 41, 42]})
+    found = propose(look(table), Wishes())
+    assert found.stream["person"] == "row"
+    assert any("each row counts as one person" in question for question in found.questions)
+    assert any("'shoe_size'" in question for question in found.questions)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (Wishes(person="nobody"), "'nobody': does not exist"),
+        (Wishes(quasi=["age"], sensitive=["age"]), "'age': is given two roles"),
+        (Wishes(z=3), "time: not found"),
+        (Wishes(m=2), "items: no column of items"),
+        (Wishes(quasi=["same"]), "'same': cannot be generalized: all its values are equal"),
+    ],
+)
+def test_wishes_that_cannot_be(wishes: Wishes, words: str) -> None:
+    facts = look(pa.table({"id": [1, 2, 3], "age": [20, 30, 40], "same": ["x", "x", "x"]}))
+    with pytest.raises(PolicyError, match=words):
+        propose(facts, wishes)
