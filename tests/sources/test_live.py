@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -70,6 +70,9 @@ class Memory:
 
     def keep(self, after: Sequence[Id]) -> None:
         self.kept = after
+
+    def leave(self, after: Mapping[str, Id]) -> None:
+        self.left = dict(after)
 
     def lag(self) -> int | None:
         return None

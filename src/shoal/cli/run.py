@@ -22,6 +22,7 @@ def run(
     log: Literal["text", "json"] = "text",
     metrics: str | None = None,
     upgrade: Annotated[bool, Parameter(negative="")] = False,
+    worker: int | None = None,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -45,6 +46,8 @@ def run(
 
         shoal run live.toml --metrics 9464 --log json 2>> shoal.log
 
+        shoal run shared.toml --worker 2     (one of several processes that share a topic of Kafka)
+
     Parameters
     ----------
     policy
@@ -66,12 +69,15 @@ def run(
     upgrade
         Continue a stopped run with a changed [stream] or [anonymize], or with another key (SHOAL_OLD_KEY_FILE names the
         old one). State is kept if it fits; otherwise what is pending is decided under the old promise first.
+    worker
+        Which of the [source] workers this process is, from 0. Each reads partitions of its own, and has checkpoints in
+        a folder of its own below that of the policy.
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
-    pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint)
+    pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     try:
         signals = on_signals(stop) if pipeline.policy.source.is_endless else nullcontext()

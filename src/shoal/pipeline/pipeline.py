@@ -7,6 +7,7 @@ from typing import Self
 
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.pipeline.live.workers import require_worker
 from shoal.pipeline.stopping import Stop
 from shoal.policy import Policy, load_policy
 
@@ -29,11 +30,17 @@ class Pipeline:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         policy.sink  # noqa: B018 - raises for a policy of another command, before anything is written
+        require_worker(policy)
 
     @classmethod
-    def from_policy(cls, path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Self:
-        """Read and check a policy file; `checkpoint` names a folder that replaces the policy's."""
-        return cls(load_policy(path, checkpoint=checkpoint))
+    def from_policy(
+        cls, path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None, worker: int | None = None
+    ) -> Self:
+        """Read and check a policy file; `checkpoint` names a folder that replaces the policy's.
+
+        `worker` is the number of this worker, from 0, if the policy is for several.
+        """
+        return cls(load_policy(path, checkpoint=checkpoint, worker=worker))
 
     def run(
         self,

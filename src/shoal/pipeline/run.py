@@ -123,6 +123,7 @@ class StreamRun:
         if self.progress.phase == "done":
             self.outputs.verify(self.progress.receipts)
             self.outputs.clean()  # the run may have been killed between its last checkpoint and this
+            self.source.leave(self.progress.position or {})
             return self.report.summary(self.progress, self._warnings, finished_before=True)
         self._start(is_resumed=is_resumed)
         if self.progress.phase == "reading":
@@ -136,6 +137,7 @@ class StreamRun:
             self._write_checkpoint("finishing")  # both checkpoints that are kept must know the finished files
         self._write_checkpoint("done")
         self.outputs.clean()
+        self.source.leave(self.progress.position or {})
         self._warn(*self.near.warnings())
         return self.report.last_summary(self.progress, self._warnings, numbers_rows=self.source.numbers_rows)
 

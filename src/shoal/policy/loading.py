@@ -30,6 +30,7 @@ from shoal.policy.hierarchies import build_concepts, build_hierarchy
 from shoal.policy.live.checks import live_problems
 from shoal.policy.live.messages import MessageSink, default_letters
 from shoal.policy.live.systems import SINKS, SOURCES
+from shoal.policy.live.workers import for_worker
 from shoal.policy.method_base import KeyPath
 from shoal.policy.methods import section_for
 from shoal.policy.policy import DeadLetters, Policy
@@ -61,17 +62,20 @@ _RULES: Final = {
 }
 
 
-def load_policy(path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None) -> Policy:
+def load_policy(
+    path: str | PathLike[str], *, checkpoint: str | PathLike[str] | None = None, worker: int | None = None
+) -> Policy:
     """Read and check a policy file; relative paths in it are relative to its folder.
 
-    `checkpoint` names a folder, relative to the current one, that replaces the policy's.
+    `checkpoint` names a folder, relative to the current one, that replaces the policy's. `worker` is the number of the
+    worker, from 0, if several share the stream.
     """
     file = Path(path)
     table = _read(file)
     if checkpoint is not None:
         own = table.get("checkpoint")
         table["checkpoint"] = {**(own if isinstance(own, dict) else {}), "path": str(Path(checkpoint).absolute())}
-    return parse_policy(table, folder=file.absolute().parent, file=file.absolute())
+    return for_worker(parse_policy(table, folder=file.absolute().parent, file=file.absolute()), worker)
 
 
 def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, file: Path | None = None) -> Policy:

@@ -64,6 +64,8 @@ class Policy:
     warnings: tuple[str, ...] = ()
     """Sentences about settings that are allowed but rarely intended."""
     file: Path | None = None
+    worker: int | None = None
+    """Which of several workers this is for; None if there is one, or for what concerns all of them."""
 
     @property
     def sink(self) -> SinkSection:

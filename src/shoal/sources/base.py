@@ -116,6 +116,12 @@ class Source(Protocol):
         A place to acknowledge, or to report offsets to tools. The truth is in the checkpoint.
         """
 
+    def leave(self, position: Position) -> None:
+        """The run has ended: everything up to this position is decided, and the checkpoint says so.
+
+        A place to tell those who continue here. It may be called without `open`, after a crash.
+        """
+
     def lag(self) -> int | None:
         """Records in the system that were not returned yet, if that is known and cheap to ask; for metrics."""
 
@@ -137,6 +143,9 @@ class FiniteSource:
 
     def keep(self, position: Position) -> None:
         """Nothing to do: files keep their records."""
+
+    def leave(self, position: Position) -> None:
+        """Nothing to do: nobody continues here."""
 
     def lag(self) -> int | None:
         """Unknown."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -26,8 +26,10 @@ from shoal.clients.kafka import (
 from shoal.clients.trouble import Unreachable
 from shoal.decode.messages import Messages
 from shoal.errors import InputError
+from shoal.sources.kafka_group import DECIDED, Beginning, Start
 from shoal.sources.merging import NO_TIME
 from shoal.sources.reader import Fetched, Id, Needs
+from shoal.sources.shares import Share, require_shareable
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition  # isort: skip
 
@@ -49,7 +51,7 @@ _FIXED: Final = {
 
 
 class KafkaReader:
-    """A consumer with all partitions assigned by hand, so that no other process takes them away.
+    """A consumer with its partitions assigned by hand, so that no other process takes them away.
 
     Parameters
     ----------
@@ -57,10 +59,13 @@ class KafkaReader:
         Offsets are stored under this name.
     settings
         Of the client, by librdkafka's names, secrets included.
-    from_latest
-        Begin with messages that arrive from now on.
+    start
+        Where to begin: with the oldest messages, with those that arrive from now on, or where another run of the group
+        has ended.
     until_end
         Read up to the end as it is when the run begins.
+    share
+        The part of a worker, if several share the topics.
     """
 
     def __init__(
@@ -70,16 +75,20 @@ class KafkaReader:
         *,
         group: str = "shoal",
         settings: Settings | None = None,
-        from_latest: bool = False,
+        start: Start = "earliest",
         until_end: bool = False,
+        share: Share | None = None,
         fetch: int = FETCH,
     ) -> None:
         self.topics = tuple(topics)
         self.name = f"Kafka at {brokers}"
         self._settings = {**_DEFAULTS, **(settings or {}), "bootstrap.servers": brokers, "group.id": group, **_FIXED}
-        self._from_latest, self._until_end, self._fetch = from_latest, until_end, fetch
+        self._beginning = Beginning(group, start, share)
+        self._until_end, self._share, self._fetch = until_end, share, fetch
         self._consumer: Consumer | None = None
         self._partitions: list[tuple[str, int]] = []
+        self._counts: dict[str, int] = {}
+        """How many partitions each topic has, those of other workers included."""
         self._trouble: KafkaError | None = None
         self._next: list[int] = []
         """The offset behind the last message read of each partition."""
@@ -96,8 +105,30 @@ class KafkaReader:
     def connect(self) -> Sequence[str]:
         if self._consumer is None:
             self._consumer = make_client(Consumer, {**self._settings, "error_cb": self._note_error}, self._failure)
-        self._partitions = [(topic, number) for topic in self.topics for number in self._numbers(topic)]
-        return [f"{topic}/{number}" for topic, number in self._partitions]
+        found = {topic: self._numbers(topic) for topic in self.topics}
+        self._counts = {topic: len(numbers) for topic, numbers in found.items()}
+        share = self._share
+        if share is not None:
+            require_shareable(self.name, share, self._counts)
+        self._partitions = [
+            (topic, number)
+            for topic, numbers in found.items()
+            for number in numbers
+            if share is None or share.owns(number)
+        ]
+        return self._names
+
+    @property
+    def _names(self) -> list[str]:
+        if self._share is None:
+            return [f"{topic}/{number}" for topic, number in self._partitions]
+        # With another number of partitions, keys are in other ones: a checkpoint must not go on with these.
+        return [f"{topic}/{number} of {self._counts[topic]}" for topic, number in self._partitions]
+
+    def partition(self, log: int) -> tuple[int, int]:
+        """The number of a log's partition, and how many its topic has."""
+        topic, number = self._partitions[log]
+        return number, self._counts[topic]
 
     def _numbers(self, topic: str) -> list[int]:
         found = self._ask(lambda: self._open_consumer.list_topics(topic, timeout=REQUEST_SECONDS)).topics[topic]
@@ -114,9 +145,11 @@ class KafkaReader:
         ]
         self._needs = needs
         # A partition that was added while a run stood still is read from its beginning.
-        is_from_latest = self._from_latest and all(given is None for given in after)
+        first = [low for low, _ in limits]
+        if all(given is None for given in after):
+            first = self._beginning.offsets(self.name, self._committed, limits)
         self._next = [
-            self._checked(at, int(given) + 1, limits[at]) if given is not None else limits[at][is_from_latest]
+            self._checked(at, first[at] if given is None else int(given) + 1, limits[at])
             for at, given in enumerate(after)
         ]
         self._last = [high for _, high in limits] if self._until_end else []
@@ -124,6 +157,12 @@ class KafkaReader:
         self._paused.clear()
         self._open_consumer.assign([self._at(at, offset) for at, offset in enumerate(self._next)])
         return [offset - 1 for offset in self._next]
+
+    def _committed(self) -> list[TopicPartition]:
+        """The offsets of the group."""
+        asked = [self._at(at) for at in range(len(self._partitions))]
+        found: list[TopicPartition] = self._ask(lambda: self._open_consumer.committed(asked, timeout=REQUEST_SECONDS))
+        return found
 
     def _checked(self, at: int, offset: int, limits: tuple[int, int]) -> int:
         low, high = limits
@@ -163,8 +202,14 @@ class KafkaReader:
         self._look_at = time.monotonic() + _LOOK_SECONDS
         with contextlib.suppress(Unreachable):
             for topic in self.topics:
-                if any((topic, number) not in self._partitions for number in self._numbers(topic)):
+                if len(self._numbers(topic)) == self._counts[topic]:
+                    continue
+                if self._share is None:
                     raise self._failure(f"topic {topic} has new partitions; the same command starts to read them")
+                raise self._failure(
+                    f"topic {topic} has new partitions, so values move to others, and workers would each see a part of "
+                    "their people; write another topic with shoal repartition, and start over with it"
+                )
 
     def _probe(self) -> None:
         """Ask brokers whether nothing is there: silence alone may be a connection that hangs, or one that is lost."""
@@ -181,9 +226,10 @@ class KafkaReader:
         if not messages:
             return []
         numbers = np.fromiter(map(Message.partition, messages), dtype=np.int64, count=len(messages))
-        if len(self.topics) > 1:
-            first = {topic: self._partitions.index((topic, 0)) for topic in self.topics}
-            numbers += np.fromiter((first[str(message.topic())] for message in messages), dtype=np.int64)
+        if len(self.topics) > 1 or self._share is not None:
+            logs = {place: log for log, place in enumerate(self._partitions)}
+            topics = (str(message.topic()) for message in messages)
+            numbers = np.fromiter((logs[place] for place in zip(topics, numbers.tolist(), strict=True)), dtype=np.int64)
         found = np.unique(numbers)
         if len(found) == 1:
             return self._fetched(int(found[0]), messages)
@@ -263,6 +309,12 @@ class KafkaReader:
                 offsets=[self._at(log, int(offset) + 1) for log, offset in enumerate(after)], asynchronous=True
             )
 
+    def leave(self, after: Mapping[str, Id]) -> None:
+        logs = self._names if self._consumer is not None else self.connect()
+        if set(logs) == set(after):
+            offsets = [self._at(log, int(after[name]) + 1, DECIDED) for log, name in enumerate(logs)]
+            self._ask(lambda: self._open_consumer.commit(offsets=offsets, asynchronous=False))
+
     def lag(self) -> int | None:
         total = 0
         for log, read in enumerate(self._next):
@@ -285,9 +337,9 @@ class KafkaReader:
             raise RuntimeError("the source is not open")
         return self._consumer
 
-    def _at(self, log: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+    def _at(self, log: int, offset: int = OFFSET_INVALID, metadata: str = "") -> TopicPartition:
         topic, number = self._partitions[log]
-        return TopicPartition(topic, number, offset)
+        return TopicPartition(topic, number, offset, metadata)
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | str | None]]:

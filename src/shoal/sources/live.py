@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -50,17 +50,25 @@ class Pace:
     give_up_seconds: float
 
 
+FindMisplaced = Callable[[int, Decoded], Mapping[int, str]]
+"""Which records of a log do not belong there, with the reason."""
+
+
 class LiveSource:
     """The records of a message system, merged into one stream."""
 
     is_live: ClassVar[bool] = True
 
-    def __init__(self, reader: Reader, open_decoder: OpenDecoder, pace: Pace) -> None:
+    def __init__(
+        self, reader: Reader, open_decoder: OpenDecoder, pace: Pace, find_misplaced: FindMisplaced | None = None
+    ) -> None:
         self._reader, self._open_decoder, self._pace = reader, open_decoder, pace
+        self._find_misplaced = find_misplaced or (lambda log, decoded: {})
         self._patience = Patience(pace.give_up_seconds)
         self._background: Background[list[Fetched]] = Background(reader.name)
         self._undecoded: deque[Fetched] = deque()
         self._places = _Places()
+        self._logs: list[str] = []
         self._after: list[Id] = []
         self._is_open = False
         self._rows = 0
@@ -214,6 +222,7 @@ class LiveSource:
             one = self._undecoded[0]
             try:
                 decoded = without(self._decoder.decode(one.messages), one.refused)
+                decoded = without(decoded, self._find_misplaced(one.log, decoded))
             except RegistryUnreachable as trouble:
                 self._be_patient(str(trouble))
                 return False
@@ -260,7 +269,11 @@ class LiveSource:
 
     def keep(self, position: Position) -> None:
         if position:
-            self._reader.keep([one["after"] for one in position["logs"].values()])
+            self._reader.keep([position["logs"][log]["after"] for log in self._logs])
+
+    def leave(self, position: Position) -> None:
+        after = {log: one["after"] for log, one in position["logs"].items()}
+        persist(lambda: self._reader.leave(after), self._patience, self._failure)
 
     def lag(self) -> int | None:
         return self._reader.lag()

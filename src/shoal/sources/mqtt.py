@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -190,6 +190,9 @@ class MqttReader:
             window = self._repeats.window if self._repeats is not None else 0
             with self._news:
                 self._log.drop(min(kept, self._log.next - window))
+
+    def leave(self, after: Mapping[str, Id]) -> None:
+        """Nothing to do: only Kafka has a place to note it."""
 
     def lag(self) -> int | None:
         """Messages in the log; what the broker still holds is unknown."""

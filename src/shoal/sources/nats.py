@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -199,6 +199,9 @@ class NatsReader:
 
     def keep(self, after: Sequence[Id]) -> None:
         """Nothing to do: the stream's own limits remove messages."""
+
+    def leave(self, after: Mapping[str, Id]) -> None:
+        """Nothing to do: only Kafka has a place to note it."""
 
     def lag(self) -> int | None:
         return self._pending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -205,6 +205,9 @@ class RabbitReader:
 
         Storing it on the server as well would add an entry to the stream for every checkpoint.
         """
+
+    def leave(self, after: Mapping[str, Id]) -> None:
+        """Nothing to do: only Kafka has a place to note it."""
 
     def lag(self) -> int | None:
         """Unknown: the protocol of RabbitMQ 3.10 has no question for the last offset."""

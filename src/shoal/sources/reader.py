@@ -74,6 +74,12 @@ class Reader(Protocol):
     def keep(self, after: Sequence[Id]) -> None:
         """Messages up to these are not needed any more."""
 
+    def leave(self, after: Mapping[str, Id]) -> None:
+        """The run has ended: everything up to these is decided, by the name of the log. Unreachable: call it again.
+
+        It may be called without `connect`.
+        """
+
     def lag(self) -> int | None:
         """Messages that were not fetched yet, if that is known."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -115,6 +115,9 @@ class RedisReader:
 
     def keep(self, after: Sequence[Id]) -> None:
         """Nothing to do: entries stay until the stream is trimmed."""
+
+    def leave(self, after: Mapping[str, Id]) -> None:
+        """Nothing to do: only Kafka has a place to note it."""
 
     def lag(self) -> int | None:
         """Unknown: Redis counts the entries behind an id for groups of consumers only."""

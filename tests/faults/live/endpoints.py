@@ -122,6 +122,9 @@ class MemorySource:
         self._process.surely("keep", lambda: None)
         self.kept.append(position)
 
+    def leave(self, position: Position) -> None:
+        pass
+
     def lag(self) -> int | None:
         return None
 
@@ -233,12 +236,12 @@ class TransactionalSink:
         pass
 
 
-def transactional_sinks(process: Process, system: System) -> Sinks:
-    transaction = Transaction(process, system)
+def transactional_sinks(process: Process, system: System, name: str) -> Sinks:
+    transaction = Transaction(process, system, name)
     return Sinks(TransactionalSink(transaction, "rows"), TransactionalSink(transaction, "letters"))
 
 
-def numbered_sinks(process: Process, system: System) -> Sinks:
+def numbered_sinks(process: Process, system: System, name: str) -> Sinks:
     return Sinks(NumberedSink(process, system, "rows"), NumberedSink(process, system, "letters"))
 
 

@@ -81,6 +81,10 @@ class Scene:
         A method instead of the one in the policy.
     plants
         Contexts with a planted defect.
+    make_source
+        A source instead of the script.
+    name
+        The transactional id.
     """
 
     folder: Path
@@ -92,6 +96,8 @@ class Scene:
     make_method: Callable[[], Any] | None = None
     key: bytes = b"a key of more than sixteen bytes"
     plants: tuple[Callable[[], AbstractContextManager[Any]], ...] = ()
+    make_source: Callable[[Process], Any] | None = None
+    name: str = "rows"
 
     def __post_init__(self) -> None:
         assert self.policy.checkpoint is not None
@@ -131,7 +137,9 @@ class Scene:
         process = Process(self._processes, faults, **hooks)
         self._processes += 1
 
-        def source() -> MemorySource:
+        def source() -> Any:
+            if self.make_source is not None:
+                return self.make_source(process)
             fetch = 1 if process.number else 3
             return MemorySource(process, self.script, self.schema, is_stubborn=self.is_stubborn, fetch=fetch)
 
@@ -157,7 +165,7 @@ class Scene:
             folder = {"process": process, "contents": self.contents, "key": self.key}
             for module in (run, upgrade):
                 patch(module, "CheckpointFolder", type("Folder", (SteppedFolder,), folder))
-            patch(outputs, "make_sinks", lambda *_, **__: SINKS[self.kind](process, self._system))
+            patch(outputs, "make_sinks", lambda *_, **__: SINKS[self.kind](process, self._system, self.name))
             patch(os, "fsync", lambda handle: None)
             if self.make_method is not None:
                 patch(run, "make_anonymizer", lambda *_: self.make_method and self.make_method())

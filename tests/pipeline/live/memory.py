@@ -94,6 +94,9 @@ class MemorySource:
     def keep(self, position: dict[str, Any]) -> None:
         pass
 
+    def leave(self, position: dict[str, Any]) -> None:
+        pass
+
     def lag(self) -> int:
         return len(self._system.log) - self._next
 

@@ -22,6 +22,7 @@ from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
+from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
 from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
@@ -48,7 +49,7 @@ _TRIED_ROWS: Final = 20_000
 def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
     """Check a policy that was read without error; the observer is notified before kernels are compiled."""
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
-    remarks += [*_key_remarks(policy), *_place_remarks(policy)]
+    remarks += [*_key_remarks(policy), *shared_key_remarks(policy), *_place_remarks(policy)]
     try:
         if not policy.anonymize.IS_STREAM:
             from shoal.pipeline.doctor.sets import set_remarks  # only such policies need it
@@ -213,7 +214,7 @@ def _take_messages(
     if policy.stream.person == ROW:
         remarks.append(row_remark(numbers_rows=found.numbers_rows))
     sample = Sample(_joined(found.empty, found.parts), found.is_all)
-    remarks += lag_remarks(policy, sample.batch, found.arrived)
+    remarks += [*lag_remarks(policy, sample.batch, found.arrived), *keying_remarks(policy, sample.decoded)]
     return sample
 
 

@@ -9,17 +9,17 @@ from shoal.errors import InputError, OutputError, RunError
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.sinks.base import Sink
 from shoal.sinks.messages import MessageSink, Writer
-from shoal.sources.live import LiveSource, Pace
+from shoal.sources.live import FindMisplaced, LiveSource, Pace
 from shoal.sources.reader import Needs, Reader
 
 MakeWriter = Callable[[SinkParts, Output], Writer]
 
 
-def live_source(parts: SourceParts, reader: Reader) -> LiveSource:
+def live_source(parts: SourceParts, reader: Reader, find_misplaced: FindMisplaced | None = None) -> LiveSource:
     """The source with the policy's pace."""
     table = parts.table
     pace = Pace(table.lag.ns / 1e9, table.idle_partition.ns / 1e9, table.give_up.ns / 1e9)
-    return LiveSource(reader, parts.open_decoder, pace)
+    return LiveSource(reader, parts.open_decoder, pace, find_misplaced)
 
 
 def both_sinks(parts: SinkParts, make: Callable[[Output], Sink]) -> Sinks:

@@ -15,6 +15,7 @@ from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions
 from shoal.sources.kafka import KafkaReader
 from shoal.sources.live import LiveSource
+from shoal.sources.shares import Keying, Share
 
 PROMISE: Final = (
     "Kafka: every record is published exactly once, for readers with isolation.level = read_committed, which is the "
@@ -26,8 +27,12 @@ _TIMEOUTS: Final = ("transaction.timeout.ms", "message.timeout.ms")
 
 
 def make_source(parts: SourceParts) -> LiveSource:
-    """The topics of the policy."""
-    return live_source(parts, _reader(parts))
+    """The topics of the policy; all of their partitions, or those of a worker."""
+    reader, table = _reader(parts), parts.section
+    if table.workers == 1:
+        return live_source(parts, reader)
+    keying = Keying(table.keyed_by, table.partitioner)
+    return live_source(parts, reader, lambda log, decoded: keying.misplaced_rows(decoded, *reader.partition(log)))
 
 
 def make_sinks(parts: SinkParts) -> Sinks:
@@ -44,8 +49,9 @@ def _reader(parts: SourceParts) -> KafkaReader:
         table.topics,
         group=table.group,
         settings=parts.settings,
-        from_latest=table.start == "latest",
+        start=table.start,
         until_end=table.until == "end",
+        share=Share(table.workers, parts.worker) if table.workers > 1 else None,
     )
 
 

@@ -29,6 +29,8 @@ class SourceParts:
     open_decoder: OpenDecoder = field(repr=False)
     folder: Path | None
     """The checkpoint folder, for a source that must keep something itself."""
+    worker: int | None = None
+    """Which of several workers this is for."""
 
     @property
     def table(self) -> MessageSource:

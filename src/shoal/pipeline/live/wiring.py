@@ -58,7 +58,7 @@ def source_parts(policy: Policy) -> SourceParts:
         return _decoder(policy, parser, columns, types)
 
     folder = policy.checkpoint.path.path if policy.checkpoint is not None else None
-    return SourceParts(section, section.settings("source"), open_decoder, folder)
+    return SourceParts(section, section.settings("source"), open_decoder, folder, policy.worker)
 
 
 def sink_parts(policy: Policy) -> SinkParts:

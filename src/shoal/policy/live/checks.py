@@ -9,6 +9,7 @@ from shoal.methods.settings import Duration
 from shoal.policy.fields import Section
 from shoal.policy.live.messages import MessageSink, MessageSource, default_letters
 from shoal.policy.live.systems import KafkaSink
+from shoal.policy.live.workers import worker_problems
 from shoal.policy.method_base import MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.tables import CheckpointSection, DeadLettersSection
@@ -23,6 +24,7 @@ def live_problems(table: Table, sections: Mapping[str, Section | None]) -> list[
     found: list[str] = []
     if isinstance(source, MessageSource):
         found += _source_problems(source, sections)
+        found += worker_problems(source, sections)
     if isinstance(sink, MessageSink):
         found += _key_problems(sink, table)
         found += _address_problems(sink, source)

@@ -70,6 +70,8 @@ class MessageSource(_Connected, SourceSection):
 
     CAN_BE_SAMPLED: ClassVar[bool] = True
     """Whether messages stay in the system after they were read."""
+    CAN_BE_SHARED: ClassVar[bool] = False
+    """Whether several workers may share the logs, because messages are in a partition by their key."""
 
     kind: str
     types: dict[str, ColumnType] = Field(
@@ -99,9 +101,20 @@ class MessageSource(_Connected, SourceSection):
         Duration("30s"), description="How long a silent partition, stream or topic may hold the others back."
     )
 
+    workers: Annotated[int, Field(ge=1, le=1024)] = Field(
+        1,
+        description="Processes that share the partitions, each started with `--worker`; more than one only with Kafka.",
+    )
+
     @property
     def is_endless(self) -> bool:
         return self.until is None
+
+    def plain_fields(self) -> dict[str, Any]:
+        # A run that goes on may be told to end. A key left at its default does not count, so that older checkpoints
+        # stay valid.
+        fields = {**super().plain_fields(), "until": None}
+        return {name: value for name, value in fields.items() if (name, value) != ("workers", 1)}
 
     @property
     def address(self) -> str:
@@ -117,6 +130,7 @@ class MessageSource(_Connected, SourceSection):
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
         yield from super().cross_check(given)
+        yield from _shared_problems(given, can_be_shared=cls.CAN_BE_SHARED)
         headers = given.get("headers")
         named = [given.get("key_column"), given.get("timestamp_column")]
         named += list(headers) if isinstance(headers, Mapping) else []
@@ -144,6 +158,20 @@ class MessageSink(_Connected, SinkSection):
     def name(self) -> str:
         """The topic or stream."""
         return str(getattr(self, self.LOG))
+
+
+def _shared_problems(given: Table, *, can_be_shared: bool) -> Iterator[Problem]:
+    """Keys for several workers."""
+    is_shared = given.get("workers", 1) != 1
+    if is_shared and not can_be_shared:
+        yield (
+            ("workers",),
+            "several workers need messages that are in a partition by their key, which only topics of Kafka are; leave "
+            "it out",
+        )
+    for key in ("keyed_by", "partitioner"):
+        if key in given and not is_shared and can_be_shared:
+            yield (key,), "is for several workers; set workers, or leave it out"
 
 
 def default_letters(sink: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -44,9 +44,29 @@ class KafkaSource(MessageSource):
     ADDRESS: ClassVar[str] = "brokers"
     LOG: ClassVar[str] = "topics"
     RESERVED: ClassVar[Mapping[str, str]] = _KAFKA
+    CAN_BE_SHARED: ClassVar[bool] = True
     brokers: Address = Field(description='name the brokers, such as "localhost:9092", separated by commas')
     topics: Names = Field(description='list the topics, such as ["visits"]')
     group: Name = Field("shoal", description="The consumer group under which tools show how far the run is.")
+    start: Literal["earliest", "latest", "group"] = Field(  # type: ignore[assignment]
+        "earliest",
+        description="Where the first run starts: with the oldest message there is, with new ones, or where a run of "
+        'the `group` has ended by `until = "end"`.',
+    )
+    keyed_by: Name | None = Field(
+        None, description="With several `workers`: the column whose text is the key of the messages."
+    )
+    partitioner: Literal["murmur2", "crc32"] = Field(
+        "murmur2",
+        description="With several `workers`: how producers choose the partition of a key; Java's clients and `shoal "
+        "repartition` by `murmur2`, librdkafka's by `crc32` unless they are told otherwise.",
+    )
+
+    def plain_fields(self) -> dict[str, Any]:
+        # Keys of several workers do not count without them, so that older checkpoints stay valid.
+        fields = super().plain_fields()
+        shared = ("keyed_by", "partitioner")
+        return {name: value for name, value in fields.items() if self.workers > 1 or name not in shared}
 
 
 class KafkaSink(MessageSink):
