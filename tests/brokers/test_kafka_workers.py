@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from tests.brokers.kafka_scene import KILLED, POLICY, STATE, KafkaForker, Scene, messages
 from tests.brokers.kafka_server import Kafka, Pair
+from tests.reference.partitioners import partition_of
 
 PARTITIONS = 4
 _numbers = count()
@@ -111,10 +112,9 @@ def test_killed_workers_publish_what_one_process_publishes(scenes: Any, topic: s
     whole.finish()
     assert len(whole.rows) > 200
     assert by_site(whole.result()) == by_site(one.result())
-    steps = whole.steps
     for step in ("after commit_transaction", "after write"):
         killed = scenes(topic)
-        point = step, (steps[step] + 1) // 2
+        point = step, 3  # a run takes each of these steps four times at least
         for worker in range(2):  # one after the other, so that the order of both in a partition is always the same
             assert killed.run_worker(worker, kill_at=point) == KILLED
             assert killed.run_worker(worker) == 0, killed.errors
@@ -163,3 +163,53 @@ def test_the_doctor_looks_at_partitions(scenes: Any, kafka: Kafka, topic: str) -
     scene.change("workers = 2", "workers = 5")
     assert scene.run_worker(0, "doctor") == 1
     assert f"topic {name} has 4 partitions for 5 workers" in (scene.folder / "stdout.txt").read_text()
+
+
+class CopyScene(WorkerScene):
+    """Writes a topic keyed by the site."""
+
+    workers = 1
+    words = ("--by", "site", "--partitions", str(PARTITIONS), "--until-end")
+
+    @property
+    def copy(self) -> str:
+        return f"{self.out}-by-site"
+
+    def copy_topic(self, **job: Any) -> int:
+        """Run until it ends or is killed; its exit code."""
+        env = {"SHOAL_KEY_FILE": str(self.folder / "key.txt")}
+        words = ["repartition", POLICY, "--to", self.copy, *self.words]
+        job = {"fetch": 40, "log": "stderr.txt", **job}
+        return int(self.forker.ask(folder=str(self.folder), words=words, env=env, **job)["code"])
+
+    def copied(self) -> list[list[list[Pair]]]:
+        return [self.kafka.content(self.copy), self.kafka.content(f"{self.copy}-dead-letters")]
+
+
+def test_a_keyed_topic_is_written_exactly_once(scenes: Any, kafka: Kafka) -> None:
+    name = f"raw-{next(_numbers)}"
+    kafka.make_topic(name, 3)
+    given = sane_messages(3)
+    kafka.produce(name, [[{**one, "key": b"old", "headers": [("h", b"1")]} for one in part] for part in given])
+    whole = scenes(name, CopyScene)
+    whole.change(f"every = {whole.every}", 'every = "1ms"')
+    assert whole.copy_topic() == 0, whole.errors
+    rows, letters = whole.copied()
+    values = [one["value"] for part in given for one in part]
+    readable = [value for value in values if _site(value) is not None]
+    assert Counter(value for part in rows for _, value in part) == Counter(readable)
+    assert sum(map(len, letters)) == len(values) - len(readable) > 5
+    for partition, part in enumerate(rows):
+        for key, value in part:
+            assert key == str(_site(value)).encode()
+            assert partition_of(key, PARTITIONS) == partition
+    for step in ("after commit_transaction", "after write"):
+        killed = scenes(name, CopyScene)
+        killed.change(f"every = {whole.every}", 'every = "1ms"')
+        assert killed.copy_topic(kill_at=[step, 3]) == KILLED  # a run takes each of these steps four times at least
+        assert killed.copy_topic() == 0, killed.errors
+        assert killed.copied() == [rows, letters], f"killed {step}"
+    shared = scenes(whole.copy)
+    shared.finish()
+    assert len(shared.rows) > 100
+    assert not any(b"wrong-partition" in (value or b"") for part in shared.result()["letters"] for _, value in part)

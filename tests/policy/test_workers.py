@@ -32,7 +32,7 @@ def table(*changes: tuple[str, Any]) -> dict[str, Any]:
 
 
 def tuples(anonymize: dict[str, Any] = TUPLES, keyed_by: str = "age") -> dict[str, Any]:
-    return table(("anonymize", anonymize), ("source/keyed_by", keyed_by))
+    return table(("anonymize", anonymize), ("source/keyed_by", keyed_by), ("source/types", {"age": "int64"}))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,7 @@ def tuples(anonymize: dict[str, Any] = TUPLES, keyed_by: str = "age") -> dict[st
             "[sink] kind: numbers of messages belong to one writer",
         ),
         (tuples(keyed_by="user"), '[source] keyed_by: the column "user" is neither a quasi-identifier nor carried'),
+        (changed(tuples(), "source/types", None), '[source] types: "age" has a text only as a whole number; declare'),
         (tuples(T), "[anonymize] reference: t compares with recent arrivals, and those of a worker are not those"),
     ],
 )

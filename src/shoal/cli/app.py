@@ -17,6 +17,7 @@ from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
 from shoal.cli.methods import methods
 from shoal.cli.ontology import ontology
+from shoal.cli.repartition import repartition
 from shoal.cli.report import report
 from shoal.cli.reproduce import reproduce
 from shoal.cli.run import run
@@ -32,6 +33,7 @@ app = App(
     help_format="markdown",
 )
 app.command(run)
+app.command(repartition)
 app.command(sanitize)
 app.command(doctor)
 app.command(tune)

@@ -26,8 +26,14 @@ from shoal.times import column_ns
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 TOO_LONG: Final = "longer than the longest message allowed; raise max_message_bytes"
 TOMBSTONE: Final = "a message without a value (a tombstone); there is nothing to publish"
+_NS_A_MS: Final = 1_000_000
 _UTC_TIME: Final = pa.timestamp("ns", tz="UTC")
 _TEXTS: Final = pa.list_(pa.string())
+_HEADERS: Final = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+RAW_MESSAGE: Final = pa.struct(
+    [("value", pa.binary()), ("key", pa.binary()), ("time", pa.int64()), ("headers", _HEADERS)]
+)
+"""A whole message; the time is the broker's, in milliseconds, as clients have it."""
 _SINGLE: Final = (
     pa.int64(), pa.float64(), pa.string(), pa.bool_(), _UTC_TIME, pa.timestamp("us", tz="UTC"), pa.date32(),
 )  # fmt: skip
@@ -57,11 +63,13 @@ class Envelope:
     """The column for the time of the broker."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Columns for headers: the header that each is taken from."""
+    raw: str | None = None
+    """The column for whole messages, as they came (`RAW_MESSAGE`)."""
 
     @property
     def columns(self) -> set[str]:
         """The names of all these columns."""
-        return {name for name in (self.key, self.time, *self.headers) if name is not None}
+        return {name for name in (self.key, self.time, *self.headers, self.raw) if name is not None}
 
 
 class RecordParser(Protocol):
@@ -193,6 +201,8 @@ class MessageDecoder:
         return self._inner
 
     def _outer_type(self, name: str) -> pa.DataType:
+        if name == self._envelope.raw:
+            return RAW_MESSAGE
         return _UTC_TIME if name == self._envelope.time else self._declared.get(name, pa.string())
 
     # ---- decoding
@@ -200,17 +210,17 @@ class MessageDecoder:
     @property
     def needs_keys(self) -> bool:
         """Whether `decode` needs the keys of messages."""
-        return self._envelope.key in self._outer
+        return bool({self._envelope.key, self._envelope.raw} & set(self._outer))
 
     @property
     def needs_headers(self) -> bool:
         """Whether `decode` needs the headers of messages."""
-        return bool(set(self._envelope.headers) & set(self._outer))
+        return bool({*self._envelope.headers, self._envelope.raw} & set(self._outer))
 
     @property
     def needs_times(self) -> bool:
         """Whether `decode` needs the broker's times of messages."""
-        return self._envelope.time in self._outer
+        return bool({self._envelope.time, self._envelope.raw} & set(self._outer))
 
     def decode(self, messages: Messages) -> Decoded:
         """All messages, as a batch and refusals; without row numbers, which `numbered` adds.
@@ -249,6 +259,8 @@ class MessageDecoder:
         return column_ns(decoded.batch.column(self._time))
 
     def _outer_column(self, name: str, messages: Messages) -> tuple[Any, list[Refused]]:
+        if name == self._envelope.raw:
+            return _whole(messages), []
         if name == self._envelope.time:
             times = np.zeros(len(messages.values), dtype=np.int64) if messages.times is None else messages.times
             return pa.array(times, pa.int64()).cast(pa.timestamp("ns")).cast(_UTC_TIME), []
@@ -257,14 +269,30 @@ class MessageDecoder:
         else:
             given = _header(self._envelope.headers[name], messages)
         # A lone surrogate becomes bytes that are not UTF-8, so its message is refused below.
-        raw = pa.array(
-            [one.encode(errors="surrogatepass") if isinstance(one, str) else one for one in given], pa.binary()
-        )
+        raw = pa.array(list(map(_bytes, given)), pa.binary())
         text, unreadable = as_text(raw)
         kind = self._outer_type(name)
         column, misfits = fit(text, kind)
         wrong = [Refused(int(row), name, NOT_UTF8) for row in unreadable]
         return column, wrong + refused_misfits(misfits, name, kind)
+
+
+def _whole(messages: Messages) -> Any:
+    """Every message as it came."""
+    count = len(messages.values)
+    times = np.zeros(count, dtype=np.int64) if messages.times is None else np.asarray(messages.times, dtype=np.int64)
+    listed = [[(name, _bytes(value)) for name, value in one] if one else None for one in messages.headers or ()]
+    columns = [
+        pa.array(messages.values, pa.binary()),
+        pa.array(list(map(_bytes, messages.keys)), pa.binary()) if messages.keys else pa.nulls(count, pa.binary()),
+        pa.array(np.maximum(times, 0) // _NS_A_MS),
+        pa.array(listed, _HEADERS) if any(listed) else pa.nulls(count, _HEADERS),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(RAW_MESSAGE))
+
+
+def _bytes(given: Given) -> bytes | None:
+    return given.encode(errors="surrogatepass") if isinstance(given, str) else given
 
 
 def _header(header: str, messages: Messages) -> list[Given]:

@@ -12,6 +12,7 @@ from shoal.crypto.keys import secret_from_environment
 from shoal.crypto.safe_open import create_file, open_to_read
 from shoal.methods.base import DEAD, Release, StreamMethod
 from shoal.pipeline.dead_letters import DeadLetters, LetterMessages, make_letters
+from shoal.pipeline.live.parts import Sinks
 from shoal.pipeline.wiring import make_sinks, make_trace_sink
 from shoal.policy import Policy
 from shoal.sinks.base import Receipt, Sink
@@ -24,9 +25,9 @@ Receipts = dict[str, Receipt | None]
 class Outputs:
     """The sinks of one run, committed together."""
 
-    def __init__(self, policy: Policy, *, resumable: bool) -> None:
+    def __init__(self, policy: Policy, *, resumable: bool, sinks: Sinks | None = None) -> None:
         key = secret_from_environment()
-        sinks = make_sinks(policy, resumable=resumable)
+        sinks = sinks or make_sinks(policy, resumable=resumable)
         self._rows = sinks.rows
         self._trace: Sink | None = None
         if policy.trace is not None:

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.crypto.keys import as_secret, key_warning
+from shoal.crypto.keys import Secret, as_secret, key_warning
 from shoal.errors import CheckpointError, InputError
 from shoal.methods.base import Release, StreamMethod
 from shoal.observe.counts import Commit, RunSummary
@@ -103,14 +103,20 @@ class StreamRun:
                 self._folder = CheckpointFolder(path, warn=self._warn, take_over=self._takes_over)
                 stack.callback(self._folder.release)
             secret = self._folder.secret if self._folder else as_secret(None)
-            self.method = make_anonymizer(self.policy, secret)
+            self.method = self._make_method(secret)
             stack.callback(self.source.close)
-            self.outputs = Outputs(self.policy, resumable=self._folder is not None)
+            self.outputs = self._make_outputs(resumable=self._folder is not None)
             stack.callback(self.outputs.close)
             # Everything is set up: from here on time is spent on rows, and on compiling, which is measured.
             clock = WorkClock(stack.enter_context(timed_compiling()))
             self.timer = CommitTimer(self.policy.checkpoint.every if self.policy.checkpoint else None)
             return self._execute(clock)
+
+    def _make_method(self, secret: Secret) -> StreamMethod:
+        return make_anonymizer(self.policy, secret)
+
+    def _make_outputs(self, *, resumable: bool) -> Outputs:
+        return Outputs(self.policy, resumable=resumable)
 
     def _execute(self, clock: WorkClock) -> RunSummary:
         identity = self.source.identity() if self._folder else {}
@@ -168,7 +174,7 @@ class StreamRun:
 
     def _start(self, *, is_resumed: bool) -> None:
         """Fix the types of the columns, which determine those of the output, and open the outputs."""
-        if must_compile(self.policy.anonymize.METHOD):
+        if self.policy.anonymize.COMPILES and must_compile(self.policy.anonymize.METHOD):
             self.observer.compiling()
         self.source.open(self.method.columns, self.progress.position)
         schema = self.source.schema

@@ -31,6 +31,8 @@ class MethodSection(Section):
     """Whether rows may wait to be sorted by time before they are decided."""
     NEEDS_PERSON: ClassVar[bool] = True
     """Whether a column must name the person; otherwise each row may be one person."""
+    COMPILES: ClassVar[bool] = True
+    """Whether the method has compiled kernels, which take a while on the first run."""
     IS_STREAM: ClassVar[bool] = True
     """Whether rows are decided as they arrive, so that a run can resume from a checkpoint."""
 

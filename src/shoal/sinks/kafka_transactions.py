@@ -36,6 +36,7 @@ from shoal.clients.trouble import Unreachable, persist
 from shoal.errors import OutputError
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, libversion  # isort: skip
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # isort: skip
 
 _DEFAULTS: Final = {
     "linger.ms": 20,
@@ -92,7 +93,7 @@ class KafkaTransactions:
     def _read_markers(self, topics: list[str]) -> None:
         """The client has no other way to name a group than a consumer of it."""
         group = {"group.id": f"shoal-{self.name}", "enable.auto.commit": False, "isolation.level": "read_committed"}
-        consumer = make_client(Consumer, {**_for_consumers(self._given), **group}, self._failure)
+        consumer = make_client(Consumer, {**for_connections(self._given), **group}, self._failure)
         try:
             asked = [TopicPartition(topic, 0) for topic in topics]
             found = insist(lambda: consumer.committed(asked, timeout=REQUEST_SECONDS), self._patience, self._failure)
@@ -127,26 +128,26 @@ class KafkaTransactions:
 
     # ---- writing
 
-    def send(self, topic: str, messages: Iterable[tuple[bytes, bytes | None, int]]) -> None:
-        """Write values with their keys and partitions, inside the open transaction."""
+    def send(self, topic: str, messages: Iterable[tuple[Any, ...]]) -> None:
+        """Write messages inside the open transaction: value, key, partition, and more as the client takes it."""
         self._begin()
         produce = self._open_producer.produce
         try:
-            for value, key, partition in messages:
+            for message in messages:
                 try:
-                    produce(topic, value, key, partition)
+                    produce(topic, *message)
                 except BufferError:
-                    self._produce_when_there_is_room(topic, value, key, partition)
+                    self._produce_when_there_is_room(topic, *message)
         except KafkaException as error:
             raise self._broken(error) from None
         self._serve(self._open_producer.poll, 0)
 
-    def _produce_when_there_is_room(self, topic: str, value: bytes, key: bytes | None, partition: int) -> None:
+    def _produce_when_there_is_room(self, topic: str, *message: Any) -> None:
         """Wait until messages before this one are delivered, or fail because they expire."""
         while True:
             self._serve(self._open_producer.poll, STEP_SECONDS / 4)
             with contextlib.suppress(BufferError):
-                self._open_producer.produce(topic, value, key, partition)
+                self._open_producer.produce(topic, *message)
                 return
 
     def flush(self) -> None:
@@ -271,8 +272,8 @@ def _done(call: Callable[[], Any]) -> bool:
     return True
 
 
-def _for_consumers(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings about connections: those for producers only would be refused, or warned about."""
+def for_connections(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings about connections, for any client: those for one kind only would be refused, or warned about."""
     shared = ("bootstrap.", "security.", "ssl.", "sasl.", "socket.", "broker.", "client.", "reconnect.", "metadata.")
     return {key: value for key, value in settings.items() if key.startswith((*shared, "enable.ssl", "enable.sasl"))}
 
@@ -291,6 +292,21 @@ def count_partitions(brokers: str, topic: str, settings: Settings) -> int:
     if not count:
         raise _no_topic(topic, brokers)
     return count
+
+
+def make_topic(brokers: str, topic: str, partitions: int, settings: Settings) -> None:
+    """Create a topic, with the replication that brokers choose, unless it is there."""
+    failure = partial(_cannot_make, topic, brokers)
+    client = make_client(AdminClient, {**for_connections(settings), "bootstrap.servers": brokers}, failure)
+    try:
+        client.create_topics([NewTopic(topic, partitions, -1)])[topic].result(2 * REQUEST_SECONDS)
+    except KafkaException as error:
+        if as_error(error).name() != "TOPIC_ALREADY_EXISTS":
+            raise failure(reason(error)) from None
+
+
+def _cannot_make(topic: str, brokers: str, why: str) -> OutputError:
+    return OutputError(f"Kafka topic {topic}: cannot be created at {brokers} ({why}); create it by hand")
 
 
 def _partitions(producer: Producer, topic: str, failure: Failure, *, seconds: float = REQUEST_SECONDS) -> int:

@@ -8,19 +8,15 @@ whose value belongs to another partition is refused: otherwise two workers would
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.decode.base import Decoded
+from shoal.encode.partitions import Partitioner, key_texts, text_partitions
 from shoal.errors import InputError
-from shoal.kernels.partitioners import CRC32, MURMUR2, choose_partitions
-
-Partitioner = Literal["murmur2", "crc32"]
-_CODES: Final = {"murmur2": MURMUR2, "crc32": CRC32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +64,9 @@ class Keying:
         codes = pc.fill_null(encoded.indices, len(chosen)).to_numpy(zero_copy_only=False)
         return dict.fromkeys(decoded.kept[is_wrong[codes]].tolist(), self.misplaced)
 
-    def partitions(self, values: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
-        """The partition of every value; the text of a whole number are its digits."""
-        return text_partitions(self.texts(values), self.partitioner, partitions)
-
-    def texts(self, values: pa.Array) -> pa.Array:
-        """The keys of values, as text; InputError if they are neither text nor whole numbers."""
-        if pa.types.is_string(values.type):
-            return values
-        if not pa.types.is_integer(values.type):
-            raise InputError(
-                f"column {self.column!r}: is of type {values.type}; a topic can be keyed by text or whole numbers "
-                "only, because others can be written in several ways"
-            )
-        return values.cast(pa.string())
-
-
-def text_partitions(texts: pa.Array, partitioner: Partitioner, partitions: int) -> npt.NDArray[np.int64]:
-    """The partition of every text."""
-    out = np.empty(len(texts), dtype=np.int64)
-    _, offsets, data = texts.buffers()
-    if len(texts):
-        starts = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
-        choose_partitions(starts, content, _CODES[partitioner], partitions, out)
-    return out
+    def partitions(self, values: Any, partitions: int) -> npt.NDArray[np.int64]:
+        """The partition of every value; InputError if they are neither text nor whole numbers."""
+        return text_partitions(key_texts(values, self.column), self.partitioner, partitions)
 
 
 def require_shareable(name: str, share: Share, counts: dict[str, int]) -> None:

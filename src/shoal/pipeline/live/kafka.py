@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from shoal.clients.trouble import Unreachable
-from shoal.errors import RunError
+from shoal.errors import OutputError, RunError
 from shoal.pipeline.live.common import both_sinks, check_reader, live_source, named
 from shoal.pipeline.live.parts import Finding, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import KafkaSink as SinkTable
 from shoal.policy.live.systems import KafkaSource as SourceTable
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
-from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions
+from shoal.sinks.kafka_keyed import KeyedTopicSink
+from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions, make_topic
 from shoal.sources.kafka import KafkaReader
 from shoal.sources.live import LiveSource
 from shoal.sources.shares import Keying, Share
@@ -39,6 +40,27 @@ def make_sinks(parts: SinkParts) -> Sinks:
     """The topic of rows and that of dead letters, in the same transactions."""
     topics = KafkaTopics(_transactions(parts))
     return both_sinks(parts, lambda output: KafkaSink(topics, output.name, output.encoder))
+
+
+def make_keyed_sinks(parts: SinkParts, *, column: str, raw: str, keeps_keys: bool) -> Sinks:
+    """The same for messages as they came, in the partitions of a column."""
+    topics = KafkaTopics(_transactions(parts))
+    rows = KeyedTopicSink(topics, parts.rows.name, column=column, raw=raw, keeps_keys=keeps_keys)
+    letters = parts.letters
+    return Sinks(rows, KafkaSink(topics, letters.name, letters.encoder) if letters is not None else None)
+
+
+def prepare_topic(parts: SinkParts, topic: str, *, partitions: int | None) -> int:
+    """How many partitions a topic has; it is created if it is not there and `partitions` are given."""
+    try:
+        if partitions is not None:
+            make_topic(parts.address, topic, partitions, parts.settings)
+        found = count_partitions(parts.address, topic, parts.settings)
+    except Unreachable as error:
+        raise OutputError(named(f"Kafka at {parts.address}", error)) from None
+    if partitions not in (None, found):
+        raise OutputError(f"Kafka topic {topic}: has {found} partitions, not {partitions}; name another topic")
+    return found
 
 
 def _reader(parts: SourceParts) -> KafkaReader:

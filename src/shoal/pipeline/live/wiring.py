@@ -20,6 +20,8 @@ from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.tables import ROW
 from shoal.sources.base import Source
 
+WHOLE: Final = "shoal: message"
+"""The column of whole messages, for what passes them on."""
 TYPES: Final = {
     "int64": pa.int64(),
     "float64": pa.float64(),
@@ -107,7 +109,8 @@ def _decoder(
         frozenset(stream.carry),
         frozenset() if row is None else frozenset([row]),
     )
-    envelope = Envelope(section.key_column, section.timestamp_column, dict(section.headers))
+    raw = WHOLE if WHOLE in columns else None
+    envelope = Envelope(section.key_column, section.timestamp_column, dict(section.headers), raw)
     options: dict[str, Any] = {"time": stream.time if stream.time in columns else None, "unit": unit}
     return MessageDecoder(parser, needed, envelope=envelope, row=row, types=types, **options)
 

@@ -47,7 +47,10 @@ def worker_problems(source: MessageSource, sections: Mapping[str, Section | None
             f"[sink] kind: numbers of messages belong to one writer, so several workers cannot write one stream of "
             f'"{sink.kind}"; write to Kafka or to files, {_ONE}'
         )
-    yield from (f"{key}: {text}" for key, text in _method_problems(source.keyed_by, sections["anonymize"], stream))
+    method, keyed_by = sections["anonymize"], source.keyed_by
+    yield from (f"{key}: {text}" for key, text in _method_problems(keyed_by, method, stream))
+    if isinstance(method, TupleSection) and keyed_by in method.column_types() and keyed_by not in source.types:
+        yield f'[source] types: "{keyed_by}" has a text only as a whole number; declare it: {keyed_by} = "int64"'
 
 
 def _method_problems(keyed_by: str, method: Section | None, stream: Section | None) -> Iterator[tuple[str, str]]:
