@@ -23,7 +23,7 @@ METHOD: Final = "flexible-k"
 
 
 class FlexibleEngine:
-    """See :class:`shoal.methods.base.Engine`."""
+    """See :class:`shoal.methods.engine.Engine`."""
 
     trace_schema = TRACE
 

@@ -28,7 +28,7 @@ _NO_REASONS: Final = np.empty(0, dtype=np.int16)
 
 
 class TupleEngine:
-    """An :class:`shoal.methods.base.Engine` that reads tuples, has them decided and publishes the decisions.
+    """An :class:`shoal.methods.engine.Engine` that reads tuples, has them decided and publishes the decisions.
 
     With `fills_missing`, a row shows what its cluster shows where its own value is missing, in the papers' mode too.
     `chunk_rows` are read and decided at once. `start` computes what is needed later: at once, or in threads.
