@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.compiler import DefaultPassBuilder, Flags
 from numba.core.errors import TypingError
 
 from shoal.kernels import compiling, notice
@@ -53,6 +54,60 @@ def test_another_version_of_numba_compiles_pieces_its_own_way(monkeypatch):
     assert njit(lambda number: tripled(number))(5) == 15
     (compiled,) = tripled.overloads.values()
     assert type(compiled.library).__name__ != "_PieceLibrary"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("FLAGS_PARTS", (*compiling.FLAGS_PARTS, "something_else")), ("_FLAGS_HASH", compiling._FLAGS_HASH + 1)],
+)
+def test_another_version_of_numba_looks_up_options_its_own_way(monkeypatch, name, value):
+    flags = Flags()
+    assert type(compiling._quick(flags)) is compiling._QuickFlags
+    monkeypatch.setattr(compiling, name, value)
+    assert compiling._quick(flags) is flags
+
+    @kernel
+    def tripled(number):
+        return 3 * number
+
+    assert tripled(5) == 15
+
+
+def test_quick_options_are_equal_to_numbas_own_exactly_if_their_values_are():
+    def made(**values):
+        flags = Flags()
+        for option, value in values.items():
+            setattr(flags, option, value)
+        return flags
+
+    default = Flags().nrt
+    several = [made(), made(nrt=default), made(nrt=not default), made(nrt=not default, release_gil=True)]
+    for one in several:
+        quick = compiling._quick(one)
+        assert hash(quick) == hash(one)
+        assert quick != "options"
+        for other in several:
+            assert (quick == other) == (other == quick) == (quick == compiling._quick(other)) == (one == other)
+
+
+def test_passes_for_what_no_kernel_contains_are_left_out_and_all_others_kept():
+    usual = DefaultPassBuilder.define_nopython_pipeline(SimpleNamespace(func_ir=None, flags=Flags()))
+    names = [made.name() for made, _ in usual.passes]
+    assert set(names) >= compiling.UNUSED_PASSES
+    kept = [made.name() for made, _ in compiling._without_unused(usual).passes]
+    assert kept == [name for name in names if name not in compiling.UNUSED_PASSES]
+
+
+def test_a_piece_called_in_several_ways_is_linked_once():
+    @piece
+    def left(number):
+        return doubled(number) - 1
+
+    @piece
+    def both(number):
+        return left(number) + doubled_twice(number)
+
+    assert njit(lambda number: both(number) + doubled(number))(5) == 9 + 16 + 10
 
 
 def test_a_kernel_has_one_version_for_constants_and_variables():

@@ -22,6 +22,7 @@ from numba import njit as _njit
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import PassManager
 
 from shoal.kernels import notice as notice  # reports the first compilation
 from shoal.kernels.source_stamp import source_stamp
@@ -33,11 +34,17 @@ LIBRARY_PARTS: Final = (
     "_optimize_functions", "_reload_init",
 )  # fmt: skip
 GENERATOR_PARTS: Final = ("_data_layout", "_function_pass_manager")
-"""Attributes of Numba's library, and of its code generator, that linking uses.
+FLAGS_PARTS: Final = ("_values", "options")
+"""Attributes of Numba's library, of its code generator and of its options that are used here.
 
-`pipeline_class` is Numba's documented way to replace its compiler; the parts of a library are not documented. A version
-of Numba with other parts compiles pieces in its own way: slower, with the same result.
+`pipeline_class` is Numba's documented way to replace its compiler; these attributes are not documented. A version of
+Numba with others compiles in its own way: slower, with the same result.
 """
+UNUSED_PASSES: Final = frozenset({
+    "with_lifting", "inline_closure_likes", "find_literally", "make_function_op_code_to_jit_function",
+    "literal_unroll", "LiteralPropagation", "Rewrite dynamic raises", "nopython_rewrites", "dump_parfor_diagnostics",
+})  # fmt: skip
+"""Passes of Numba for what no kernel contains: closures, `with`, exceptions, `literally`, whole-array expressions."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -95,17 +102,32 @@ class _QuickFlags(Flags):
         return _FLAGS_HASH
 
     def __eq__(self, other: object) -> bool:
-        return getattr(other, "_values", None) == self._values or bool(super().__eq__(other))
+        if not isinstance(other, Flags):
+            return NotImplemented
+        mine, others = self._values, other._values
+        return mine == others or all(getattr(self, name) == getattr(other, name) for name in {**mine, **others})
 
 
 _FLAGS_HASH: Final = hash(Flags())  # of the names of all options
 
 
+def _quick(flags: Any) -> Any:
+    """Options that are quick to look up; the same ones where another version of Numba looks them up differently."""
+    is_known = all(hasattr(flags, part) for part in FLAGS_PARTS) and hash(flags) == _FLAGS_HASH
+    return _QuickFlags(flags) if is_known else flags
+
+
 class KernelCompiler(Compiler):
-    """Numba's compiler without garbage collections: it keeps most objects it makes; collecting took an eighth of it."""
+    """Numba's compiler without passes that change no kernel, and without garbage collections.
+
+    It keeps most objects it makes; collecting took an eighth of the time.
+    """
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any) -> None:
-        super().__init__(typing, target, library, args, result, _QuickFlags(flags), *rest)
+        super().__init__(typing, target, library, args, result, _quick(flags), *rest)
+
+    def define_pipelines(self) -> list[Any]:
+        return [_without_unused(passes) for passes in super().define_pipelines()]
 
     def compile_extra(self, func: Any) -> Any:
         was_enabled = gc.isenabled()
@@ -117,6 +139,15 @@ class KernelCompiler(Compiler):
                 gc.enable()
 
 
+def _without_unused(passes: Any) -> Any:
+    kept = PassManager(passes.pipeline_name)
+    for made, description in passes.passes:
+        if made.name() not in UNUSED_PASSES:
+            kept.add_pass(made, description)
+    kept.finalize()
+    return kept
+
+
 class _NoEnvironment:
     """Replaces the code generator where Numba sets the environment of a function called from Python."""
 
@@ -125,7 +156,7 @@ class _NoEnvironment:
 
 
 class _PieceLibrary(JITCodeLibrary):
-    """The code of a piece and of all it calls, neither optimized nor compiled."""
+    """The code of a piece, neither optimized nor compiled, and the libraries of all it calls."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """Shrink the code with three short passes; Numba's take longer, and linked code goes through them again."""
@@ -140,11 +171,29 @@ class _PieceLibrary(JITCodeLibrary):
                 passes.run(function, builder)
 
     def finalize(self) -> None:
-        for library in dict.fromkeys(self._linking_libraries):
+        """Link nothing yet: what several pieces call would be linked into each of them, and copied again and again."""
+        for library in self._linking_libraries:
             self._reload_init.update(library._reload_init)  # noqa: SLF001 - no public way exists
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
-        self._final_module.verify()
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """Link the piece and all it calls, for a kernel."""
+        whole = _own_module(self).clone()
+        for library in self.all_called({}):
+            if library is not self:
+                whole.link_in(_own_module(library), preserve=True)
+        return whole
+
+    def all_called(self, found: dict[Any, None]) -> dict[Any, None]:
+        """All libraries that this one needs, itself included."""
+        if self not in found:
+            found[self] = None
+            for library in self._linking_libraries:
+                if isinstance(library, _PieceLibrary):
+                    library.all_called(found)
+                else:
+                    found[library] = None
+        return found
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return 0: nothing is compiled."""
@@ -154,6 +203,11 @@ class _PieceLibrary(JITCodeLibrary):
     @property
     def codegen(self) -> Any:
         return _NoEnvironment()
+
+
+def _own_module(library: Any) -> Any:
+    """The code of a library that other libraries may contain, too."""
+    return JITCodeLibrary._get_module_for_linking(library)  # noqa: SLF001 - no public way exists
 
 
 class PieceCompiler(KernelCompiler):
