@@ -216,3 +216,21 @@ def test_a_file_that_cannot_be_written(stage: Scene, name: str) -> None:
     ended = reported(stage, "--out", "report")
     assert ended.code == 1
     assert "cannot be written" in ended.err
+
+
+def test_a_page_of_evidence(stage):
+    ended = reported(stage, "--truth", "in.csv", "-o", "evidence.html", "--json")
+    assert ended.code == 0
+    page = Path("evidence.html")
+    assert page.stat().st_mode & 0o077 == 0
+    assert CANARY not in page.read_text()
+    assert ended.summary["windows"]["windows"]
+    assert set(ended.summary["repeat"]["sha256"]) == {"release", "truth", "policy"}
+    assert b"page           evidence.html" in reported(stage, "--truth", "in.csv", "-o", "evidence.html").out
+
+
+def test_a_page_needs_the_input_and_a_place(stage):
+    assert "private input" in reported(stage, "-o", "evidence.html").err
+    ended = reported(stage, "--truth", "in.csv", "-o", "nowhere/evidence.html")
+    assert ended.code == 1
+    assert "nowhere" in ended.err

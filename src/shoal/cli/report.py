@@ -1,4 +1,4 @@
-"""`shoal report`: a release window by window, and which values cost most."""
+"""`shoal report`: one page of evidence on a release; and, for z-anonymity, its windows."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ def report(
     *,
     policy: Path,
     truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative="")] = None,
+    trace: Path | None = None,
+    control: Path | None = None,
     k: int | None = None,
-    out: Path | None = None,
+    targets: int = 1000,
+    seed: int = 1,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
-    """Report, window by window, how many people share all that was released of them with others.
+    """Write one page of evidence on a release: promise, audit, attacks, losses, utility, and how to repeat it.
 
-    For z-anonymity, which hides rare values and not rare combinations. A window is the lifetime of a
-    pseudonym. People are counted, never named; named are the released values that cost most: without them fewer people
-    would stand out. Exit code 0 when the report could be made, 1 when a file cannot be read or written, 2 when the
-    policy is wrong.
+    With `-o report.html` the page is a single file that needs no network. It contains distributions of the private
+    input, so only its owner may read it. For z-anonymity the command also reports, without a page, window by window
+    how many people share all that was released of them with others; a window is the lifetime of a pseudonym. Exit code
+    0 when the report could be made, 1 when a file cannot be read or written, 2 when the policy is wrong.
 
     Examples:
 
-        shoal report released.parquet --policy policy.toml
+        shoal report released.parquet --policy policy.toml --truth visits.csv --trace trace.parquet -o report.html
 
-        shoal report released.parquet --policy policy.toml --truth visits.csv --k 5 --out report
+        shoal report released.parquet --policy policy.toml --truth visits.csv --k 5 --out windows
 
         shoal report released/ --policy policy.toml --json
 
@@ -47,25 +51,63 @@ def report(
     policy
         The policy it was released under.
     truth
-        The private input, to count active people: files, folders, or globs in quotes.
+        The private input: files, folders, or globs in quotes. The page needs it.
+    trace
+        The private trace, which says whose row is whose; more can be said with it.
+    control
+        Records of people who are not in the data, in the form of the input, to compare attacks with.
     k
-        How many people must share a released set. By default that of the policy's target or combine, else 2.
+        For windows: how many people must share a released set; by default that of the policy's target or combine,
+        else 2.
+    targets
+        How many people are attacked, drawn at random.
+    seed
+        The seed of the draw.
     out
-        Folder for windows.csv, costs.csv and windows.png; without it nothing is written. With the private input, only
-        their owner may read them.
+        A file that ends in .html for the page; or a folder for windows.csv, costs.csv and windows.png (z-anonymity).
     as_json
-        Print the report as JSON.
+        Print the report as JSON: with the page, all that is on it; otherwise the windows.
     """
     import orjson
 
     from shoal.auditor import report_windows
 
+    if out is not None and out.suffix == ".html":
+        return _write_page(release, policy, truth, trace, control, targets, seed, out, as_json=as_json)
     found = report_windows(release, policy=policy, truth=truth or None, k=k)
     places = [] if out is None else _write(found, _folder(out), private=bool(truth))
     if as_json:
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode())
     else:
         print("\n".join([found.text(), *places]))
+    return 0
+
+
+def _write_page(
+    release: Path, policy: Path, truth: list[Path] | None, trace: Path | None, control: Path | None,
+    targets: int, seed: int, out: Path, *, as_json: bool,
+) -> int:  # fmt: skip
+    import orjson
+
+    from shoal.auditor.report.evidence_report import report_evidence
+    from shoal.cli.audit import one_or_all, read_private_trace
+    from shoal.cli.render import watch_steps
+    from shoal.crypto.safe_open import write_file
+
+    with watch_steps("reporting") as progress:
+        found = report_evidence(
+            release, one_or_all(truth), policy, trace=read_private_trace(trace), control=control, targets=targets,
+            seed=seed, progress=progress,
+        )  # fmt: skip
+    try:
+        write_file(out, found.html(), private=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another file with --out") from None
+    if as_json:
+        print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+    else:
+        verdict = "nothing broken" if found.content["audit"]["ok"] else "PROMISE BROKEN"
+        print(f"audit          {verdict}\npage           {out}")
     return 0
 
 

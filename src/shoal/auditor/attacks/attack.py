@@ -12,10 +12,10 @@ from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
 from shoal.auditor.attacks.outcome import Attack, AttackReport
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
-from shoal.auditor.attacks.released_sets import attack_sets
+from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.sensitive_values import attack_sensitive_values
 from shoal.auditor.attacks.settings import Progress, Settings
-from shoal.auditor.attacks.streams import attack_stream
+from shoal.auditor.attacks.streams import attack_stream, read_stream_evidence
 from shoal.auditor.attacks.undescribed import describe
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.flexible.promise import read_flexible_promise
@@ -86,12 +86,12 @@ def attack(  # noqa: PLR0913
         written = read_policy(policy)
         method = str(written.section("anonymize").get("method"))
         if method == "z-anonymity":
-            return attack_stream(written, release, truth, trace, settings)
+            return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
         if method in {"k^m", "k^m-apriori"}:
-            return attack_sets(written, release, truth, trace, settings)
+            return attack_sets(read_set_evidence(written, release, truth, trace, settings))
         if method not in JUDGES:
             raise PolicyError(f"[anonymize] method: attacks know {', '.join(JUDGES)}")
-        return _attack_rows(written, release, truth, trace, control, settings)
+        return attack_rows(read_rows(written, release, truth, trace, control, settings), settings)
 
 
 _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
@@ -102,9 +102,8 @@ _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
 }
 
 
-def _attack_rows(
-    policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings
-) -> AttackReport:
+def read_rows(policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings) -> RowEvidence:
+    """Read a release of rows, its truth and the control group."""
     is_flexible = policy.section("anonymize").get("method") == "flexible-k"
     promise = read_flexible_promise(policy) if is_flexible else read_tuple_promise(policy)
     _check_knows(settings.knows, [rule.name for rule in promise.quasi])
@@ -116,10 +115,14 @@ def _attack_rows(
     if control is not None:
         rows = read(control, name="control", expected=Format.of_source(policy.section("source")))
         outside = by_stream(rows, policy.section("stream"))
-    rows_read = read_row_evidence(
+    return read_row_evidence(
         evidence, promise, outside, read_flexible_attribute if is_flexible else read_attribute,
         knows=settings.knows, targets=settings.targets, seed=settings.seed,
     )  # fmt: skip
+
+
+def attack_rows(rows_read: RowEvidence, settings: Settings) -> AttackReport:
+    """Try every attack on rows."""
     found: list[Attack] = []
     for name, run in _ROW_ATTACKS.items():
         settings.progress(name)
@@ -135,7 +138,7 @@ def _attack_rows(
         "knows": [attribute.name for attribute in people.attributes],
         "seed": settings.seed,
     }
-    return AttackReport(promise.method, tuple(sorted(found, key=_by_question)), facts)
+    return AttackReport(rows_read.promise.method, tuple(sorted(found, key=_by_question)), facts)
 
 
 def _by_question(attack: Attack) -> int:

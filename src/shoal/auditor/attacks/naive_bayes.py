@@ -16,19 +16,18 @@ _BINS: Final = 32
 _SMOOTH: Final = 1.0
 
 
-class _Spread:
+class Spread:
     """One attribute: how much of each published value lies in each bin of true values."""
 
     def __init__(self, attribute: Attribute, first: Ints) -> None:
         self.name = attribute.name
         if isinstance(attribute, Spans):
-            self._edges = self._quantiles(attribute)
+            self.edges = self._quantiles(attribute)
             self.share = self._of_ranges(attribute.low[first], attribute.high[first])
         else:
             assert isinstance(attribute, Labels)
-            self._texts = attribute.texts
             used = np.unique(attribute.true_code[attribute.true_code >= 0])
-            self._values = {attribute.texts[code]: place for place, code in enumerate(used.tolist())}
+            self.values = {attribute.texts[code]: place for place, code in enumerate(used.tolist())}
             self.share = self._of_labels(attribute, used, attribute.code[first])
 
     @staticmethod
@@ -41,7 +40,7 @@ class _Spread:
         return edges if len(edges) > 1 else np.array([edges[0], edges[0] + 1.0])
 
     def _of_ranges(self, low: Floats, high: Floats) -> Floats:
-        edges = self._edges
+        edges = self.edges
         bins = len(edges) - 1
         low, high = np.nan_to_num(low, nan=edges[0]), np.nan_to_num(high, nan=edges[-1])
         overlap = np.minimum(high[:, None], edges[1:]) - np.maximum(low[:, None], edges[:-1])
@@ -66,20 +65,35 @@ class _Spread:
         """Return the bin of every record's true value; -1 for a missing or unknown one."""
         if isinstance(attribute, Spans):
             value = attribute.true_value[rows]
-            place = np.clip(np.searchsorted(self._edges, value, side="right") - 1, 0, len(self._edges) - 2)
+            place = np.clip(np.searchsorted(self.edges, value, side="right") - 1, 0, len(self.edges) - 2)
             return np.where(np.isnan(value), -1, place)
         assert isinstance(attribute, Labels)
-        number = np.array([*(self._values.get(text, -1) for text in attribute.texts), -1], np.int64)
+        number = np.array([*(self.values.get(text, -1) for text in attribute.texts), -1], np.int64)
         return number[attribute.true_code[rows]]
 
 
 class Bayes:
-    """Trained on classes of released rows (``first`` is a row of each) and their counts of sensitive values."""
+    """The tables of a trained classifier: for every attribute, rows by bin (line) and sensitive value (column)."""
 
-    def __init__(self, attributes: Sequence[Attribute], first: Ints, counts: npt.NDArray[np.float64]) -> None:
-        self._spreads = [_Spread(attribute, first) for attribute in attributes]
-        self._tables = [spread.share.T @ counts for spread in self._spreads]
-        self._total = counts.sum(axis=0)
+    def __init__(self, spreads: Sequence[Spread], tables: Sequence[Floats], total: Floats) -> None:
+        self._spreads, self._tables, self._total = spreads, tables, total
+
+    @classmethod
+    def trained(cls, attributes: Sequence[Attribute], first: Ints, counts: npt.NDArray[np.float64]) -> Bayes:
+        """Train on classes of released rows (``first`` is a row of each) and their counts of sensitive values."""
+        spreads = [Spread(attribute, first) for attribute in attributes]
+        return cls(spreads, [spread.share.T @ counts for spread in spreads], counts.sum(axis=0))
+
+    def retrained(self, attributes: Sequence[Attribute], rows: Ints, values: Ints, width: int) -> Bayes:
+        """Return the same classifier, with the same bins, trained on true values."""
+        tables = []
+        for spread, attribute in zip(self._spreads, attributes, strict=True):
+            place = spread.bins(attribute, rows)
+            known = place >= 0
+            size = spread.share.shape[1] * width
+            table = np.bincount(place[known] * width + values[known], minlength=size).reshape(-1, width)
+            tables.append(table.astype(np.float64))
+        return Bayes(self._spreads, tables, np.bincount(values, minlength=width).astype(np.float64))
 
     def scores(self, attributes: Sequence[Attribute], rows: Ints, without: tuple[Ints, Ints] | None = None) -> Floats:
         """Return log scores: one line per record, one column per value.

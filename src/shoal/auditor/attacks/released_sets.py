@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,23 +24,40 @@ from shoal.errors import InputError, PolicyError
 _KNOWN: Final = (1, 2, 3, 5)
 
 
-def attack_sets(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> AttackReport:
-    """Try every attack on a release of sets."""
+@dataclass(frozen=True, slots=True)
+class SetEvidence:
+    """Everything that attacks on sets use."""
+
+    shown: Sets
+    known: Sets
+    label_of: Ints
+    """For every item of the truth the number of its released label; -1 if it has none."""
+    shown_lists: ItemLists
+    raw_lists: ItemLists
+    method: str
+    settings: Settings
+
+
+def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> SetEvidence:
+    """Read a release of sets and its truth."""
     if settings.knows is not None:
         raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
     settings.progress("reading")
     promise = read_set_promise(policy)
     shown = _read_release(release, policy, promise)
     known = read_truth(truth, policy, promise).sets
-    partition = _partition(policy, promise, release, shown, known, trace)
+    label_of = _partition(promise, release, shown, known, trace)
+    return SetEvidence(shown, known, label_of, _lists(shown), _lists(known), promise.method, settings)
+
+
+def attack_sets(evidence: SetEvidence) -> AttackReport:
+    """Try every attack on a release of sets."""
+    shown, known, settings = evidence.shown, evidence.known, evidence.settings
     random = np.random.default_rng(settings.seed)
     settings.progress("known items")
-    attacks = _known_items(shown, known, partition, settings, random)
+    attacks = _known_items(evidence, random)
     settings.progress("labels")
-    attacks += [
-        _whole_record(shown, known, partition, settings, random),
-        *_behind_labels(shown, known, partition, settings, random),
-    ]
+    attacks += [_whole_record(evidence, random), *_behind_labels(evidence, random)]
     facts = {
         "released_rows": len(shown),
         "people": len(known),
@@ -50,7 +67,7 @@ def attack_sets(policy: Policy, release: Any, truth: Any, trace: Any, settings: 
         "seed": settings.seed,
     }
     order = list(Question)
-    return AttackReport(promise.method, tuple(sorted(attacks, key=lambda one: order.index(one.question))), facts)
+    return AttackReport(evidence.method, tuple(sorted(attacks, key=lambda one: order.index(one.question))), facts)
 
 
 def _read_release(release: Any, policy: Policy, promise: SetPromise) -> Sets:
@@ -61,9 +78,8 @@ def _read_release(release: Any, policy: Policy, promise: SetPromise) -> Sets:
     return collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
 
 
-def _partition(policy: Policy, promise: SetPromise, release: Any, shown: Sets, known: Sets, trace: Any) -> Ints:
+def _partition(promise: SetPromise, release: Any, shown: Sets, known: Sets, trace: Any) -> Ints:
     """Return for every item of the truth the number of its released label; -1 if it has none."""
-    del policy
     hierarchy, blocks, notes = promise.generalization.hierarchy, read_blocks(release), Notes()
     found: Partition | None = None
     if hierarchy is not None and (promise.generalization.tree is not None or blocks is None):
@@ -89,10 +105,9 @@ def _lists(sets: Sets) -> ItemLists:
     return ItemLists(sets.owners, sets.items, len(sets), len(sets.labels))
 
 
-def _known_items(
-    shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator
-) -> list[Attack]:
-    released, raw = _lists(shown), _lists(known)
+def _known_items(evidence: SetEvidence, random: np.random.Generator) -> list[Attack]:
+    shown, known, label_of, settings = evidence.shown, evidence.known, evidence.label_of, evidence.settings
+    released, raw = evidence.shown_lists, evidence.raw_lists
     found = []
     for count in _KNOWN:
         attack = Attack(
@@ -117,7 +132,8 @@ def _known_items(
     return found
 
 
-def _whole_record(shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator) -> Attack:
+def _whole_record(evidence: SetEvidence, random: np.random.Generator) -> Attack:
+    shown, known, label_of, settings = evidence.shown, evidence.known, evidence.label_of, evidence.settings
     attack = Attack(
         "whole record", Question.SINGLING_OUT,
         "Among the records equal to the image of the person's, the one picked is the person's.",
@@ -138,9 +154,8 @@ def _whole_record(shown: Sets, known: Sets, label_of: Ints, settings: Settings, 
     return replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=raw)
 
 
-def _behind_labels(
-    shown: Sets, known: Sets, label_of: Ints, settings: Settings, random: np.random.Generator
-) -> list[Attack]:
+def _behind_labels(evidence: SetEvidence, random: np.random.Generator) -> list[Attack]:
+    shown, known, label_of, settings = evidence.shown, evidence.known, evidence.label_of, evidence.settings
     knows = "how common items are, and that the record has the label"
     simple = Attack(
         "item behind a label", Question.INFERENCE, "The most common item of a label is in the person's record.", knows

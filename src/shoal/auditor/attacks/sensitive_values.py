@@ -75,8 +75,8 @@ def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
         Attack(f"classifier{suffix}", Question.INFERENCE,
                f"The {name} that a naive Bayes classifier, trained on the release, predicts is the person's.", known),
         Attack(f"several rows{suffix}", Question.LINKING,
-               f"The {name} that fits up to {_ROWS} rows of the person best is the person's.",
-               f"{known}, of up to {_ROWS} of the person's records"),
+               f"The {name} that all classes of up to {_ROWS} rows of the person have in common is the person's.",
+               f"which classes these rows are in (without a trace: {known}, of these records)"),
     ]  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def _control(evidence: RowEvidence, column: _Column, scores: object) -> tuple[fl
 
 def _classifier(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
     people, released = evidence.members, evidence.released
-    model = Bayes(people.attributes, released.first, column.counts)
+    model = Bayes.trained(people.attributes, released.first, column.counts)
     true = column.true[people.targets]
     success = Rate.of(_share_right(np.exp(_calm(model.scores(people.attributes, people.targets))), true))
     control, what = _control(
@@ -228,11 +228,15 @@ def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: f
     if (low == high)[several].mean() < _STABLE:
         return attack.not_applicable(f"{column.name} differs between the rows of a person")
     chosen = evidence.random.permutation(np.flatnonzero(several & (low == high)))[: max(len(people.targets), 1)]
-    total = np.zeros((len(chosen), column.width))
+    prior = np.log(column.counts.sum(axis=0) / max(column.counts.sum(), 1) + 1e-9)
+    total = np.repeat(prior[None, :], len(chosen), axis=0)
     for turn in range(_ROWS):
         has = size[chosen] > turn
         at = order[start[chosen[has]] + turn]
-        scores = _scores(evidence, people, column, at)
-        total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-6)
+        if evidence.class_of is None:
+            scores = _scores(evidence, people, column, at)
+        else:
+            scores = column.counts[evidence.class_of[at]]
+        total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-9) - prior
     found = _share_right(np.exp(_calm(total)), low[chosen])
     return replace(attack, success=Rate.of(found), guess=column.prior, raw=max(raw, 0.0))

@@ -44,7 +44,9 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
+class StreamEvidence:
+    """Everything that attacks on z-anonymity use."""
+
     promise: ZPromise
     aligned: Aligned
     shown: _Side
@@ -63,12 +65,9 @@ class _Evidence:
         return self.random.permutation(known)[: self.settings.targets]
 
 
-def attack_stream(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> AttackReport:
+def attack_stream(found: StreamEvidence) -> AttackReport:
     """Try every attack on z-anonymity."""
-    if settings.knows is not None:
-        raise PolicyError("knows: z-anonymity has no quasi-identifiers; attackers know values and times")
-    settings.progress("reading")
-    found = _read(policy, release, truth, trace, settings)
+    settings = found.settings
     attacks: list[Attack] = []
     for name, run in (
         ("released sets", _sets), ("one event", _one_event), ("next epoch", _next_epoch), ("labels", _labels),
@@ -87,7 +86,11 @@ def attack_stream(policy: Policy, release: Any, truth: Any, trace: Any, settings
     return AttackReport("z-anonymity", tuple(sorted(attacks, key=lambda one: order.index(one.question))), facts)
 
 
-def _read(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> _Evidence:
+def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> StreamEvidence:
+    """Read a z-anonymous release and its truth."""
+    if settings.knows is not None:
+        raise PolicyError("knows: z-anonymity has no quasi-identifiers; attackers know values and times")
+    settings.progress("reading")
     promise = read_z_promise(policy)
     evidence = read_evidence(policy, release, truth, trace)
     aligned = align(promise, evidence.release, evidence.truth)
@@ -118,7 +121,9 @@ def _read(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settin
         aligned.time[known],
         int(offset[-1]),
     )
-    return _Evidence(promise, aligned, shown, raw, link[rows], rows, settings, np.random.default_rng(settings.seed))
+    return StreamEvidence(
+        promise, aligned, shown, raw, link[rows], rows, settings, np.random.default_rng(settings.seed)
+    )
 
 
 def _shifted(code: Ints, by: int) -> Ints:
@@ -146,12 +151,12 @@ def _people_of_epoch(side: _Side, groups: Ints) -> Ints:
 # ---- singling out
 
 
-def _sets(found: _Evidence) -> list[Attack]:
+def _sets(found: StreamEvidence) -> list[Attack]:
     attacks = [_whole_set(found)]
     return attacks + [_known_items(found, known) for known in _KNOWN]
 
 
-def _whole_set(found: _Evidence) -> Attack:
+def _whole_set(found: StreamEvidence) -> Attack:
     attack = Attack(
         "whole released set", Question.SINGLING_OUT,
         "Nobody else of the epoch has the same set of released values: the pseudonym is the person's for sure.",
@@ -171,7 +176,7 @@ def _alone(side: _Side) -> Bools:
     return np.array([holders[key] == 1 for key in keys], np.bool_)
 
 
-def _known_items(found: _Evidence, count: int) -> Attack:
+def _known_items(found: StreamEvidence, count: int) -> Attack:
     attack = Attack(
         f"{count} known value{'s' if count > 1 else ''}", Question.SINGLING_OUT,
         "The pseudonym picked among those of the epoch that show all known values is the person's.",
@@ -190,7 +195,7 @@ def _known_items(found: _Evidence, count: int) -> Attack:
     return replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))
 
 
-def _some(found: _Evidence, side: _Side, group: int, count: int) -> list[int]:
+def _some(found: StreamEvidence, side: _Side, group: int, count: int) -> list[int]:
     chosen: list[int] = found.random.choice(side.lists.of(group), size=count, replace=False).tolist()
     return chosen
 
@@ -198,7 +203,7 @@ def _some(found: _Evidence, side: _Side, group: int, count: int) -> list[int]:
 # ---- linking
 
 
-def _one_event(found: _Evidence) -> list[Attack]:
+def _one_event(found: StreamEvidence) -> list[Attack]:
     attack = Attack(
         "one value and its time", Question.LINKING,
         "The pseudonym picked among those with this value at this moment is the person's: all its other rows follow.",
@@ -211,7 +216,7 @@ def _one_event(found: _Evidence) -> list[Attack]:
     return [replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))]
 
 
-def _by_moment(found: _Evidence, side: _Side, targets: Ints) -> tuple[Floats, Floats]:
+def _by_moment(found: StreamEvidence, side: _Side, targets: Ints) -> tuple[Floats, Floats]:
     item = side.items[0]
     usable = np.flatnonzero(item >= 0)
     event = dense(item[usable], side.time[usable])
@@ -224,7 +229,7 @@ def _by_moment(found: _Evidence, side: _Side, targets: Ints) -> tuple[Floats, Fl
     return 1 / holders[first[asked]], 1 / _people_of_epoch(side, asked)
 
 
-def _next_epoch(found: _Evidence) -> list[Attack]:
+def _next_epoch(found: StreamEvidence) -> list[Attack]:
     attack = Attack(
         "next epoch by behaviour", Question.LINKING,
         "The pseudonym of the next epoch whose values are most similar to the person's is the person's.",
@@ -239,7 +244,7 @@ def _next_epoch(found: _Evidence) -> list[Attack]:
     return [replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))]
 
 
-def _relinked(found: _Evidence, side: _Side) -> tuple[list[float], list[float]]:
+def _relinked(found: StreamEvidence, side: _Side) -> tuple[list[float], list[float]]:
     width = max((int(item.max(initial=-1)) + 1 for item in side.items), default=1)
     by_epoch = [np.flatnonzero(side.epoch == epoch) for epoch in range(int(side.epoch.max(initial=-1)) + 1)]
     lists = [_epoch_lists(side, groups, width) for groups in by_epoch]
@@ -276,7 +281,7 @@ def _epoch_lists(side: _Side, groups: Ints, width: int) -> ItemLists:
 # ---- inference
 
 
-def _labels(found: _Evidence) -> list[Attack]:
+def _labels(found: StreamEvidence) -> list[Attack]:
     attacks = []
     for attribute in found.promise.attributes:
         suffix = f": {attribute.name}" if len(found.promise.attributes) > 1 else ""
@@ -298,7 +303,7 @@ def _labels(found: _Evidence) -> list[Attack]:
     return attacks
 
 
-def _behind(found: _Evidence, attack: Attack, name: str, rows: Ints) -> Attack:
+def _behind(found: StreamEvidence, attack: Attack, name: str, rows: Ints) -> Attack:
     values = found.aligned.values[name]
     usable = np.flatnonzero(found.aligned.usable & (values.truth >= 0))
     count = np.bincount(values.truth[usable])

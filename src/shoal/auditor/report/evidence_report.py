@@ -1,0 +1,262 @@
+"""Collect everything a privacy officer signs: promise, audit, attacks, utility, distributions, and how to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.auditor.attacks.attack import attack_rows, read_rows
+from shoal.auditor.attacks.classes import RowEvidence
+from shoal.auditor.attacks.naive_bayes import Spread
+from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
+from shoal.auditor.attacks.settings import Progress, Settings
+from shoal.auditor.attacks.streams import StreamEvidence, attack_stream, read_stream_evidence
+from shoal.auditor.judge import audit
+from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.memory import limited
+from shoal.auditor.report.page import render
+from shoal.auditor.report.windows import report_windows
+from shoal.auditor.report.words import promise_in_words
+from shoal.auditor.sets.promise import read_set_promise
+from shoal.auditor.tuples.values import Labels, Spans
+from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, measure_rows
+from shoal.auditor.utility.sets import measure_sets
+from shoal.auditor.utility.streams import measure_stream
+from shoal.errors import InputError
+
+_VALUES: Final = 10
+"""How many values of a column are shown; the rest is one."""
+_FEWEST: Final = 20
+"""Groups of fewer records are not reported by themselves."""
+_WORST: Final = 10
+_BINS: Final = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReport:
+    """The content of the report; the page and the JSON show the same."""
+
+    content: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict for JSON."""
+        return self.content
+
+    def html(self) -> str:
+        """Return one page that needs nothing else: no network, no other file."""
+        return render(self.content)
+
+
+def report_evidence(
+    release: Any,
+    truth: Any,
+    policy: Any,
+    *,
+    trace: Any = None,
+    control: Any = None,
+    targets: int = 1000,
+    seed: int = 1,
+    max_memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> EvidenceReport:
+    """Audit and attack a release, measure its utility, and describe it; parameters as for `shoal.attack`."""
+    if truth is None:
+        raise InputError("truth: the report needs the private input, to know what was changed and who was right")
+    settings = Settings(None, targets, seed, progress or (lambda _: None))
+    written = read_policy(policy)
+    settings.progress("audit")
+    judged = audit(release, truth, trace, policy, max_memory=max_memory)
+    with limited(max_memory):
+        method = str(written.section("anonymize").get("method"))
+        found = _of_family(method, written, release, truth, trace, control, settings)
+        settings.progress("delays")
+        delay = _delay(trace)
+    return EvidenceReport(
+        {
+            "method": method,
+            "promise": found.pop("promise"),
+            "audit": judged.to_dict(),
+            **found,
+            "delay": delay,
+            "policy": _policy_text(policy, written),
+            "repeat": _repeat(seed, targets, release=release, truth=truth, trace=trace, control=control, policy=policy),
+        }
+    )
+
+
+def _of_family(
+    method: str, policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings
+) -> dict[str, Any]:
+    more: dict[str, Any]
+    if method == "z-anonymity":
+        stream = read_stream_evidence(policy, release, truth, trace, settings)
+        attacks, utility, promise = attack_stream(stream), measure_stream(stream), stream.promise
+        more = {"windows": report_windows(release, policy.content, truth).to_dict(), "classes": _set_sizes(stream)}
+    elif method in {"k^m", "k^m-apriori"}:
+        sets = read_set_evidence(policy, release, truth, trace, settings)
+        attacks, utility, promise = attack_sets(sets), measure_sets(sets), read_set_promise(policy)  # type: ignore[assignment]
+        more = {
+            "classes": _sizes(np.unique(_numbered(sets.shown.keys()), return_counts=True)[1], "equal released records")
+        }
+    else:
+        rows = read_rows(policy, release, truth, trace, control, settings)
+        attacks, utility, promise = attack_rows(rows, settings), measure_rows(rows), rows.promise
+        more = {
+            "classes": _sizes(rows.released.rows, "rows that look alike"),
+            "columns": list(_columns(rows)),
+            "groups": _groups(rows),
+        }
+    return {
+        "promise": promise_in_words(promise),
+        "attacks": attacks.to_dict(),
+        "utility": [measure.to_dict() for measure in utility],
+        **more,
+    }
+
+
+# ---- classes, columns, groups
+
+
+def _numbered(keys: list[bytes]) -> Any:
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+def _set_sizes(stream: StreamEvidence) -> dict[str, Any]:
+    keys = [stream.shown.lists.of(group).tobytes() for group in range(len(stream.shown.epoch))]
+    return _sizes(np.unique(_numbered(keys), return_counts=True)[1], "people of an epoch with the same released set")
+
+
+def _sizes(sizes: Any, what: str) -> dict[str, Any]:
+    """Count rows (or people) by the size of the class they are in."""
+    edges = [*_BINS, 2**62]
+    counts = [int(sizes[(sizes >= low) & (sizes < high)].sum()) for low, high in pairwise(edges)]
+    names = [str(low) if high == low + 1 else f"{low}–{high - 1}" for low, high in pairwise(edges[:-1])]
+    names.append(f"{_BINS[-1]:,} or more")
+    used = [place for place, count in enumerate(counts) if count]
+    kept = range(used[0], used[-1] + 1) if used else range(0)
+    return {
+        "what": what,
+        "classes": len(sizes),
+        "smallest": int(sizes.min()) if len(sizes) else None,
+        "median": float(np.median(sizes)) if len(sizes) else None,
+        "names": [names[place] for place in kept],
+        "counts": [counts[place] for place in kept],
+    }
+
+
+def _columns(rows: RowEvidence) -> Iterator[dict[str, Any]]:
+    loss = column_loss(rows)
+    for attribute in rows.members.attributes:
+        spread = Spread(attribute, rows.released.first)
+        before, after = marginal_shares(rows, spread, attribute)
+        names = bin_names(spread, attribute)
+        is_number = isinstance(attribute, Spans)
+        if not is_number:
+            order = np.argsort(-before, kind="stable")
+            top, rest = order[:_VALUES], order[_VALUES:]
+            names = [names[place] for place in top] + (["all others"] if len(rest) else [])
+            before, after = (
+                np.append(side[top], side[rest].sum()) if len(rest) else side[top] for side in (before, after)
+            )
+        yield {
+            "name": attribute.name,
+            "kind": "numbers" if is_number else "labels",
+            "loss": loss[attribute.name],
+            "names": names,
+            "before": before.tolist(),
+            "after": after.tolist(),
+        }
+
+
+def _groups(rows: RowEvidence) -> list[dict[str, Any]]:
+    """Return the groups of people whose records were suppressed or generalized most."""
+    if rows.class_of is None:
+        return []
+    usable = rows.members.records.usable
+    gone = usable & (rows.class_of < 0)
+    loss = np.mean([attribute.loss for attribute in rows.members.attributes], axis=0)[rows.released.first]
+    own = np.where(rows.class_of >= 0, np.append(loss, 1.0)[rows.class_of], 1.0)
+    found = []
+    for attribute in rows.members.attributes:
+        if isinstance(attribute, Labels):
+            for code in np.unique(attribute.true_code[usable]).tolist():
+                group = usable & (attribute.true_code == code)
+                if int(group.sum()) >= _FEWEST:
+                    name = "(missing)" if code < 0 else attribute.texts[code]
+                    found.append(_group(attribute.name, name, group, gone, own))
+    found.sort(key=lambda group: (-group["loss"], -group["suppressed"], group["column"], group["value"]))
+    return found[:_WORST]
+
+
+def _group(column: str, value: str, group: Any, gone: Any, own: Any) -> dict[str, Any]:
+    return {
+        "column": column, "value": value, "records": int(group.sum()),
+        "suppressed": float(gone[group].mean()), "loss": float(own[group].mean()),
+    }  # fmt: skip
+
+
+# ---- time, and how to repeat it
+
+
+def _delay(trace: Any) -> dict[str, Any] | None:
+    if trace is None:
+        return None
+    rows = read(trace, name="trace", expected=Format(), part="trace")
+    if "delay" not in rows.columns:
+        return None
+    delay = rows.numbers("delay")
+    delay = delay[delay >= 0]
+    if not len(delay):
+        return None
+    parts = {
+        name: float(np.quantile(delay, share)) for name, share in (("median", 0.5), ("95 %", 0.95), ("longest", 1.0))
+    }
+    return {"records": len(delay), **parts}
+
+
+def _policy_text(policy: Any, written: Policy) -> str:
+    if isinstance(policy, str | Path):
+        return Path(policy).read_text(encoding="utf-8")
+    return "\n".join(f"[{name}] {section}" for name, section in written.content.items())
+
+
+def _repeat(seed: int, targets: int, **inputs: Any) -> dict[str, Any]:
+    versions = {name: _version(name) for name in ("shoal", "numpy", "pyarrow")}
+    return {
+        "seed": seed,
+        "targets": targets,
+        "versions": {**versions, "python": platform.python_version()},
+        "sha256": {name: digest for name, given in inputs.items() if (digest := checksum(given)) is not None},
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def checksum(given: Any) -> str | None:
+    """Return the SHA-256 of a file, or of all files of a folder in name order; None for anything else."""
+    if isinstance(given, list) and given and all(isinstance(one, str | Path) for one in given):
+        parts = [checksum(one) for one in given]
+        return None if None in parts else hashlib.sha256("".join(map(str, parts)).encode()).hexdigest()
+    if not isinstance(given, str | Path) or not Path(given).exists():
+        return None
+    path = Path(given)
+    found = hashlib.sha256()
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file():
+            found.update(file.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,1 @@
+"""What a release is still good for: counts, distributions, correlations, predictions."""

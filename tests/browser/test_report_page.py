@@ -1,0 +1,81 @@
+"""The page of evidence in a real browser: no errors, no requests, dark and light, keyboard, paper."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from shoal.auditor.report.evidence_report import report_evidence
+from tests.auditor.attacks.scenes import POLICY, in_classes, people, traced
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    truth = people()
+    release, order = in_classes(truth, 5)
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(report_evidence(release, truth, POLICY, trace=traced(order)).html(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def test_it_opens_without_errors_or_requests(browser, page_file):
+    page = browser.new_page()
+    errors, requests = [], []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(page_file.as_uri())
+    assert errors == []
+    assert requests == [page_file.as_uri()]
+    assert page.locator("h2").count() >= 8
+    assert page.locator("svg").count() >= 5
+    # Nothing is wider than the page, also on a phone.
+    for width in (1200, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.close()
+
+
+def test_light_and_dark_differ_and_stay_readable(browser, page_file):
+    colours = []
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme)
+        page.goto(page_file.as_uri())
+        colours.append(
+            page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
+        )
+        page.close()
+    light, dark = colours
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+
+
+def test_links_work_by_keyboard(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#promise")
+    page.close()
+
+
+def test_it_prints(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    page.emulate_media(media="print")
+    assert page.locator("nav").is_hidden()
+    assert len(page.pdf()) > 10_000
+    page.close()
