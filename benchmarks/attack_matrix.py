@@ -2,8 +2,8 @@
 
 Tuple methods and flexible k on Adult and on check-ins, z-anonymity on check-ins, k^m on baskets; in their default
 settings apart from the size of the crowd. A tenth of the people is kept out of the data: the control group. K-VARP and
-its kin read records with up to three missing values, also in the paper's mode. With --anjana (an interpreter that has the
-package) also anjana's k-anonymity, with the hierarchies of its own example (`hierarchies_anjana` in the folder).
+its kin read records with up to three missing values, also in the paper's mode. With --anjana (an interpreter that has
+the package) also anjana's k-anonymity, with the hierarchies of its own example (`hierarchies_anjana` in the folder).
 Without --data: imitations of the same streams.
 """
 
@@ -42,15 +42,16 @@ TUPLES: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 WITH_GAPS = ("k-varp", "iot-anonymization")
 SHOWN = (
-    "prosecutor", "marketer", "one unknown", "one wrong", "missing values", "predicate", "arrival", "arrival and values",
-    "two windows", "several rows", "homogeneous class", "class mode", "rows that fit", "classifier", "range end",
+    "prosecutor", "marketer", "one unknown", "one wrong", "missing values", "predicate", "arrival",
+    "arrival and values", "two windows", "several rows", "homogeneous class", "class mode", "rows that fit", "classifier", "range end",
 )  # fmt: skip
 Z_SHOWN = (
     "whole released set", "1 known value", "2 known values", "4 known values", "one value and its time",
     "next epoch by behaviour", "value behind a label",
 )  # fmt: skip
 SET_SHOWN = (
-    "1 known item", "2 known items", "3 known items", "5 known items", "whole record", "item behind a label", "minimality",
+    "1 known item", "2 known items", "3 known items", "5 known items", "whole record", "item behind a label",
+    "minimality",
 )  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def row_reports(stream: Stream, ks: Sequence[int], targets: int) -> Iterator[tup
 
 
 def homes(stream: Stream) -> Stream:
-    """Check-ins with where their person is at home as the sensitive value: one of the 19 most common areas, or another."""
+    """Check-ins with the home of their person as the sensitive value: one of the 19 most common areas, or another."""
     table = stream.table
     person = np.unique(np.array(table.column(PERSON).to_pylist()), return_inverse=True)[1]
     lat, lon = (table.column(name).to_numpy() for name in ("lat", "lon"))
@@ -150,7 +151,10 @@ def attack_anjana(python: str, folder: Path, k: int, targets: int) -> AttackRepo
         "age": "age", "workclass": "workclass", "education": "education", "marital-status": "marital", "race": "race",
         "sex": "sex", "native-country": "country",
     }  # fmt: skip
-    names = ["age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class"]
+    names = [
+        "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+        "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
+    ]  # fmt: skip
     options = arrow_csv.ReadOptions(column_names=names)
     table = arrow_csv.read_csv(folder / "adult.data.gz", options).select([*trees, SENSITIVE])
     table = pa.table(
@@ -206,8 +210,7 @@ def z_reports(
 
 def set_reports(path: Path, ks: Sequence[int], targets: int) -> Iterator[tuple[str, AttackReport]]:
     """Attack both methods on sets."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         records = [set(line.split()) for line in lines][:20_000]
     tree = tree_for(path)
     for name in ("k^m", "k^m-apriori"):
@@ -223,7 +226,7 @@ def set_reports(path: Path, ks: Sequence[int], targets: int) -> Iterator[tuple[s
 
 
 def lines(reports: Sequence[tuple[str, AttackReport]], shown: Sequence[str]) -> list[list[str]]:
-    """A line for every release; below, what guessing and the raw data give, over the first release that an attack is tried on."""
+    """A line for every release; below, the least and the most that guessing, the control group and raw data give."""
     found = [[*name.split(" | "), *(_cell(report, attack) for attack in shown)] for name, report in reports]
     for title, side in (("*guess*", "guess"), ("*control*", "control"), ("*raw data*", "raw")):
         found.append([title, "", *(_side(reports, attack, side) for attack in shown)])
