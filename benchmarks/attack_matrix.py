@@ -43,7 +43,8 @@ TUPLES: Mapping[str, Mapping[str, Any]] = {
 WITH_GAPS = ("k-varp", "iot-anonymization")
 SHOWN = (
     "prosecutor", "marketer", "one unknown", "one wrong", "missing values", "predicate", "arrival",
-    "arrival and values", "two windows", "several rows", "homogeneous class", "class mode", "rows that fit", "classifier", "range end",
+    "arrival and values", "two windows", "several rows", "homogeneous class", "class mode",
+    "rows that fit", "classifier", "range end",
 )  # fmt: skip
 Z_SHOWN = (
     "whole released set", "1 known value", "2 known values", "4 known values", "one value and its time",
@@ -152,8 +153,8 @@ def attack_anjana(python: str, folder: Path, k: int, targets: int) -> AttackRepo
         "sex": "sex", "native-country": "country",
     }  # fmt: skip
     names = [
-        "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-        "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
+        "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
+        "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
     ]  # fmt: skip
     options = arrow_csv.ReadOptions(column_names=names)
     table = arrow_csv.read_csv(folder / "adult.data.gz", options).select([*trees, SENSITIVE])
