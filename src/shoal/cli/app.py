@@ -13,6 +13,7 @@ from cyclopts import App
 from shoal import __version__
 from shoal.cli.attack import attack
 from shoal.cli.audit import audit
+from shoal.cli.compare import compare
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
 from shoal.cli.methods import methods
@@ -39,6 +40,7 @@ app.command(doctor)
 app.command(tune)
 app.command(audit)
 app.command(attack)
+app.command(compare)
 app.command(report)
 app.command(methods)
 app.command(ontology)

@@ -63,18 +63,24 @@ def render(content: Mapping[str, Any]) -> str:
     shown = [(name, title, text) for name, title, text in sections if text]
     links = "".join(f'<a href="#{name}">{escape(title)}</a> ' for name, title, _ in shown)
     body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in shown)
+    note = _soft("Private: this page was made with the raw data and shows their distributions.")
+    return page_of(
+        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}<nav>{links}</nav>{body}"
+    )
+
+
+def page_of(title: str, body: str) -> str:
+    """Return a whole page; the body is HTML already."""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>shoal: evidence for a release of {escape(content['method'])}</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>Evidence for a release of {escape(content['method'])}</h1>"
-        '<p class="soft">Private: this page was made with the raw data and shows their distributions.</p>'
-        f"{_cards(content)}<nav>{links}</nav>{body}</main></body></html>"
+        f"<title>shoal: {escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+def table_of(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
     """Write a table; cells are HTML already."""
     kinds = ['class="n"' if place in numbers else "" for place in range(len(head))]
     top = "".join(f"<th {kind}>{escape(name)}</th>" for kind, name in zip(kinds, head, strict=True))
@@ -125,7 +131,7 @@ def _audit(found: Mapping[str, Any]) -> str:
     verdict = f'<p class="{kind}">{words}</p>'
     rows = [[str(one["severity"]), f"<code>{escape(one['code'])}</code>", f"{one['count']:,}", escape(one["sentence"])]
             for one in found["findings"]]  # fmt: skip
-    table = _table(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"
+    table = table_of(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"
     gaps = "".join(f"<li>{escape(sentence)}</li>" for sentence in found["not_checked"])
     return verdict + table + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
 
@@ -150,7 +156,7 @@ def _attacks(found: Mapping[str, Any]) -> str:
         ]  # fmt: skip
         head = ["attacker", "success", "95 % interval", "guess", "control", "raw", "n"]
         parts += [f"<h3>{words}</h3>", draw_rates(asked)]
-        parts.append(_table(head, rows, range(1, 7)) if rows else "")
+        parts.append(table_of(head, rows, range(1, 7)) if rows else "")
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
         parts.append(f"<p class='soft'>Does not apply:</p><ul class='soft'>{''.join(idle)}</ul>" if idle else "")
     return "".join(parts)
@@ -189,7 +195,7 @@ def _utility(measures: Sequence[Mapping[str, Any]]) -> str:
          escape(one["why_not"]) if one["value"] is None else f"{one['value']:.3f}", f"{one['ideal']:.3f}"]
         for one in measures
     ]  # fmt: skip
-    return _table(["purpose", "release", "raw data"], rows, (1, 2))
+    return table_of(["purpose", "release", "raw data"], rows, (1, 2))
 
 
 def _groups(groups: Sequence[Mapping[str, Any]]) -> str:
@@ -198,7 +204,7 @@ def _groups(groups: Sequence[Mapping[str, Any]]) -> str:
     rows = [[escape(one["column"]), escape(one["value"]), f"{one['records']:,}", _share(one["suppressed"]),
              f"{one['loss']:.3f}"] for one in groups]  # fmt: skip
     intro = "<p>Groups of at least 20 records with the largest average loss; a suppressed record loses 1.</p>"
-    return intro + _table(["column", "value", "records", "suppressed", "loss"], rows, (2, 3, 4))
+    return intro + table_of(["column", "value", "records", "suppressed", "loss"], rows, (2, 3, 4))
 
 
 def _windows(found: Mapping[str, Any] | None) -> str:
@@ -213,8 +219,8 @@ def _windows(found: Mapping[str, Any] | None) -> str:
     return (
         f"<p>People who share everything released of them in a window with at least {found['k'] - 1} others are "
         f"k-anonymous (k = {found['k']}).</p>{draw_windows(found['windows'], found['k'])}"
-        f"<details><summary>Table</summary>{_table(head, rows, range(1, 6))}</details>"
-        + (f"<h3>Values that cost most</h3>{_table(_COSTS, costs, (2,))}" if costs else "")
+        f"<details><summary>Table</summary>{table_of(head, rows, range(1, 6))}</details>"
+        + (f"<h3>Values that cost most</h3>{table_of(_COSTS, costs, (2,))}" if costs else "")
     )  # fmt: skip
 
 
@@ -223,7 +229,7 @@ def _delay(found: Mapping[str, Any] | None) -> str:
         return ""
     cells = [f"{value:,.0f}" for name, value in found.items() if name != "records"]
     intro = "<p>In arrivals, or in nanoseconds if the deadline is a duration.</p>"
-    return intro + _table(
+    return intro + table_of(
         ["records", "median", "95 % within", "longest"], [[f"{found['records']:,}", *cells]], range(4)
     )
 
@@ -233,5 +239,5 @@ def _repeat(found: Mapping[str, Any]) -> str:
     rows = [[escape(name), f"<code>{digest}</code>"] for name, digest in found["sha256"].items()]
     return (
         f"<p>Versions: {versions}. Seed {found['seed']}, {found['targets']:,} targets.</p>"
-        + (_table(["file", "SHA-256"], rows) if rows else "")
+        + (table_of(["file", "SHA-256"], rows) if rows else "")
     )  # fmt: skip

@@ -119,5 +119,36 @@ def draw_windows(windows: Sequence[dict[str, Any]], k: int) -> str:
     return _picture(146, "people shown in each window, and those who are not k-anonymous", parts)
 
 
+def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y_name: str, *, limit: float) -> str:
+    """Draw named points; the chosen one is filled in another colour, and a line marks the limit of x."""
+    right = max([*(x for _, x, _, _ in points), limit]) * 1.15
+    top = max([*(y for _, _, y, _ in points), 1e-9]) * 1.15
+    high, left = 300, 60
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return left + (_WIDTH - left - 120) * x / right, high - 20 - (high - 40) * y / top
+
+    at_limit = place(limit, 0)[0]
+    parts = [
+        f'<line x1="{left}" y1="{high - 20}" x2="{_WIDTH - 20}" y2="{high - 20}" class="grid"/>',
+        f'<line x1="{left}" y1="10" x2="{left}" y2="{high - 20}" class="grid"/>',
+        f'<line x1="{at_limit:.1f}" y1="10" x2="{at_limit:.1f}" y2="{high - 20}" class="mark guess"/>',
+        _text(at_limit + 4, 20, f"limit {limit:.0%}", kind="small"),
+        _text(_WIDTH - 20, high - 4, x_name, end=True, kind="small"),
+        _text(4, 12, y_name, kind="small"),
+        _text(left - 4, high - 20, "0", end=True, kind="small"),
+        _text(left - 4, place(0, top / 1.15)[1] + 4, f"{top / 1.15:.2g}", end=True, kind="small"),
+    ]
+    for name, x, y, chosen in points:
+        at = place(x, y)
+        title = f"{name}: {x_name} {x:.2%}, {y_name} {y:.3f}"
+        parts.append(
+            f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{7 if chosen else 5}" class="{"high" if chosen else "low"}">'
+            f"<title>{escape(title)}</title></circle>"
+        )
+        parts.append(_text(at[0] + 9, at[1] + 4, name))
+    return _picture(high, f"{y_name} against {x_name}", parts)
+
+
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

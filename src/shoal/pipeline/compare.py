@@ -1,0 +1,138 @@
+"""Publish the same input with several settings, judge every release, and say which setting to take."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from shoal.auditor.report.comparison import Comparison, Setting
+from shoal.auditor.report.evidence_report import report_evidence
+from shoal.encode.sealed import is_sealed_trace, read_trace
+from shoal.errors import PolicyError
+from shoal.methods.registry import METHODS
+from shoal.pipeline.pipeline import Pipeline
+from shoal.policy.loading import parse_policy
+from shoal.policy.methods import section_for
+
+_KEPT: Final = ("stream", "source", "anonymize")
+"""Sections of the policy that stay; rows go to a temporary folder."""
+_MOST: Final = 100
+
+
+def compare_settings(
+    policy: str | Path,
+    *,
+    methods: Sequence[str] = (),
+    varied: Mapping[str, Sequence[Any]] | None = None,
+    targets: int = 500,
+    seed: int = 1,
+    max_risk: float = 0.05,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Comparison:
+    """Run a policy once for every combination of methods and values, and compare the releases.
+
+    Parameters
+    ----------
+    policy
+        The path of a policy that reads files. Nothing it names is written; releases are kept in a temporary folder
+        and removed.
+    methods
+        Names of methods of the policy's family; by default the policy's own.
+    varied
+        Values by key of [anonymize], such as ``{"k": [5, 10]}``.
+    max_risk
+        The largest acceptable chance to find a person's row, by which a setting is chosen.
+    """
+    table, folder = _read(Path(policy)), Path(policy).absolute().parent
+    own = str(table.get("anonymize", {}).get("method"))
+    keys = dict(varied or {})
+    combinations = list(itertools.product(methods or (own,), *keys.values()))
+    if len(combinations) > _MOST:
+        raise PolicyError(f"{len(combinations)} combinations are too many; compare at most {_MOST}")
+    _check(methods, own, keys)
+    found = []
+    for method, *values in combinations:
+        chosen = dict(zip(keys, values, strict=True))
+        name = " ".join([method, *(f"{key}={value}" for key, value in chosen.items())])
+        progress(name)
+        with tempfile.TemporaryDirectory(prefix="shoal-compare-") as place:
+            content = _publish_and_judge(_changed(table, method, chosen), folder, Path(place), targets, seed)
+        found.append(Setting(name, method, chosen, content))
+    return Comparison(tuple(found), max_risk)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read ({error.strerror}); name a policy file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise PolicyError(f"{path}: is not TOML; `shoal doctor {path}` says where") from None
+
+
+def _check(methods: Sequence[str], own: str, keys: Mapping[str, Sequence[Any]]) -> None:
+    known = METHODS.get(own)
+    if known is None:
+        raise PolicyError(f"[anonymize] method: unknown; choose of {', '.join(METHODS)}")
+    fitting = [name for name, entry in METHODS.items() if entry.family == known.family]
+    strange = [name for name in methods if name not in fitting]
+    if strange:
+        raise PolicyError(
+            f"methods: {', '.join(strange)} cannot publish what {own} does; choose of {', '.join(fitting)}"
+        )
+    allowed = {field for name in methods or (own,) for field in _fields(name)}
+    unknown = [key for key in keys if key not in allowed]
+    if unknown:
+        raise PolicyError(f"{', '.join(unknown)}: no key of [anonymize] for {', '.join(methods or (own,))}")
+
+
+def _fields(method: str) -> set[str]:
+    model = section_for(method)
+    assert model is not None
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _changed(table: Mapping[str, Any], method: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the policy with another method and other values; keys that the method does not have are left out."""
+    made = {name: copy.deepcopy(table[name]) for name in _KEPT if name in table}
+    allowed = _fields(method)
+    rules = {key: value for key, value in {**made["anonymize"], **chosen}.items() if key in allowed}
+    made["anonymize"] = {**rules, "method": method}
+    return made
+
+
+def _publish_and_judge(table: dict[str, Any], folder: Path, place: Path, targets: int, seed: int) -> dict[str, Any]:
+    release, trace = place / "released.parquet", place / "trace.parquet"
+    run = {
+        **table,
+        "sink": {"kind": "parquet", "path": str(release)},
+        "trace": {"path": str(trace)},
+        "dead_letters": {"path": str(place / "dead.jsonl")},
+    }
+    checked = parse_policy(run, folder=folder)
+    Pipeline(checked).run()
+    source = table.get("source", {})
+    given = source.get("path")
+    paths = [given] if isinstance(given, str) else list(given or ())
+    truth = [str(folder / one) for one in paths]
+    opened: Any = read_trace(trace) if is_sealed_trace(trace) else trace
+    policy = _with_folder(run, folder)
+    return report_evidence(
+        release, truth[0] if len(truth) == 1 else truth, policy, trace=opened, targets=targets, seed=seed
+    ).to_dict()
+
+
+def _with_folder(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the policy with absolute paths of hierarchies, as the auditor reads a policy without a file."""
+
+    def absolute(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: absolute(inner, name) for name, inner in value.items()}
+        return str(folder / value) if key in {"path", "ontology"} and isinstance(value, str) else value
+
+    return {**table, "anonymize": absolute(table["anonymize"])}
