@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+
+from shoal.errors import OutputError
+
+if TYPE_CHECKING:
+    from shoal.auditor import AuditReport
 
 
 def audit(
@@ -16,6 +21,10 @@ def audit(
     truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, json_list=False, negative="")] = None,
     trace: Path | None = None,
     max_memory: str | None = None,
+    sign: Path | None = None,
+    verify: Path | None = None,
+    key: Path | None = None,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Check a release with code that shares nothing with the publisher.
@@ -29,6 +38,10 @@ def audit(
 
         shoal audit released/ --policy policy.toml --json
 
+        shoal audit released.csv --truth visits.csv --policy policy.toml --sign auditor.pem -o attestation.json
+
+        shoal audit released.csv --policy policy.toml --verify attestation.json --key auditor.pub
+
     Parameters
     ----------
     release
@@ -41,6 +54,14 @@ def audit(
         The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
     max_memory
         How much memory the audit may use ("8 GB"); by default half of the machine's.
+    sign
+        A file with an Ed25519 private key (PEM): sign the verdict and the digests of release, policy, input and trace.
+    verify
+        An attestation: check its signature and that it is about these files; nothing is audited. Exit code 1 if not.
+    key
+        With --verify: the auditor's public key (PEM).
+    out
+        With --sign: the file of the attestation; by default RELEASE.attestation.json.
     as_json
         Print the report as JSON.
     """
@@ -48,12 +69,45 @@ def audit(
 
     from shoal.auditor import audit as judge
 
+    if verify is not None:
+        return _verify(verify, release, policy, one_or_all(truth), trace, key)
     report = judge(
         release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=policy, max_memory=max_memory
     )
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
+    if sign is not None:
+        _sign(report, sign, release, policy, one_or_all(truth), trace, out)
     return 0 if report.ok else 1
+
+
+def _sign(
+    report: AuditReport, key: Path, release: Path, policy: Path, truth: Any, trace: Path | None, out: Path | None
+) -> None:
+    from shoal.auditor.attestation import Inputs, make_statement
+    from shoal.auditor.attestation import sign as signed
+
+    place = out or Path(str(release).rstrip("/") + ".attestation.json")
+    text = signed(make_statement(report, Inputs(release, policy, truth, trace)), key)
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written ({error.strerror}); choose another file with --out") from None
+    print(f"shoal: attestation written to {place}", file=sys.stderr)
+
+
+def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: Path | None, key: Path | None) -> int:
+    from shoal.auditor.attestation import Inputs, verify
+
+    statement, problems = verify(attestation, Inputs(release, policy, truth, trace), key)
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print(
+            f"attested: {statement['method']}, nothing broken, {statement['warnings']} warnings, "
+            f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"
+        )
+    return 1 if problems else 0
 
 
 def one_or_all(paths: list[Path] | None) -> Any:

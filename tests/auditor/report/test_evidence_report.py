@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import pyarrow as pa
 import pytest
 
-from shoal.auditor.report.evidence_report import checksum, report_evidence
+from shoal.auditor.digests import checksum
+from shoal.auditor.report.evidence_report import report_evidence
 from shoal.errors import InputError
 from tests.auditor.attacks import test_sets, test_streams
 from tests.auditor.attacks.scenes import POLICY, at_the_root, in_classes, people, traced

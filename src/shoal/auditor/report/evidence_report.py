@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from shoal.auditor.attacks.naive_bayes import Spread
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.settings import Progress, Settings
 from shoal.auditor.attacks.streams import StreamEvidence, attack_stream, read_stream_evidence
+from shoal.auditor.digests import checksum
 from shoal.auditor.judge import audit
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import Format, read
@@ -245,18 +245,3 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
-
-
-def checksum(given: Any) -> str | None:
-    """Return the SHA-256 of a file, or of all files of a folder in name order; None for anything else."""
-    if isinstance(given, list) and given and all(isinstance(one, str | Path) for one in given):
-        parts = [checksum(one) for one in given]
-        return None if None in parts else hashlib.sha256("".join(map(str, parts)).encode()).hexdigest()
-    if not isinstance(given, str | Path) or not Path(given).exists():
-        return None
-    path = Path(given)
-    found = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file():
-            found.update(file.read_bytes())
-    return found.hexdigest()

@@ -139,6 +139,7 @@ def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y
         _text(left - 4, high - 20, "0", end=True, kind="small"),
         _text(left - 4, place(0, top / 1.15)[1] + 4, f"{top / 1.15:.2g}", end=True, kind="small"),
     ]
+    names: dict[tuple[int, int], tuple[tuple[float, float], list[str]]] = {}
     for name, x, y, chosen in points:
         at = place(x, y)
         title = f"{name}: {x_name} {x:.2%}, {y_name} {y:.3f}"
@@ -146,7 +147,9 @@ def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y
             f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{7 if chosen else 5}" class="{"high" if chosen else "low"}">'
             f"<title>{escape(title)}</title></circle>"
         )
-        parts.append(_text(at[0] + 9, at[1] + 4, name))
+        spot = (round(at[0] / 8), round(at[1] / 8))
+        names[spot] = (at, [*names.get(spot, (at, []))[1], name])
+    parts += [_text(at[0] + 9, at[1] + 4, ", ".join(together)) for at, together in names.values()]
     return _picture(high, f"{y_name} against {x_name}", parts)
 
 

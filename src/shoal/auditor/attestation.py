@@ -1,0 +1,153 @@
+"""A signed statement that a release was audited: digests of what was audited, the verdict, and an Ed25519 signature."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from shoal.auditor.digests import checksum, checksums_beside
+from shoal.auditor.findings import AuditReport
+from shoal.errors import InputError
+
+FORMAT: Final = "shoal-attestation-1"
+_DOMAIN: Final = b"shoal attestation 1\n"
+"""Keeps a signature from counting for anything else that the key signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The files of an audit; None for what was not given."""
+
+    release: Any
+    policy: Any
+    truth: Any = None
+    trace: Any = None
+
+    def digests(self) -> dict[str, str]:
+        """Return the digests of all files that exist."""
+        named = {name: getattr(self, name) for name in ("release", "policy", "truth", "trace")}
+        own = {name: digest for name, given in named.items() if (digest := checksum(given)) is not None}
+        return {**own, **{f"release.{ending}": digest for ending, digest in checksums_beside(self.release).items()}}
+
+
+def make_statement(report: AuditReport, inputs: Inputs) -> dict[str, Any]:
+    """Return what is signed: the verdict, how much was checked, and the digests of what was audited."""
+    found = report.to_dict()
+    return {
+        "format": FORMAT,
+        "shoal": _version(),
+        "method": report.method,
+        "ok": report.ok,
+        "violations": len(report.violations),
+        "warnings": len(report.warnings),
+        "not_checked": len(report.not_checked),
+        "sha256": {**inputs.digests(), "report": digest_of(found)},
+    }
+
+
+def digest_of(content: Any) -> str:
+    """Return the SHA-256 of a report as canonical JSON, as `shoal audit --json` has it, without its layout."""
+    return hashlib.sha256(_canonical(content)).hexdigest()
+
+
+def sign(statement: dict[str, Any], key: Path) -> str:
+    """Return the attestation as JSON text; the key is an Ed25519 private key in PEM without a password."""
+    private = _read_key(key)
+    if not isinstance(private, Ed25519PrivateKey):
+        raise InputError(f"{key}: not a private Ed25519 key; make one with: openssl genpkey -algorithm ed25519")
+    signature = private.sign(_DOMAIN + _canonical(statement))
+    public = private.public_key().public_bytes_raw()
+    made = {"statement": statement, "public_key": public.hex(), "signature": signature.hex()}
+    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+
+
+def verify(attestation: Path, inputs: Inputs, key: Path | None = None) -> tuple[dict[str, Any], list[str]]:
+    """Return the statement, and every reason not to trust it; none if all digests and the signature are right.
+
+    ``key`` is the auditor's key in PEM, public or private. Without it only the key in the attestation is checked, which
+    anyone could have put there: that is a reason, too.
+    """
+    statement, public, signature = _read(attestation)
+    problems = []
+    if key is None:
+        problems.append("Whose signature it is was not checked: give the auditor's public key.")
+    else:
+        expected = _read_key(key)
+        if isinstance(expected, Ed25519PrivateKey):
+            expected = expected.public_key()
+        if expected.public_bytes_raw() != public:
+            problems.append("It is signed with another key than the one given.")
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, _DOMAIN + _canonical(statement))
+    except (InvalidSignature, ValueError):
+        problems.append("The signature is wrong: the attestation was changed, or signed by someone else.")
+    problems += _differences(statement, inputs)
+    if statement.get("ok") is not True:
+        problems.append("It says that the audit found a broken promise.")
+    return statement, problems
+
+
+def _differences(statement: dict[str, Any], inputs: Inputs) -> list[str]:
+    signed = statement.get("sha256")
+    if not isinstance(signed, dict) or statement.get("format") != FORMAT:
+        return [f"It is not an attestation of the format {FORMAT}."]
+    here = inputs.digests()
+    found = [f"The {name} is another than the one that was audited." for name in here if signed.get(name) != here[name]]
+    gone = [name for name in signed if name.startswith("release") and name not in here]
+    return found + [f"The file {name} that was audited is missing." for name in gone]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes, bytes]:
+    try:
+        found = json.loads(path.read_bytes())
+        statement, public, signature = (
+            found["statement"],
+            bytes.fromhex(found["public_key"]),
+            bytes.fromhex(found["signature"]),
+        )
+    except OSError as error:
+        raise InputError(f"{path}: the attestation cannot be read ({error.strerror})") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InputError(f"{path}: not an attestation; `shoal audit --sign` writes one") from None
+    if not isinstance(statement, dict):
+        raise InputError(f"{path}: not an attestation; `shoal audit --sign` writes one")
+    return statement, public, signature
+
+
+def _read_key(path: Path) -> Ed25519PrivateKey | Ed25519PublicKey:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the key cannot be read ({error.strerror})") from None
+    found: object = None
+    try:
+        is_private = b"PRIVATE KEY" in data
+        found = (
+            serialization.load_pem_private_key(data, None) if is_private else serialization.load_pem_public_key(data)
+        )
+    except (ValueError, TypeError):
+        pass
+    if not isinstance(found, Ed25519PrivateKey | Ed25519PublicKey):
+        raise InputError(
+            f"{path}: not an Ed25519 key in PEM without a password; openssl genpkey -algorithm ed25519 makes one"
+        )
+    return found
+
+
+def _canonical(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _version() -> str:
+    try:
+        return version("shoal")
+    except PackageNotFoundError:
+        return "not installed"
