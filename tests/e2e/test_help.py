@@ -14,7 +14,7 @@ from shoal.cli.app import app
 from shoal.methods.registry import METHODS
 from tests.e2e.scene import Scene, shoal
 
-COMMANDS = ["run", "sanitize", "doctor", "tune", "audit", "report", "methods", "ontology", "demo", "warmup"]
+COMMANDS = ["init", "run", "sanitize", "doctor", "tune", "audit", "report", "methods", "ontology", "demo", "warmup"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -53,7 +53,9 @@ def test_numbers_that_may_be_times(number, unit):
     [
         (["a@b.example", "c.d@e.example"], "email"), (["10.0.0.1", "10.2.3.4"], "ip"), (["::1", "fe80::2"], "ip"),
         (["www.a.example", "b.example"], "host"), (["48.1, 11.5", "48.2,11.6"], "place"), (["0123", "4567"], "digits"),
-        (["a/b", "a/c"], "path"), (["0f" * 8, "ab" * 8], "code"), (["red", "dark blue"], "words"),
+        (["a/b", "a/c"], "path"), (["2026/03/02 08:00", "2026/03/03 09:00"], "date"),
+        (["2:03:02", "0:24:34"], "words"), (["4.1.2", "4.0.3"], "words"),
+        (["0f" * 8, "ab" * 8], "code"), (["red", "dark blue"], "words"),
         (["a long remark about something that nobody else would write like this"] * 2, "free"),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from shoal.cli.audit import audit
 from shoal.cli.compare import compare
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.init import init
 from shoal.cli.methods import methods
 from shoal.cli.ontology import ontology
 from shoal.cli.repartition import repartition
@@ -33,6 +34,7 @@ app = App(
     help="Anonymize streams of data about people, and audit what was published.",
     help_format="markdown",
 )
+app.command(init)
 app.command(run)
 app.command(repartition)
 app.command(sanitize)

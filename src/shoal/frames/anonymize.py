@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
@@ -132,6 +133,10 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
             facts = look(table)
             proposal = propose(facts, wishes)
         table, content = _with_moments(table, facts, proposal), proposal.content
+        item = proposal.anonymize.get("item")
+        if item is not None and facts[item].separator is not None:
+            split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
+            table = table.set_column(table.column_names.index(item), item, split)
         result = _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
     return replace(result, frame=from_arrow(result.rows, library, intervals))
 

@@ -23,8 +23,7 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     """Publish the sets of all people at once; a row without an item or a person is refused."""
     rules = policy.anonymize
     assert isinstance(rules, SetSection), "other methods decide rows one by one"
-    separator = content["source"]["separator"] if isinstance(content, dict) and "source" in content else None
-    sets, refused = _sets(table, rules.item, policy.stream.person, separator)
+    sets, refused = _sets(table, rules.item, policy.stream.person)
     if not sets:
         raise InputError(f"column {rules.item!r}: has no items; nothing can be published")
     items = sorted({item for one in sets for item in one})
@@ -55,21 +54,17 @@ def _by_row(content: Any) -> Any:
     return {**content, "stream": {}} if isinstance(content, dict) else content
 
 
-def _sets(table: pa.Table, item: str, person: str | None, separator: str | None) -> tuple[Sets, dict[str, int]]:
+def _sets(table: pa.Table, item: str, person: str | None) -> tuple[Sets, dict[str, int]]:
     column = table.column(item)
     is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     people = table.column(person).to_pylist() if person in table.column_names else range(table.num_rows)
     found: dict[Any, set[str]] = {}
     refused = {"null-person": 0, "no-item": 0}
     for who, value in zip(people, column.to_pylist(), strict=True):
-        listed = value if is_list else _split(value, separator)
+        listed = value if is_list else [value]
         items = {str(one).strip() for one in listed or () if one is not None and str(one).strip()}
         if who is None or not items:
             refused["null-person" if who is None else "no-item"] += 1
         else:
             found.setdefault(who, set()).update(items)
     return [frozenset(one) for one in found.values()], refused
-
-
-def _split(value: Any, separator: str | None) -> list[Any]:
-    return value.split(separator) if separator is not None and isinstance(value, str) else [value]

@@ -52,8 +52,8 @@ def order_settings(time: Facts) -> dict[str, str]:
     newest = np.maximum.accumulate(moment[usable])
     late = int((newest - moment[usable]).max())
     jump = int(np.diff(newest).max(initial=0))
-    found = {"lateness": _longer(late, ("5min", "1h", *_WINDOWS[2:], "3650d"))}
-    gap = _longer(jump, ("24h", *_WINDOWS[3:], "3650d"))
+    found = {"lateness": _longer(late, ("5min", "1h", *_WINDOWS[2:], "3650d", "36500d"))}
+    gap = _longer(jump, ("24h", *_WINDOWS[3:], "3650d", "36500d"))
     return found if gap == "24h" else {**found, "max_gap": gap}
 
 

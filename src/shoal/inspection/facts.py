@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Kind = Literal["number", "whole", "moment", "text", "truth", "list", "empty"]
-Shape = Literal["email", "ip", "host", "place", "code", "digits", "path", "words", "set", "free"]
+Shape = Literal["email", "ip", "host", "place", "code", "digits", "path", "date", "words", "set", "free"]
 
 MOST: Final = 0.98
 """The share of values that must have a kind or shape; the rest are errors in the data."""
@@ -22,14 +22,17 @@ _WHOLE: Final = r"^[+-]?\d{1,15}$"
 _MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _SHAPES: Final[dict[Shape, re.Pattern[str]]] = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}"),
-    "ip": re.compile(r"\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}"),
+    "ip": re.compile(r"\d{1,3}(\.\d{1,3}){3}|(?=.*([a-fA-F]|::|(:.*){5}))[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}"),
     "place": re.compile(r"[+-]?\d{1,2}(\.\d+)?\s*,\s*[+-]?\d{1,3}(\.\d+)?"),
     "digits": re.compile(r"\d{3,9}"),
     "host": re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+"),
     "code": re.compile(r"[0-9a-fA-F]{12,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+    "date": re.compile(r"(\d{4}[/.-]\d\d?[/.-]\d\d?|\d\d?[/.-]\d\d?[/.-]\d{4}|\d\d?/\d\d?/\d\d)([T ,].*)?"),
     "path": re.compile(r"[^\s/]*(/[^\s/]+)+/?"),
 }
 _SEPARATORS: Final = ("|", ";", ",", "\t")
+_CODE_NAME: Final = re.compile(r"(?i)zip|post_?code|postal|plz|icd|area_?code")
+"""Columns of codes that look like numbers: their first digits say more than ranges."""
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _YEARS: Final = (631_152_000, 4_102_444_800)
 """Seconds from 1990 to 2100: numbers in between may be times."""
@@ -93,7 +96,7 @@ def _of_text(name: str, column: Any, *, converts: bool) -> Facts:
     known = column.drop_null()
     if not len(known):
         return Facts(name, "empty", column, column.null_count, 0)
-    if converts:
+    if converts and not _CODE_NAME.search(name):
         if _share(known, _WHOLE) >= MOST and not _has_leading_zeros(known):
             numbers = _read(column, _WHOLE, pa.int64())
             return _made(name, "whole", numbers, time_unit=_unit(numbers), is_converted=True)
@@ -172,8 +175,7 @@ def _separator(sample: list[str], tried: Sequence[str]) -> str | None:
             continue
         parts = Counter(part for one in split for part in set(one) if part)
         recurring = sum(count for count in parts.values() if count > 1)
-        whole = len(set(sample)) / len(sample)
-        if recurring > 0.8 * sum(parts.values()) and whole > 0.3 and len(parts) < 0.7 * sum(parts.values()):
+        if recurring > 0.8 * sum(parts.values()) and len(parts) < 0.5 * len(set(sample)):
             return separator
     return None
 

@@ -39,6 +39,8 @@ class Wishes:
     sensitive: Sequence[str] | None = None
     carry: Sequence[str] | None = None
     drop: Sequence[str] = ()
+    also_quasi: Sequence[str] = ()
+    """Quasi-identifiers besides those that are guessed."""
     attribute: str | None = None
     items: str | None = None
     method: str | None = None
@@ -47,6 +49,8 @@ class Wishes:
     m: int | None = None
     window: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    reads_moments: bool = True
+    """Whether texts that are moments are read as such; in Parquet and Arrow files they stay texts."""
 
 
 @dataclass(slots=True)
@@ -91,7 +95,7 @@ def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
 def _open(facts: Mapping[str, Facts], wishes: Wishes) -> dict[str, Facts]:
     """Columns without a given role."""
     taken = {wishes.time, wishes.attribute, wishes.items, *wishes.drop}
-    taken |= {*(wishes.quasi or ()), *(wishes.sensitive or ()), *(wishes.carry or ())}
+    taken |= {*wishes.also_quasi, *(wishes.quasi or ()), *(wishes.sensitive or ()), *(wishes.carry or ())}
     return {name: one for name, one in facts.items() if name not in taken}
 
 
@@ -105,7 +109,7 @@ def _named(column: str | None, role: Any) -> Role | None:
 
 def _require(facts: Mapping[str, Facts], wishes: Wishes) -> None:
     named = [wishes.person, wishes.time, wishes.attribute, wishes.items]
-    lists = (wishes.quasi, wishes.sensitive, wishes.carry, wishes.drop)
+    lists = (wishes.quasi, wishes.also_quasi, wishes.sensitive, wishes.carry, wishes.drop)
     wanted = [name for name in named if name is not None] + [name for names in lists for name in names or ()]
     missing = [f"column {name!r}: does not exist; check the name" for name in wanted if name not in facts]
     twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
@@ -185,7 +189,9 @@ class _Proposer:
 
     def _sparse(self) -> list[str]:
         """Columns of models and the like in which at least a tenth of the rows have a rare value."""
-        named = [name for name in self.others if is_rarely_shared(name) and self.facts[name].kind == "text"]
+        given = {*(self.wishes.sensitive or ()), *(self.wishes.carry or ())}
+        named = [name for name in self.others if is_rarely_shared(name) and name not in given]
+        named = [name for name in named if (self.facts[name].kind, self.facts[name].shape) == ("text", "words")]
         return [name for name in named if self.measure.of(name).rare >= 0.1 and self.facts[name].distinct > 20]
 
     # ---- one family each
@@ -247,8 +253,9 @@ class _Proposer:
         roles = [self._measurement(one) for one in self._row_roles()]
         quasi = self._quasi_tables(roles)
         sparse = [name for name in self._sparse() if quasi.get(name, {}).get("kind") == "categorical"]
-        rules: dict[str, Any] = {"method": "flexible-k", "k": self.wishes.k or self.measure.k, "compare": False}
-        rules |= {"sparse": sparse} if sparse else {}
+        k = self.wishes.k or self.measure.k
+        rules: dict[str, Any] = {"method": "flexible-k", "k": k, "compare": False}
+        rules |= {"sparse": sparse, "k_s": max(2, (k + 1) // 2)} if sparse else {}
         sensitive = [one.column for one in roles if one.role == "sensitive"]
         rules |= {"sensitive": sensitive} if sensitive else {}
         return roles, {**rules, **self.wishes.settings, "quasi": quasi}
@@ -262,7 +269,8 @@ class _Proposer:
     # ---- rows
 
     def _row_roles(self) -> list[Role]:
-        given = {name: Role(name, "quasi", "as given") for name in self.wishes.quasi or ()}
+        named = (*(self.wishes.quasi or ()), *self.wishes.also_quasi)
+        given = {name: Role(name, "quasi", "as given") for name in named}
         given |= {name: Role(name, "sensitive", "as given") for name in self.wishes.sensitive or ()}
         given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
         found = []
@@ -295,6 +303,8 @@ class _Proposer:
 
     def _quasi_table(self, name: str) -> tuple[dict[str, Any] | None, str | None]:
         one = self.facts[name]
+        if one.kind == "moment" and one.is_converted and not one.time_unit and not self.wishes.reads_moments:
+            return None, "it has moments as text; store them as timestamps to publish ranges of them"
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
             return (domain, None) if domain is not None else (None, "all its values are equal")

@@ -61,8 +61,8 @@ class Role:
 
 def words_of(name: str) -> list[str]:
     """The words of a column's name: userId, user_id and USER-ID are user and id."""
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    return _WORD.findall(spaced.lower())
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    return _WORD.findall(re.sub(r"([a-z]{3,})id\b", r"\1 id", spaced))
 
 
 def _has(name: str, known: frozenset[str]) -> bool:
@@ -94,7 +94,7 @@ def _person_score(one: Facts) -> float:
     score += 0.6 * (words[:1] in (["user"], ["person"], ["patient"], ["customer"], ["maid"], ["subscriber"]))
     if one.time_unit is not None and not is_id:
         score -= 2
-    return score if one.distinct >= 0.001 * one.rows else 0
+    return score
 
 
 def find_time(facts: Mapping[str, Facts]) -> Role | None:
@@ -144,6 +144,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
         return Role(name, "drop", "it names people directly")
     if one.kind == "list" or one.shape == "set":
         return Role(name, "drop", "a set of items cannot be generalized within a row; publish sets on their own (m=)")
+    if one.shape == "date":
+        return Role(name, "drop", "a date that is not ISO 8601; write it as 2026-03-02T08:00:00Z to use it")
     if one.shape in ("code", "free"):
         return Role(name, "drop", f"codes or free text: {risk.words()}")
     if _has(name, _SENSITIVE) and not _has(name, _QUASI):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from shoal.errors import ShoalError
 from shoal.hierarchies import Hierarchy
 from shoal.inspection.facts import Facts
 
@@ -44,7 +45,7 @@ def _climb(facts: Facts, listed: Sequence[str]) -> tuple[Callable[[str], Path], 
     if len(listed) <= FEW:
         return (lambda value: (value, ROOT)), "few values, each below the root"
     if facts.shape == "host":
-        return Hierarchy.by_suffix(".", root=ROOT).path, "host names: a.b.example, b.example, example"
+        return _or_flat(Hierarchy.by_suffix(".", root=ROOT).path), "host names: a.b.example, b.example, example"
     if facts.shape == "ip":
         return _or_flat(Hierarchy.ip(root=ROOT).path), "addresses in networks of 24, 16 and 8 bits"
     if facts.shape == "place":
@@ -52,7 +53,7 @@ def _climb(facts: Facts, listed: Sequence[str]) -> tuple[Callable[[str], Path], 
     if facts.shape == "digits":
         return _digits, "codes by their first digits"
     if facts.shape == "path":
-        return Hierarchy.by_prefix("/", root=ROOT).path, "paths by their first parts"
+        return _or_flat(Hierarchy.by_prefix("/", root=ROOT).path), "paths by their first parts"
     for separator in ("-", "_", ".", ":", " "):
         if _groups(listed, separator):
             return _first_part(separator), f"values by their first part (before {separator!r})"
@@ -60,7 +61,15 @@ def _climb(facts: Facts, listed: Sequence[str]) -> tuple[Callable[[str], Path], 
 
 
 def _or_flat(path: Callable[[str], Path]) -> Callable[[str], Path]:
-    return lambda value: path(value) or (value, ROOT)
+    """The path; a value of another shape than most is directly below the root."""
+
+    def climb(value: str) -> Path:
+        try:
+            return path(value)
+        except ShoalError:
+            return value, ROOT
+
+    return climb
 
 
 def _digits(value: str) -> Path:

@@ -1,0 +1,224 @@
+"""`shoal init`: look at a file, propose what to do with each column, and write a policy that runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from shoal.inspection import Facts, Proposal, Wishes
+
+_SINGLE: Final = ("person", "time", "attribute", "items")
+_SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
+_NUMBERS: Final = ("k", "z", "m")
+_Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=False, negative="")]
+
+
+def init(  # noqa: PLR0913 - one option for each role and parameter
+    data: Path,
+    *,
+    out: Path = Path("policy.toml"),
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    person: str | None = None,
+    time: str | None = None,
+    quasi: _Names = None,
+    sensitive: _Names = None,
+    carry: _Names = None,
+    drop: _Names = None,
+    attribute: str | None = None,
+    items: str | None = None,
+    method: str | None = None,
+    k: int | None = None,
+    z: int | None = None,
+    m: int | None = None,
+    rows: int = 1_000_000,
+) -> int:
+    """Look at a file of data about people and write a policy for it.
+
+    Proposes the role of each column with the reason, measures how identifying columns and pairs of columns are,
+    recommends a method with parameters, builds hierarchies, writes a commented policy and runs the doctor on it. On a
+    terminal you can change the proposal before it is written. What only you can know is marked CHECK in the policy.
+
+    No value of the data is written into the policy. Hierarchies list the values of their columns; they are written
+    into a folder next to the policy that only you can read.
+
+    Exit code 0 when the policy can run, 1 when the file cannot be read or the doctor finds that the run would be of no
+    use, 2 when an option is wrong.
+
+    Examples:
+
+        shoal init visits.csv
+
+        shoal init patients.csv --yes --person id --k 5 --sensitive diagnosis
+
+        shoal init x.csv --yes && shoal run policy.toml
+
+    Parameters
+    ----------
+    data
+        The file: CSV, JSON lines, Parquet or Arrow; .gz and .zst too.
+    out
+        Where the policy is written.
+    yes
+        Do not ask.
+    force
+        Replace a policy that exists.
+    person
+        The column that says whose row it is.
+    time
+        The column that says when.
+    quasi
+        Columns that somebody may know of a person. Only these are published generalized.
+    sensitive
+        Columns that are published unchanged in groups in which their values differ.
+    carry
+        Columns that are published unchanged.
+    drop
+        Columns that are not published.
+    attribute
+        Events: the column that says what people did.
+    items
+        Sets: the column of items.
+    method
+        A method; `shoal methods` lists them.
+    k
+        How many people must share what is published.
+    z
+        Events: how many people must have done the same.
+    m
+        Sets: how many items of a person may be known.
+    rows
+        How many rows to look at. Values that are only in later rows are missing in hierarchies.
+    """
+    from shoal.errors import PolicyError
+    from shoal.inspection import Wishes, look, propose
+    from shoal.inspection.reading import read_data
+    from shoal.methods.registry import METHODS
+
+    if method is not None and method not in METHODS:
+        raise PolicyError(f"--method: must be one of {', '.join(METHODS)}")
+    if out.exists() and not force:
+        raise PolicyError(f"{out}: exists; name another file with --out, or replace it with --force")
+    wishes = Wishes(
+        person=person, time=time, quasi=quasi, sensitive=sensitive, carry=carry, drop=drop or (), attribute=attribute,
+        items=items, method=method, k=k, z=z, m=m,
+    )  # fmt: skip
+    found = read_data(data, rows)
+    wishes = replace(wishes, reads_moments=found.source["kind"] in ("csv", "jsonl"))
+    facts = look(found.table, converts=found.converts)
+    proposal = propose(facts, wishes)
+    _show(proposal, found.table.num_rows, is_all=found.is_all)
+    if not yes and sys.stdin.isatty():
+        proposal = _ask(facts, wishes, proposal)
+    return _write(proposal, found, facts, data, out)
+
+
+def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
+    print(f"{'all' if is_all else 'the first'} {rows:,} rows, {proposal.people:,} people")
+    width = max(len(one.column) for one in proposal.roles)
+    for one in proposal.roles:
+        mark = " " if one.is_sure else "?"
+        print(f"  {one.column:<{width}}  {mark} {one.role:<10} {one.reason}")
+    for risk in proposal.pairs:
+        names = " and ".join(map(repr, risk.columns))
+        print(f"risk           {names} together single out {risk.unique:.0%} of the people")
+    shown = {key: value for key, value in proposal.anonymize.items() if key in (*_NUMBERS, "window", "deadline", "l")}
+    parameters = ", ".join(f"{key} = {value}" for key, value in shown.items())
+    print(f"method         {proposal.method} with {parameters}: {proposal.why}")
+    for question in proposal.questions:
+        print(f"check          {question}")
+
+
+def _ask(facts: Mapping[str, Facts], wishes: Wishes, proposal: Proposal) -> Proposal:
+    """Let the user change roles and parameters until they accept the proposal."""
+    from shoal.errors import PolicyError
+    from shoal.inspection import propose
+
+    roles = ", ".join((*_SINGLE, *_SEVERAL))
+    print(f"Change a role or parameter, or press Enter to accept. COLUMN=ROLE ({roles}), k=, z=, m=, method=")
+    while True:
+        try:
+            answer = input("> ").strip()
+        except EOFError:
+            answer = ""
+        if not answer:
+            return proposal
+        try:
+            changed = _changed(wishes, answer)
+            proposal = propose(facts, changed)
+        except PolicyError as error:
+            print("\n".join(error.problems))
+            continue
+        wishes = changed
+        _show(proposal, next(iter(facts.values())).rows, is_all=True)
+
+
+def _changed(wishes: Wishes, answer: str) -> Wishes:
+    from shoal.errors import PolicyError
+    from shoal.methods.registry import METHODS
+
+    name, sign, value = (part.strip() for part in answer.rpartition("="))
+    if not sign or not name:
+        raise PolicyError("write COLUMN=ROLE or a parameter such as k=5")
+    if name in _NUMBERS and value not in (*_SINGLE, *_SEVERAL):
+        if not value.isdecimal() or int(value) < 1:
+            raise PolicyError(f"{name}: must be a whole number from 1")
+        number: dict[str, Any] = {name: int(value)}
+        return replace(wishes, **number)
+    if name == "method":
+        if value not in METHODS:
+            raise PolicyError(f"method: must be one of {', '.join(METHODS)}")
+        return replace(wishes, method=value)
+    lists: dict[str, Any] = {
+        key: [one for one in getattr(wishes, key) or () if one != name] for key in ("quasi", *_SEVERAL.values())
+    }
+    lists = {key: found if found or getattr(wishes, key) is not None else None for key, found in lists.items()}
+    lists |= {one: None for one in _SINGLE if getattr(wishes, one) == name}
+    if value in _SINGLE:
+        return replace(wishes, **{**lists, value: name})
+    if value not in _SEVERAL:
+        raise PolicyError(f"{value!r} is not a role; write one of {', '.join((*_SINGLE, *_SEVERAL))}")
+    field = "quasi" if value == "quasi" and wishes.quasi is not None else _SEVERAL[value]
+    return replace(wishes, **{**lists, field: [*(lists[field] or ()), name]})
+
+
+def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Path, out: Path) -> int:
+    import os
+
+    from shoal.cli.program import program
+    from shoal.crypto.safe_open import write_file
+    from shoal.inspection.policy_text import policy_text
+    from shoal.pipeline.doctor.doctor import examine
+    from shoal.policy import load_policy
+    from shoal.sinks.durable import output_error
+
+    source = os.path.relpath(data.absolute(), out.absolute().parent)
+    folder = f"{out.stem}-hierarchies"
+    text, trees = policy_text(proposal, found, facts, path=source, folder=folder, by=f"shoal init {data.name}")
+    with output_error(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for name, tree in trees.items():
+            (out.parent / folder).mkdir(mode=0o700, exist_ok=True)
+            write_file(out.parent / name, tree, private=True)
+        write_file(out, text)
+    print(f"\nwritten        {out}, which contains no value of the data")
+    if trees:
+        print(f"               {out.parent / folder}{os.sep}: trees of values, readable only by you")
+    policy = load_policy(out)
+    remarks = examine(policy)
+    marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
+    for remark in remarks:
+        print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}")
+    is_fit = all(remark.level != "wrong" for remark in remarks)
+    sink = policy.file_sink.path.path
+    where = os.path.relpath(sink)
+    trace = os.path.relpath(sink.parent / "trace.parquet")
+    print(f"next           {program()} run {out}")
+    print(f"               {program()} audit {where} --truth {data} --trace {trace} --policy {out}")
+    return 0 if is_fit else 1

@@ -1,0 +1,133 @@
+"""A proposal as a commented policy file, with its hierarchies in private files next to it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shoal.inspection.facts import Facts
+from shoal.inspection.proposal import Proposal
+from shoal.inspection.reading import Data
+
+_ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow"}
+_MEANING: Final = {
+    "k": "people among whom each published row hides", "z": "people who must share a value within the window",
+    "m": "items of a person that somebody may know", "window": "how far back people count",
+    "deadline": "how many rows a row may wait for others", "reuse": "how long a published group accepts more rows",
+    "lateness": "rows may come this late", "max_gap": "time may jump ahead this far", "l": "different sensitive values",
+    "sensitive": "published unchanged, in groups in which they differ", "attribute": "published where enough share it",
+    "sparse": "many of its values are rare", "k_s": "people who share a published rare value", "item": "the items",
+}  # fmt: skip
+
+
+def policy_text(
+    proposal: Proposal, data: Data, facts: Mapping[str, Facts], *, path: str, folder: str, by: str
+) -> tuple[str, dict[str, str]]:
+    """The policy for a file at `path`, and the files of its hierarchies by name, all relative to the policy.
+
+    No value of the data is in the policy. Labels of hierarchies are, as the user is told, in the other files.
+    """
+    trees: dict[str, str] = {}
+    source = {**data.source, "path": path, **_types(proposal, data, facts)}
+    if proposal.family == "sets" and facts[proposal.anonymize["item"]].separator is not None:
+        source["separator"] = facts[proposal.anonymize["item"]].separator
+    lines = [
+        f"# Written by `{by}`. Lines that end in CHECK are guesses that only you can confirm.",
+        f"# No value of the data is in this file; labels of hierarchies are in {folder}/ (private)."
+        if any(_is_tree(rule) for rule in proposal.anonymize.get("quasi", {}).values())
+        else "# No value of the data is in this file.",
+        f"# Why {proposal.method}: {proposal.why}. `shoal methods` lists the others.",
+        "",
+        *_roles(proposal),
+        *_stream(proposal, facts),
+        "[source]",
+        *(f"{key} = {_toml(value)}" for key, value in source.items()),
+        "",
+        *_anonymize(proposal, folder, trees),
+        "[sink]",
+        f'kind = "{data.source["kind"]}"',
+        f'path = "released.{_ENDINGS[data.source["kind"]]}"',
+        "",
+        "[trace]",
+        'path = "trace.parquet"      # private; lets the auditor check every decision',
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n", trees
+
+
+def _roles(proposal: Proposal) -> list[str]:
+    lines = ["# column: role, why"]
+    for one in proposal.roles:
+        lines.append(f"# {_toml(one.column)}: {one.role}, {one.reason}{'' if one.is_sure else '  CHECK'}")
+    for risk in proposal.pairs:
+        names = " and ".join(map(_toml, risk.columns))
+        lines.append(f"# {names} together single out {risk.unique:.0%} of the {risk.people:,} people")
+    return [*lines, *(f"# {question}  CHECK" for question in proposal.questions), ""]
+
+
+def _stream(proposal: Proposal, facts: Mapping[str, Facts]) -> list[str]:
+    stream = dict(proposal.stream)
+    if not stream:
+        return []
+    epochs = (one.column for one in proposal.roles if _is_epoch(one.column, proposal, facts))
+    time = stream.get("time") or next(epochs, None)
+    if time is not None and facts[time].kind == "whole":
+        stream |= {"time": time, "time_unit": facts[time].time_unit or "s"}
+    return ["[stream]", *(f"{key} = {_toml(value)}" for key, value in stream.items()), ""]
+
+
+def _is_epoch(column: str, proposal: Proposal, facts: Mapping[str, Facts]) -> bool:
+    """Whether ranges of moments are published of whole numbers: the unit must be stated."""
+    rule = proposal.anonymize.get("quasi", {}).get(column, {})
+    return facts[column].kind == "whole" and rule.get("kind") == "numeric" and isinstance(rule["low"], str)
+
+
+def _types(proposal: Proposal, data: Data, facts: Mapping[str, Facts]) -> dict[str, Any]:
+    """Numbers that are published stay numbers, although a CSV file has only text."""
+    if not data.converts or proposal.family == "sets":
+        return {}
+    names = {"whole": "int64", "number": "float64"}
+    published = [one.column for one in proposal.roles if one.role in ("quasi", "sensitive", "carry")]
+    found = {name: names[facts[name].kind] for name in published
+             if facts[name].kind in names and not _is_epoch(name, proposal, facts)}  # fmt: skip
+    return {"types": found} if found else {}
+
+
+def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[str]:
+    rules = dict(proposal.anonymize)
+    quasi, generalize = rules.pop("quasi", {}), rules.pop("generalize", None)
+    lines = ["[anonymize]"]
+    for key, value in rules.items():
+        line = f"{key} = {_toml(value)}"
+        lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
+    lines.append("")
+    if generalize is not None:
+        lines += ["[anonymize.generalize]", *(f"{key} = {_toml(value)}" for key, value in generalize.items()),
+                  "# a tree over the items by name; a hierarchy of your own usually loses less", ""]  # fmt: skip
+    for number, (column, rule) in enumerate(quasi.items()):
+        lines.append(f"[anonymize.quasi.{_key(column)}]")
+        own = dict(rule)
+        if _is_tree(rule):
+            name = f"{folder}/{number + 1}.json"
+            trees[name] = json.dumps(own["hierarchy"]["tree"], ensure_ascii=False, indent=1)
+            own["hierarchy"] = {"kind": "nested", "path": name}
+            lines.append(f"# {proposal.trees[column]}")
+        lines += [*(f"{key} = {_toml(value)}" for key, value in own.items()), ""]
+    return lines
+
+
+def _is_tree(rule: Mapping[str, Any]) -> bool:
+    return isinstance(rule.get("hierarchy"), Mapping) and rule["hierarchy"].get("kind") == "nested"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,200 @@
+"""`shoal init`: from a file to a policy that runs and passes the audit, for five kinds of data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+from tests.e2e.scene import Ended, encode, shoal
+from tests.inspection.stories import METHODS, STORIES, admissions, baskets, visits
+
+KINDS = {
+    "visits": "csv.gz", "sensors": "csv", "admissions": "csv", "baskets": "jsonl", "measurements": "parquet",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(name: str, *words: str) -> Ended:
+    return shoal("init", name, "--yes", *words)
+
+
+def audited(name: str, released: str) -> Ended:
+    return shoal("audit", released, "--truth", name, "--trace", "trace.parquet", "--policy", "policy.toml", "--json")
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_init_run_and_audit(story: str, folder: Path) -> None:
+    kind = KINDS[story]
+    name = f"{story}.{kind}"
+    table = STORIES[story]()
+    (folder / name).write_bytes(encode(kind, table))
+    written = init(name)
+    assert written.code == 0, written.out.decode() + written.err
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    assert policy["anonymize"]["method"] == METHODS[story]
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.summary["released"] > 0.3 * table.num_rows
+    assert ran.summary["dead"] == 0
+    report = audited(name, policy["sink"]["path"])
+    assert report.code == 0, report.out.decode()
+
+
+def values_of(table: pa.Table) -> set[str]:
+    """Texts that only the data have."""
+    texts = (column for column in table.columns if pa.types.is_string(column.type))
+    return {value for column in texts for value in column.unique().to_pylist() if value and len(value) > 3}
+
+
+@pytest.mark.parametrize("story", ["visits", "admissions", "measurements"])
+def test_no_value_is_in_the_policy_and_hierarchies_are_private(story: str, folder: Path) -> None:
+    table = STORIES[story]()
+    (folder / "data.parquet").write_bytes(encode("parquet", table))
+    said = init("data.parquet").out.decode()
+    text = (folder / "policy.toml").read_text()
+    assert [value for value in values_of(table) if value in text + said] == []
+    trees = list((folder / "policy-hierarchies").glob("*.json")) if story != "visits" else []
+    for path in trees:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert ("readable only by you" in said) == bool(trees)
+
+
+def test_numbers_stay_numbers(folder: Path) -> None:
+    (folder / "visits.csv").write_bytes(encode("csv", visits().append_column("score", [[1.5, 2.5] * 1500])))
+    assert init("visits.csv", "--carry", "score").code == 0
+    policy = (folder / "policy.toml").read_text().replace('kind = "csv"\npath = "released.csv"',
+                                                          'kind = "jsonl"\npath = "released.jsonl"')  # fmt: skip
+    (folder / "policy.toml").write_text(policy)
+    assert shoal("run", "policy.toml", "--quiet").code == 0
+    row = json.loads((folder / "released.jsonl").read_text().splitlines()[0])
+    assert row["score"] in (1.5, 2.5)
+
+
+def test_files_as_they_are_found(folder: Path) -> None:
+    rows = admissions().select(["patient", "age", "sex", "diagnosis"])
+    lines = [";".join(map(str, row.values())) for row in rows.to_pylist()]
+    lines[3] = lines[3].replace(";f;", ";?;").replace(";m;", ";?;")
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    assert init("people.csv", "--person", "column1").code == 0
+    source = tomllib.loads((folder / "policy.toml").read_text())["source"]
+    assert source["delimiter"] == ";"
+    assert source["header"] == ["column1", "column2", "column3", "column4"]
+    assert source["nulls"] == ["?"]
+    assert shoal("run", "policy.toml", "--quiet", "--json").summary["dead"] == 0
+    assert audited("people.csv", "released.csv").code == 0
+
+
+def test_lines_of_items(folder: Path) -> None:
+    lines = [",".join(items) for items in baskets().column("items").to_pylist()]
+    (folder / "baskets.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert init("baskets.csv.gz").code == 0
+    assert shoal("run", "policy.toml", "--quiet").code == 0
+    assert audited("baskets.csv.gz", "released.csv").code == 0
+
+
+def test_sets_in_a_column_of_text(folder: Path) -> None:
+    items = ["|".join(items) for items in baskets().column("items").to_pylist()]
+    (folder / "baskets.csv").write_bytes(encode("csv", pa.table({"goods": items})))
+    assert init("baskets.csv").code == 0
+    assert tomllib.loads((folder / "policy.toml").read_text())["source"]["separator"] == "|"
+    assert shoal("run", "policy.toml", "--quiet").code == 0
+    assert audited("baskets.csv", "released.csv").code == 0
+
+
+def test_rows_in_any_order_and_times_in_milliseconds(folder: Path) -> None:
+    table = visits()
+    late = table.set_column(0, "ts", [[time * 1000 for time in table.column("ts").to_pylist()]])
+    (folder / "visits.csv").write_bytes(encode("csv", late.take(list(range(3000))[::-1])))
+    assert init("visits.csv").code == 0
+    assert tomllib.loads((folder / "policy.toml").read_text())["stream"]["time_unit"] == "ms"
+    assert shoal("run", "policy.toml", "--quiet", "--json").summary["dead"] == 0
+
+
+def answered(name: str, *answers: str) -> Ended:
+    """Answer on a terminal."""
+    given = iter([*answers, ""])
+    with (
+        patch("builtins.input", lambda _: next(given)),
+        patch.object(sys, "stdin", type("Terminal", (), {"isatty": lambda _: True})()),
+    ):
+        return _called(name)
+
+
+def _called(name: str) -> Ended:
+    from shoal.cli import init as command
+
+    code = command.init(Path(name))
+    return Ended(code, b"", "")
+
+
+def test_answers_on_a_terminal_change_roles_and_parameters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "people.csv").write_bytes(encode("csv", admissions()))
+    answers = ["k=7", "diagnosis=quasi", "age=carry", "postcode=drop", "sex=nothing", "nobody=drop", "k=x", "huh",
+               "method=fads", "method=none", "age=quasi"]  # fmt: skip
+    assert answered("people.csv", *answers).code == 0
+    said = capsys.readouterr().out
+    for words in ("'nothing' is not a role", "'nobody': does not exist", "k: must be a whole number",
+                  "write COLUMN=ROLE", "method: must be one of"):  # fmt: skip
+        assert words in said
+    rules = tomllib.loads((folder / "policy.toml").read_text())["anonymize"]
+    assert (rules["k"], rules["method"]) == (7, "fads")
+    assert list(rules["quasi"]) == ["admitted", "age", "sex", "diagnosis"]
+    assert "sensitive" not in rules
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "code", "said"),
+    [
+        ("none.csv", None, (), 1, "cannot be read"),
+        ("data.xyz", b"a", (), 1, "does not show its format"),
+        ("empty.csv", b"", (), 1, "has no rows"),
+        ("head.csv", b"a,b\n", (), 1, "has no rows"),
+        ("broken.parquet", b"PAR1 and more", (), 1, "is not parquet"),
+        ("broken.csv.gz", b"\x1f\x8b\x08 broken", (), 1, "is not csv"),
+        ("twice.csv", b"a,a\n1,x\n2,y\n", (), 1, "the same name"),
+        ("x.csv", b"id,age\n1,20\n2,30\n", ("--method", "magic"), 2, "--method: must be one of"),
+        ("x.csv", b"id,age\n1,20\n2,30\n", ("--person", "nobody"), 2, "'nobody': does not exist"),
+        ("x.csv", b"id,age\n1,20\n2,30\n", ("--out", "x.csv"), 2, "x.csv: exists"),
+        ("x.csv", b"id,age\n1,20\n2,30\n", ("--out", "x.csv/deep/policy.toml"), 1, "x.csv"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be(name, content, words, code, said, folder: Path) -> None:
+    if content is not None:
+        (folder / name).write_bytes(content)
+    ended = init(name, *words)
+    assert ended.code == code
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+    assert "internal error" not in ended.err
+
+
+def test_a_policy_is_replaced_only_on_request(folder: Path) -> None:
+    (folder / "visits.csv").write_bytes(encode("csv", visits(300)))
+    init("visits.csv")
+    assert init("visits.csv").code == 2
+    assert init("visits.csv", "--force", "--z", "2").code in (0, 1)
+    assert tomllib.loads((folder / "policy.toml").read_text())["anonymize"]["z"] == 2
+
+
+def test_columns_with_odd_names(folder: Path) -> None:
+    table = admissions().rename_columns(
+        ["who is it", "name", "ad\nmitted", 'a"ge', "se[x]", "post = code", "dia#gnosis"]
+    )
+    (folder / "odd.parquet").write_bytes(encode("parquet", table))
+    assert init("odd.parquet", "--person", "who is it").code == 0
+    assert 'a"ge' in tomllib.loads((folder / "policy.toml").read_text())["anonymize"]["quasi"]
+    assert shoal("run", "policy.toml", "--quiet").code == 0
