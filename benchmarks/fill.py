@@ -3,7 +3,8 @@
 python -m benchmarks.fill           # write the blocks
 python -m benchmarks.fill --check   # change nothing; fail if a block differs, list blocks whose code has changed since
 
-A block is between <!-- figures: BENCHMARK.TABLE --> and <!-- end -->. Do not edit it by hand.
+A block is between <!-- figures: BENCHMARK.TABLE --> and <!-- end -->, the table of goals (benchmarks/goals.py) between
+<!-- goals --> and <!-- end -->. Do not edit them by hand.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import goals
 from benchmarks.__main__ import LONG
 from benchmarks.measure import RESULTS, markdown
 from benchmarks.sources import ROOT, digest
@@ -22,6 +24,8 @@ from benchmarks.sources import ROOT, digest
 BUSY = 1.2
 """A load above this means that other work was going on when the benchmark began, and its wall clock says little."""
 BLOCK = re.compile(r"(<!-- figures: (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+GOALS = re.compile(r"(<!-- goals -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -50,7 +54,8 @@ def rendered(name: str, block: str) -> str:
 
 def filled(text: str) -> str:
     """A page with all its blocks as the results have them."""
-    return BLOCK.sub(lambda found: found[1] + rendered(found[2], found[3]) + found[4], text)
+    text = BLOCK.sub(lambda found: found[1] + rendered(found[2], found[3]) + found[4], text)
+    return GOALS.sub(lambda found: f"{found[1]}{goals.table()}\n{found[2]}", text)
 
 
 def names_on(page: Path) -> list[str]:
