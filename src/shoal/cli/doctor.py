@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,6 +14,8 @@ def doctor(
     *,
     rows: int = 100_000,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    engine: Literal["here", "spark"] = "here",
+    master: str | None = None,
 ) -> int:
     """Check a policy, its columns and a sample of the data before anything runs.
 
@@ -41,6 +43,11 @@ def doctor(
         How many rows to read.
     as_json
         Print the remarks as JSON.
+    engine
+        With spark, executors are started too: whether they have the key, see the folder of the output and have the
+        same shoal.
+    master
+        With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
     import orjson
 
@@ -48,7 +55,12 @@ def doctor(
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 
-    remarks = examine(load_policy(policy), rows=rows, observer=LineObserver(quiet=False))
+    loaded = load_policy(policy)
+    remarks = examine(loaded, rows=rows, observer=LineObserver(quiet=False))
+    if engine == "spark":
+        from shoal.spark.doctor import spark_remarks
+
+        remarks += spark_remarks(loaded, master=master)
     is_fit = all(remark.level != "wrong" for remark in remarks)
     if as_json:
         content = {"ok": is_fit, "remarks": [remark.to_dict() for remark in remarks]}

@@ -23,6 +23,8 @@ def run(
     metrics: str | None = None,
     upgrade: Annotated[bool, Parameter(negative="")] = False,
     worker: int | None = None,
+    engine: Literal["here", "spark"] = "here",
+    master: str | None = None,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -48,6 +50,8 @@ def run(
 
         shoal run shared.toml --worker 2     (one of several processes that share a topic of Kafka)
 
+        shoal run people.toml --engine spark --master local[4]
+
     Parameters
     ----------
     policy
@@ -72,11 +76,17 @@ def run(
     worker
         Which of the [source] workers this process is, from 0. Each reads partitions of its own, and has checkpoints in
         a folder of its own below that of the policy.
+    engine
+        Where records are decided: here, or on the executors of Spark.
+    master
+        With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
     from shoal.cli.render import print_summary, watch
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
+    if engine == "spark":
+        return _run_on_spark(policy, master, as_json=as_json, quiet=quiet, log=log, checkpoint=checkpoint)
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     try:
@@ -89,6 +99,20 @@ def run(
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED
     print_summary(summary, as_json=as_json, is_piped=_is_piped(pipeline.policy))
+    return 0 if summary.ok else 1
+
+
+def _run_on_spark(policy: Path, master: str | None, *, as_json: bool, quiet: bool, log: Any, checkpoint: Any) -> int:
+    from shoal.cli.render import print_summary, watch
+    from shoal.policy import load_policy
+    from shoal.spark.run import SparkRun
+
+    loaded = load_policy(policy, checkpoint=checkpoint)
+    with watch(quiet=quiet, log=log, metrics=None) as observer:
+        for warning in loaded.warnings:
+            observer.warn(warning)
+        summary = SparkRun(loaded, observer, master=master).execute()
+    print_summary(summary, as_json=as_json, is_piped=False)
     return 0 if summary.ok else 1
 
 

@@ -156,6 +156,11 @@ class StreamMethod(Shortcuts):
     # ---- what it is
 
     @property
+    def settings(self) -> Any:
+        """The checked parameters."""
+        return self._settings
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the input columns this method reads."""
         return self._engine.columns
@@ -314,10 +319,16 @@ class StreamMethod(Shortcuts):
         return self
 
     @classmethod
+    def from_header(cls, header: Mapping[str, Any], secret: Secret) -> Self:
+        """An empty stream with the settings of a header, as to_header() of the settings returns it."""
+        made = cls.__new__(cls)
+        made._start(cls.settings_class.from_header(header), secret)  # noqa: SLF001 - the same class
+        return made
+
+    @classmethod
     def from_state(cls, state: State, secret: Secret) -> Self:
         """The method of an opened snapshot."""
-        made = cls.__new__(cls)
-        made._start(cls.settings_class.from_header(state.header["settings"]), secret)  # noqa: SLF001 - the same class
+        made = cls.from_header(state.header["settings"], secret)
         made._load(state)  # noqa: SLF001
         return made
 

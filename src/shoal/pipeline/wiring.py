@@ -137,7 +137,7 @@ def make_sinks(policy: Policy, *, resumable: bool) -> Sinks:
 
 
 def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
-    place, encoder = policy.file_sink.path, _encoder(policy)
+    place, encoder = policy.file_sink.path, make_encoder(policy)
     if place.is_standard:
         return StandardOutputSink(encoder)
     if place.is_folder:
@@ -149,12 +149,12 @@ def _files_sink(policy: Policy, *, resumable: bool) -> Sink:
 
 def make_file_sink(policy: Policy, *, resumable: bool = False) -> FileSink:
     """One file for published rows, written at once or in a format that can be appended to."""
-    return FileSink(_encoder(policy), AtomicFile(policy.file_sink.path.path, checked=resumable))
+    return FileSink(make_encoder(policy), AtomicFile(policy.file_sink.path.path, checked=resumable))
 
 
 def make_parts(policy: Policy, *, checked: bool = False) -> PartFiles:
     """The folder of part files for published rows."""
-    return PartFiles(policy.file_sink.path.path, _encoder(policy).suffix, checked=checked)
+    return PartFiles(policy.file_sink.path.path, make_encoder(policy).suffix, checked=checked)
 
 
 def make_trace_sink(path: Path, *, resumable: bool, secret: Secret | None) -> Sink:
@@ -171,7 +171,8 @@ def make_trace_file(path: Path, secret: Secret | None, *, resumable: bool = Fals
     return FileSink(SealedEncoder(parquet, secret) if secret else parquet, file)
 
 
-def _encoder(policy: Policy) -> Encoder:
+def make_encoder(policy: Policy) -> Encoder:
+    """The format of published rows in files."""
     sink = policy.file_sink
     options: dict[str, Any] = {}
     if "compression" in sink.model_fields_set or sink.compression != "none":

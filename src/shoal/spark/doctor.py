@@ -1,0 +1,45 @@
+"""Checks what a run on Spark needs, before anything is read: key, folders, versions, executors."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+
+from shoal.errors import ShoalError
+from shoal.pipeline.doctor.remarks import Remark
+from shoal.pipeline.wiring import make_anonymizer
+from shoal.policy import Policy
+from shoal.spark.files import output_folder
+from shoal.spark.recipe import Recipe, shared_secret
+from shoal.spark.run import check_supported
+from shoal.spark.session import readable_errors, start_session
+from shoal.spark.shared_paths import look_at_executors
+from shoal.spark.tuple_shard import shard_recipe
+
+
+def spark_remarks(
+    policy: Policy, *, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Remark]:
+    """Remarks on key, policy, versions and executors; the first thing that is wrong ends them."""
+    try:
+        secret = shared_secret()
+        yield Remark("good", "spark key", "the driver has a key; executors must have the same")
+        check_supported(policy)
+        recipe = Recipe.of(make_anonymizer(policy, secret))
+        if recipe.family == "tuples":
+            shard_recipe(recipe)
+        folder = output_folder(policy)
+        session = start_session(master, settings)
+        with readable_errors():
+            java = session.sparkContext._jvm.System.getProperty("java.version")  # type: ignore[union-attr]  # noqa: SLF001
+            yield Remark("good", "spark", f"Spark {session.version}, Java {java}, Python {platform.python_version()}")
+            found = look_at_executors(session, folder, recipe)
+    except ShoalError as error:
+        yield Remark("wrong", "spark", str(error))
+        return
+    for problem in found.problems:
+        yield Remark("wrong", "executors", problem)
+    if not found.problems:
+        tasks = f"{found.tasks} task{'s' * (found.tasks != 1)} at a time"
+        hosts = f"{found.hosts} machine{'s' * (found.hosts != 1)}"
+        yield Remark("good", "executors", f"{tasks} on {hosts}: all have the key and see {folder}")

@@ -1,0 +1,62 @@
+"""DataFrames and Arrow: functions on batches, sorted shards, small results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.spark.columns import ROW, SHARD
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def mapped(frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
+    """Apply a function from batches to batches to every partition."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return frame.mapInArrow(work, from_arrow_schema(schema))
+
+
+def types_of(frame: DataFrame) -> pa.Schema:
+    """The Arrow types of a DataFrame's columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found: pa.Schema = to_arrow_schema(frame.schema)
+    return found
+
+
+def by_shard(frame: DataFrame, shards: int) -> DataFrame:
+    """One partition for each shard, its rows in the order of the stream."""
+    from pyspark.sql import functions as f
+
+    return frame.repartitionById(shards, f.col(SHARD)).sortWithinPartitions(SHARD, ROW)
+
+
+def runs_of(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The parts of a batch with the same number in a column, one after another."""
+    numbers = np.asarray(batch.column(column))
+    starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
+    for start, end in zip(starts, starts[1:], strict=False):
+        yield int(numbers[start]), batch.slice(start, end - start)
+
+
+def collected(frame: DataFrame, names: Sequence[str]) -> pa.RecordBatch:
+    """A small DataFrame as one batch, sorted by the number of rows."""
+    table = frame.select(*map(quoted, names)).toArrow().sort_by(ROW).combine_chunks()
+    batch: pa.RecordBatch = table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
+    return batch
+
+
+def frame_of(batches: Sequence[pa.RecordBatch], like: DataFrame) -> DataFrame:
+    """Batches as a DataFrame with the columns of another."""
+    # Spark 4.3 reads only the first chunk of a table.
+    return like.sparkSession.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), like.schema)
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark reads it, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,238 @@
+"""`shoal run --engine spark`: files in, files out, the same policy, the same summary.
+
+All files are one finite stream. Rows are written to a hidden folder and moved to their place at the end, so a run that
+was killed has published nothing and is started again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from shoal.crypto.keys import Secret, key_warning
+from shoal.errors import PolicyError
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, StreamMethod
+from shoal.methods.counts import UNREADABLE
+from shoal.observe.counts import RunSummary
+from shoal.observe.observer import Observer
+from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.record_checks import RecordChecks
+from shoal.pipeline.summary import outcome_warning
+from shoal.pipeline.wiring import make_anonymizer, make_encoder, make_file_source, make_files, make_parts, make_trace_file
+from shoal.policy import Policy
+from shoal.sinks.durable import make_folder, output_error
+from shoal.spark.columns import BAD, LINE, REASON, ROW, cast
+from shoal.spark.decisions import Decisions, TraceOf
+from shoal.spark.files import FileRows, output_folder, read_files, write_parts
+from shoal.spark.frames import collected, mapped
+from shoal.spark.recipe import Recipe, shared_secret
+from shoal.spark.session import readable_errors, start_session
+from shoal.spark.shared_paths import require_shared
+from shoal.spark.tuples import decide_tuples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARDS: Final = 16
+_DONE: Final = pa.schema([("rows", pa.int64())])
+
+
+class SparkRun:
+    """One run of a policy on Spark, from all files to the end.
+
+    Parameters
+    ----------
+    master
+        Where executors are, such as ``local[4]`` or ``spark://host:7077``; by default that of ``spark-submit``.
+    shards
+        Into how many parts similar rows are divided, for methods on rows. What is published depends on it, never on
+        the number of machines.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        observer: Observer,
+        *,
+        master: str | None = None,
+        shards: int = SHARDS,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.policy, self.observer, self._shards = policy, observer, shards
+        self._master, self._settings = master, settings
+        self._warnings = list(policy.warnings)
+
+    def execute(self) -> RunSummary:
+        """Run to the end."""
+        secret = shared_secret()
+        check_supported(self.policy)
+        method = make_anonymizer(self.policy, secret)
+        recipe = Recipe.of(method)
+        folder, files = output_folder(self.policy), make_files(self.policy)
+        self._warn(key_warning())
+        self._warn(*RecordChecks(self.policy).before_run(make_file_source(self.policy, files)))
+        session = start_session(self._master, self._settings)
+        with readable_errors():
+            require_shared(session, folder, recipe)
+            start = perf_counter()
+            try:
+                summary = self._execute(session, method, recipe, files, folder, secret)
+            finally:
+                session.catalog.clearCache()
+            summary.seconds = perf_counter() - start
+            summary.rows_per_second = summary.rows_in / summary.seconds
+        return summary
+
+    def _execute(
+        self, session: SparkSession, method: StreamMethod, recipe: Recipe, files: Any, folder: Path, secret: Secret
+    ) -> RunSummary:
+        read = read_files(session, self.policy, files, method.columns)
+        method.bind(read.rows.types)
+        decisions = decide_tuples(read.rows, recipe, shards=self._shards)
+        counts = decisions.counts()
+        shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
+        self._publish(decisions, folder, shows_root=shows_root)
+        dead = np.sort(np.array([row[0] for row in decisions.dead.select(ROW).collect()], dtype=np.int64))
+        if self.policy.trace is not None:
+            trace = TraceOf(recipe.header["k"], decisions.is_timed, dead)
+            write = WriteTrace(self.policy.trace.path.path.absolute(), recipe, trace)
+            mapped(decisions.trace, write, _DONE).collect()
+        unreadable = self._write_letters(decisions, read, method, secret)
+        return self._summary(decisions, counts, read, method, unreadable)
+
+    def _warn(self, *sentences: str | None) -> None:
+        for sentence in filter(None, sentences):
+            self._warnings.append(sentence)
+            self.observer.warn(sentence)
+
+    def _publish(self, decisions: Decisions, folder: Path, *, shows_root: bool) -> None:
+        """Write the rows to a hidden folder, then move them to their place."""
+        parts, encoder = make_parts(self.policy), make_encoder(self.policy)
+        working = folder.with_name(f".{folder.name}.partial")
+        with output_error(folder):
+            shutil.rmtree(working, ignore_errors=True)
+            write_parts(decisions.shown(suppressed=shows_root), working, encoder, decisions.published)
+            make_folder(folder)
+            parts.resume(None)  # removes the parts of an earlier run, refuses files of others
+            for number, path in enumerate(sorted(working.glob(f"part-*{encoder.suffix}"))):
+                os.replace(path, folder / f"part-{number:05d}{encoder.suffix}")
+            shutil.rmtree(working)
+
+    def _write_letters(self, decisions: Decisions, read: FileRows, method: StreamMethod, secret: Secret) -> int:
+        """Write the dead letters in the order of the records; return how many could not be decoded."""
+        place, types = self.policy.dead_letters, read.rows.types
+        letters = DeadLetters(place.path.path, keep_rows=place.keep_rows, secret=secret)
+        refused = collected(decisions.dead.join(read.rows.frame, ROW), [ROW, REASON, LINE, BAD, *types.names])
+        letters.open(None)
+        unreadable = 0
+        records = cast(refused, types)
+        for number, (row, reason, line, bad) in enumerate(
+            zip(*(refused.column(name).to_pylist() for name in (ROW, REASON, LINE, BAD)), strict=True)
+        ):
+            letter = read.place(row)
+            if line is not None:
+                letter["line"] = line
+            unreadable += bad is not None
+            column, why = orjson.loads(bad) if bad else _explained(method, reason)
+            letters.write(
+                {**letter, "column": column, "reason": why}, None if bad is not None else records.slice(number, 1)
+            )
+        letters.commit()
+        letters.finish()
+        letters.close()
+        return unreadable
+
+    def _summary(
+        self, decisions: Decisions, counts: dict[str, int], read: FileRows, method: StreamMethod, unreadable: int
+    ) -> RunSummary:
+        policy = self.policy
+        reasons = {name: count for name, count in counts.items() if name not in (RELEASED, SUPPRESSED, DEAD)}
+        if unreadable:
+            reasons["null-person"] -= unreadable
+            reasons = {name: count for name, count in {**reasons, UNREADABLE: unreadable}.items() if count}
+        found = RunSummary(
+            rows_in=read.rows.count, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
+            dead_by_reason=reasons, files=len(read.files), metrics=_metrics(decisions, counts),
+            delay_unit=policy.anonymize.delay_unit, guarantee=_guarantee(method, numbers_rows=read.numbers_rows),
+            released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
+            trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(self._warnings),
+            suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
+        )  # fmt: skip
+        found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
+        if found.outcome:
+            found.warnings.append(found.outcome)
+        return found
+
+
+def check_supported(policy: Policy) -> None:
+    """Refuse what does not run on Spark, with what to do."""
+    family = policy.anonymize.FAMILY if hasattr(policy.anonymize, "FAMILY") else family_of(policy)
+    if family != "tuples":
+        raise PolicyError(f"[anonymize] method: {policy.anonymize.METHOD} does not run on Spark; leave out --engine")
+    policy.file_source  # noqa: B018 - refuses message systems
+    policy.file_sink  # noqa: B018
+    if policy.checkpoint is not None:
+        raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
+
+
+def family_of(policy: Policy) -> str:
+    """The family of a policy's method."""
+    from shoal.methods.registry import METHODS
+
+    return METHODS[policy.anonymize.METHOD].family
+
+
+def _explained(method: StreamMethod, reason: str) -> tuple[str | None, str]:
+    refusal = method.explain(reason)
+    return refusal.column, refusal.sentence
+
+
+def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:
+    return method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
+
+
+def _metrics(decisions: Decisions, counts: dict[str, int]) -> dict[str, Any]:
+    """The metrics of the union of all shards."""
+    notes, unit = decisions.notes(), 1 if decisions.is_timed else 10**9  # shards count arrivals as nanoseconds
+    decided = max(counts[RELEASED] + counts[SUPPRESSED], 1)
+    again = sum(note["decided"] for note in notes) - counts[RELEASED] - counts[SUPPRESSED]
+    sums = {name: sum(note["sums"][name] for note in notes) for name in ("loss", "loss_all", "delay")}
+    return {
+        "loss": (sums["loss"] - again) / decided,  # a row that is decided again had lost everything the first time
+        "loss_all": (sums["loss_all"] - again) / decided,
+        "delay": sums["delay"] * unit / (decided + again),
+        "max_delay": max((note["max_delay"] * unit for note in notes), default=0),
+        **{name: sum(note[name] for note in notes) for name in ("formed", "merged", "reused")},
+        "suppressed": counts[SUPPRESSED],
+        "clamped": sum(note["clamped"] for note in notes),
+        "shards": decisions.shards,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTrace:
+    """Writes the trace on an executor: one private, sealed file."""
+
+    path: Path
+    recipe: Recipe
+    trace: TraceOf
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sink, rows = make_trace_file(self.path, self.recipe.secret()), 0
+        sink.open(self.trace.schema)
+        for batch in self.trace.batches(batches):
+            sink.write(batch)
+            rows += batch.num_rows
+        sink.commit(0)
+        sink.finish()
+        sink.close()
+        yield pa.RecordBatch.from_pylist([{"rows": rows}], schema=_DONE)

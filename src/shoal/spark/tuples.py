@@ -1,0 +1,143 @@
+"""Tuple methods on Spark: rows go to shards of similar rows, each shard is decided alone, k holds on the union.
+
+1. The first rows of the stream determine the cuts between shards.
+2. Every row is read once, and gets its shard and the time of the whole stream.
+3. Each shard decides its rows in their order.
+4. Rows that found too few others in their shard at the end of the stream are decided together, in one more shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.methods.base import SUPPRESSED
+from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast
+from shoal.spark.decisions import Decisions
+from shoal.spark.frames import by_shard, collected, frame_of, mapped, runs_of, types_of
+from shoal.spark.recipe import Recipe
+from shoal.spark.rows import NumberedRows
+from shoal.spark.tuple_clock import SKELETON, TIMES, MoveClock
+from shoal.spark.tuple_cuts import LEARNING_ROWS, Cuts, TupleSorter
+from shoal.spark.tuple_shard import TupleShard, dead_decisions, decision_schema, shard_recipe
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ASSIGNED = pa.schema([(SHARD, pa.int32()), (CLOCK, pa.int64())])
+_READ = pa.schema([(SHARD, pa.int32()), (TIME, pa.int64()), *((name, pa.int64()) for name in KEYS), (USABLE, pa.bool_())])
+
+
+def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
+    """Decide all rows of a finite stream."""
+    inner, settings = shard_recipe(recipe), recipe.settings()
+    method = inner.make()
+    method.bind(pa.schema([*rows.types, (CLOCK, pa.timestamp("ns", tz="UTC"))]))
+    schema = decision_schema(method.output_schema)
+    cuts = learn_cuts(rows, recipe, shards)
+    count, last = len(cuts) + 1, rows.end - 1
+    work = AssignShards(recipe, rows.types, cuts, is_timed=settings.is_timed)
+    assigned = mapped(rows.frame, work, pa.schema([*types_of(rows.frame), *(_READ if settings.is_timed else _ASSIGNED)]))
+    ahead = None
+    if settings.is_timed:
+        assigned = _with_clock(assigned, settings.max_gap_ns).persist()
+        last = assigned.selectExpr(f"max({CLOCK})").first()[0] or 0
+        ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
+        assigned = assigned.where(f"not {AHEAD}")
+    first = mapped(by_shard(assigned, count), DecideShards(inner, rows.types, last), schema).persist()
+    left = f"{AT_END} and {VERDICT} = '{SUPPRESSED}'"
+    second = _decide_leftovers(first.where(left), assigned, TupleShard(inner, count, rows.types), last)
+    kept = first.where(f"not coalesce({left}, false)")
+    for more in (second, ahead):
+        kept = kept if more is None else kept.union(more)
+    return Decisions(kept, method.output_schema, shards=count, rows=rows, is_timed=settings.is_timed)
+
+
+def learn_cuts(rows: NumberedRows, recipe: Recipe, shards: int) -> Cuts:
+    """The cuts by the first rows of the stream."""
+    sample = collected(rows.frame.where(f"{ROW} < {rows.first + LEARNING_ROWS}"), [ROW, *rows.types.names])
+    sorter = TupleSorter(recipe)
+    if sample.num_rows:
+        sorter.learn(cast(sample, rows.types), shards)
+    return sorter.cuts
+
+
+@dataclass(frozen=True, slots=True)
+class AssignShards:
+    """Reads rows on an executor and says which shard each goes to."""
+
+    recipe: Recipe
+    types: pa.Schema
+    cuts: Cuts
+    is_timed: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sorter: TupleSorter | None = None
+        for batch in batches:
+            sorter = sorter or TupleSorter(self.recipe, self.cuts)
+            read = sorter.read(cast(batch, self.types), np.asarray(batch.column(ROW)))
+            more = {SHARD: read.shards.astype(np.int32)}
+            if self.is_timed:
+                more |= {TIME: read.times, USABLE: read.usable}
+                more |= {name: read.persons[:, place] for place, name in enumerate(KEYS)}
+            else:
+                more[CLOCK] = np.asarray(batch.column(ROW))
+            fields = _READ if self.is_timed else _ASSIGNED
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *(pa.array(more[field.name], field.type) for field in fields)],
+                schema=pa.schema([*batch.schema, *fields]),
+            )
+
+
+def _with_clock(read: DataFrame, max_gap_ns: int) -> DataFrame:
+    """Add the time of the whole stream at every row."""
+    skeleton = read.select(*SKELETON).repartition(1).sortWithinPartitions(ROW)
+    times = mapped(skeleton, MoveClock(max_gap_ns), TIMES)
+    return read.drop(TIME, USABLE, *KEYS).join(times, ROW)
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseAhead:
+    """Refuses rows whose time is too far ahead of the stream's."""
+
+    published: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield dead_decisions(batch.column(ROW), batch.column(CLOCK), "ahead", self.published)
+
+
+@dataclass(frozen=True, slots=True)
+class DecideShards:
+    """Decides shards on an executor; rows come sorted by shard and number."""
+
+    recipe: Recipe
+    types: pa.Schema
+    last: int
+    """The time of the whole stream at its end."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shard, number = None, -1
+        for batch in batches:
+            for own, part in runs_of(batch, SHARD):
+                if shard is None or own != number:
+                    if shard is not None:
+                        yield from shard.finish(self.last)
+                    shard, number = TupleShard(self.recipe, own, self.types), own
+                yield shard.push(part)
+        if shard is not None:
+            yield from shard.finish(self.last)
+
+
+def _decide_leftovers(left: DataFrame, assigned: DataFrame, shard: TupleShard, last: int) -> DataFrame | None:
+    """Decide rows that were not due yet but found too few others in their shard: fewer than k of each shard, here."""
+    numbers = [row[0] for row in left.select(ROW).collect()]
+    if not numbers:
+        return None
+    ours = assigned.join(left.select(ROW), ROW, "left_semi")
+    rows = collected(ours, [ROW, CLOCK, *(name for name in assigned.columns if name not in (ROW, CLOCK))])
+    return frame_of([shard.push(rows), *shard.finish(last)], left)

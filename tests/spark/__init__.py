@@ -1,0 +1,1 @@
+"""Tests that start Spark; `make test-spark` runs them."""
