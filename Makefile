@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup hooks demo live-demo test test-all test-brokers mutants check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup hooks demo live-demo test test-all test-brokers test-spark mutants check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,15 +31,19 @@ live-demo: $(READY)  ## send visits to a NATS server, kill and restart a run tha
 
 test: $(READY)  ## run the default tests
 	$(BIN)/python -m tests.compile_once
-	$(PYTEST) -m "not slow and not exhaustive and not brokers"
+	$(PYTEST) -m "not slow and not exhaustive and not brokers and not spark"
 
 test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
-	SHOAL_TESTS=all $(PYTEST) -m "not brokers"
+	SHOAL_TESTS=all $(PYTEST) -m "not brokers and not spark"
 
 test-brokers: $(READY)  ## start real brokers and kill runs that use them; what is not installed is left out
 	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "brokers$(if $(filter all,$(SHOAL_TESTS)),, and not slow)" tests/brokers
+
+test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill executors and the driver
+	$(BIN)/python -m tests.compile_once
+	$(BIN)/python -m pytest -q -rs -n 0 -m spark tests/spark
 
 mutants: $(READY)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
@@ -57,7 +61,7 @@ fix: $(READY)  ## auto-fix lint errors and formatting
 cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods, auditor and crypto
 	rm -f .coverage .coverage.*
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q \
-		-m "not compiled and not slow and not exhaustive" \
+		-m "not compiled and not slow and not exhaustive and not spark" \
 		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks \
 		--ignore=tests/docs --ignore=tests/packaging --ignore=tests/brokers
 	$(BIN)/python -m coverage combine -q

@@ -19,6 +19,7 @@ SUITE = (
     "tuples_fast",
     "tuples_growth",
     "tuples_loss",
+    "spark_loss",
     "audit_tuples",
     "arrival_attack",
     "sets_speed",
@@ -58,7 +59,8 @@ LONG = (
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "flexible_compare", "limits",
-    "tuples_loss", "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual", "z_targets",
+    "tuples_loss", "spark_loss", "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual",
+    "z_targets",
     "z_tuning", "z_ways",
 }  # fmt: skip
 

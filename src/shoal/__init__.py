@@ -57,8 +57,8 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "models":  # a room with names of its own
-        return import_module("shoal.models")
+    if name in ("models", "spark"):  # rooms with names of their own
+        return import_module(f"shoal.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")
     value = getattr(import_module(_PLACES[name]), name)

@@ -31,6 +31,25 @@ TUPLES: dict[str, Any] = {
     },
 }  # fmt: skip
 
+EVENTS: dict[str, Any] = {
+    "method": "z-anonymity", "attribute": "site", "z": 3, "window": "10min",
+}  # fmt: skip
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    """Visits of people to sites and uses of apps; some come late, some lack a person or a time, one is far ahead."""
+    found = [
+        {
+            "id": None if number % 211 == 9 else f"p{number * 7919 % 83}",
+            "ts": 1_700_000_000 + number - (number * 31 % 90 if number % 6 == 0 else 0),
+            "site": None if number % 53 == 0 else f"s{(number * number) % 97 % (3 + number % 60)}",
+            "app": f"a{number * 13 % 29}" if number % 4 else None,
+        }
+        for number in range(count)
+    ]
+    found[count // 2]["ts"] += 10_000_000
+    return found
+
 
 def people(count: int) -> list[dict[str, Any]]:
     """Rows that differ; some values are missing, some rows are refused, some people come again."""
@@ -98,7 +117,9 @@ class Stage:
 
 def _toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[str]:
     lines = [f"[{'.'.join(path)}]"] if path else []
-    lines += [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    lines += [
+        f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items() if not isinstance(value, Mapping)
+    ]
     for key, value in table.items():
         if isinstance(value, Mapping):
             lines += _toml(value, (*path, json.dumps(key)))

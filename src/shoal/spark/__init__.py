@@ -1,5 +1,5 @@
 """The same methods on Spark: ``shoal.spark.anonymize(df, method)``, and ``shoal run --engine spark``."""
 
-from shoal.spark.anonymize import anonymize
+from shoal.spark.dataframe import anonymize
 
 __all__ = ["anonymize"]

@@ -21,7 +21,8 @@ REASON: Final = "_shoal_reason"
 GROUP: Final = "_shoal_group"
 DELAY: Final = "_shoal_delay"
 REUSED: Final = "_shoal_reused"
-CARRIERS: Final = "_shoal_carriers"
+DETAILS: Final = "_shoal_details"
+"""Further numbers of the trace: how many people of a cluster carry each attribute, or the z of each column."""
 DECIDED: Final = "_shoal_decided"
 """The time of the whole stream at which a record was decided."""
 ORDER: Final = "_shoal_order"
@@ -35,7 +36,7 @@ BAD: Final = "_shoal_bad"
 DECISION: Final = pa.schema(
     [
         (ROW, pa.int64()), (VERDICT, pa.string()), (REASON, pa.string()), (GROUP, pa.int64()), (DELAY, pa.int64()),
-        (REUSED, pa.bool_()), (CARRIERS, pa.list_(pa.int32())), (DECIDED, pa.int64()), (SHARD, pa.int32()),
+        (REUSED, pa.bool_()), (DETAILS, pa.list_(pa.int32())), (DECIDED, pa.int64()), (SHARD, pa.int32()),
         (ORDER, pa.int64()), (AT_END, pa.bool_()), (NOTE, pa.string()),
     ]
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,26 @@ import orjson
 import pyarrow as pa
 
 from shoal.methods.base import DEAD, RELEASED, SUPPRESSED
-from shoal.spark.columns import CARRIERS, DECIDED, DELAY, GROUP, NOTE, ORDER, REASON, REUSED, ROW, SHARD, VERDICT
+from shoal.spark.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDICT
 from shoal.spark.frames import quoted
 from shoal.spark.rows import NumberedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SORTED: Final = (DECIDED, SHARD, ORDER)
+SORTED: Final = (DECIDED, SHARD, ORDER, ROW)
+"""The order of decisions."""
+
+
+class Trace(Protocol):
+    """Turns decisions into the trace that one machine would write."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the trace."""
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The trace of decisions, batch by batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,10 @@ class Decisions:
     published: pa.Schema
     shards: int
     rows: NumberedRows
-    is_timed: bool
+    trace_of: Callable[[npt.NDArray[np.int64]], Trace]
+    """The trace, given the numbers of the refused records, ascending."""
+    metrics_of: Callable[[list[dict[str, Any]], dict[str, int]], dict[str, Any]]
+    """Measurements of the whole stream, given the notes of the shards and the counts."""
 
     @property
     def decided(self) -> DataFrame:
@@ -41,17 +56,21 @@ class Decisions:
         """What may be published, in the order of the decisions; suppressed rows too, fully generalized, if asked."""
         verdicts = (RELEASED, SUPPRESSED) if suppressed else (RELEASED,)
         chosen = self.decided.where(" or ".join(f"{VERDICT} = '{verdict}'" for verdict in verdicts))
-        return chosen.orderBy(*_SORTED).select(*map(quoted, self.published.names))
+        return chosen.orderBy(*SORTED).select(*map(quoted, self.published.names))
 
     @property
-    def trace(self) -> DataFrame:
-        """What the trace is made of, in one partition, in the order of the decisions."""
-        return self.decided.repartition(1).sortWithinPartitions(*_SORTED)
+    def in_one_partition(self) -> DataFrame:
+        """What the trace is made of, in the order of the decisions."""
+        return self.decided.repartition(1).sortWithinPartitions(*SORTED)
 
     @property
     def dead(self) -> DataFrame:
         """Records that are refused: their numbers and reasons."""
         return self.decided.where(f"{VERDICT} = '{DEAD}'").select(ROW, REASON)
+
+    def dead_rows(self) -> npt.NDArray[np.int64]:
+        """Numbers of the refused records, ascending."""
+        return np.sort(np.array([row[0] for row in self.dead.select(ROW).collect()], dtype=np.int64))
 
     def counts(self) -> dict[str, int]:
         """Records by verdict, and refused ones by reason."""
@@ -65,47 +84,3 @@ class Decisions:
     def notes(self) -> list[dict[str, Any]]:
         """What the shards noted."""
         return [orjson.loads(row[0]) for row in self.frame.where(f"{NOTE} is not null").select(NOTE).collect()]
-
-
-@dataclass(frozen=True, slots=True)
-class TraceOf:
-    """Turns decisions about tuples into the trace that one machine would write.
-
-    Where deadlines count arrivals, shards counted all rows; the trace counts those that are not refused. Where they are
-    durations, the trace does not say which record made a row due: only the clock of the whole stream knows.
-    """
-
-    k: int
-    is_timed: bool
-    dead: npt.NDArray[np.int64]
-    """Numbers of the refused rows, ascending."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the trace."""
-        fields = [
-            ("row", pa.int64()), ("verdict", pa.string()), ("reason", pa.string()), ("group", pa.int64()),
-            ("delay", pa.int64()), ("k", pa.int64()), ("reused", pa.bool_()), ("carriers", pa.list_(pa.int32())),
-        ]  # fmt: skip
-        return pa.schema(fields if self.is_timed else [*fields, ("event", pa.int64())])
-
-    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The trace of decisions, batch by batch."""
-        for batch in batches:
-            rows, decided = np.asarray(batch.column(ROW)), np.asarray(batch.column(DECIDED))
-            delay = batch.column(DELAY)
-            if not self.is_timed:
-                delay = pa.array(self._usable(decided) - self._usable(rows))
-            columns = [
-                batch.column(ROW), batch.column(VERDICT), batch.column(REASON), batch.column(GROUP), delay,
-                pa.repeat(pa.scalar(self.k, pa.int64()), len(rows)), batch.column(REUSED), batch.column(CARRIERS),
-            ]  # fmt: skip
-            yield pa.RecordBatch.from_arrays(
-                [column.cast(field.type) for column, field in zip(
-                    columns if self.is_timed else [*columns, pa.array(decided)], self.schema, strict=True)],
-                schema=self.schema,
-            )  # fmt: skip
-
-    def _usable(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Usable rows up to these, these included."""
-        return rows + 1 - np.searchsorted(self.dead, rows, side="right")

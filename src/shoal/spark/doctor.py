@@ -9,12 +9,12 @@ from shoal.errors import ShoalError
 from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
+from shoal.spark.deciding import check_settings
 from shoal.spark.files import output_folder
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.run import check_supported
 from shoal.spark.session import readable_errors, start_session
 from shoal.spark.shared_paths import look_at_executors
-from shoal.spark.tuple_shard import shard_recipe
 
 
 def spark_remarks(
@@ -26,8 +26,7 @@ def spark_remarks(
         yield Remark("good", "spark key", "the driver has a key; executors must have the same")
         check_supported(policy)
         recipe = Recipe.of(make_anonymizer(policy, secret))
-        if recipe.family == "tuples":
-            shard_recipe(recipe)
+        check_settings(recipe)
         folder = output_folder(policy)
         session = start_session(master, settings)
         with readable_errors():

@@ -61,7 +61,7 @@ def read_files(
     work = ReadFiles(policy, tuple(files), tuple(columns), types, schema)
     numbers = session.range(0, len(files), 1, len(files))
     decoded = mapped(numbers, work, pa.schema([*wire_schema(schema), *_ABOUT])).persist()
-    counts = dict(decoded.groupBy(_FILE).count().collect())
+    counts: dict[int, int] = {row[0]: row[1] for row in decoded.groupBy(_FILE).count().collect()}
     starts, total = [], first
     for file in range(len(files)):
         starts.append(total)

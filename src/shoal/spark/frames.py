@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def runs_of(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.Record
     """The parts of a batch with the same number in a column, one after another."""
     numbers = np.asarray(batch.column(column))
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
-    for start, end in zip(starts, starts[1:], strict=False):
+    for start, end in pairwise(starts):
         yield int(numbers[start]), batch.slice(start, end - start)
 
 

@@ -70,4 +70,3 @@ def with_numbers(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
     place = f.col(_PLACE).bitwiseAND((1 << bits) - 1)
     number = f.element_at(offsets, (f.shiftright(_PLACE, bits) + 1).cast("int")) + place
     return marked.withColumn(ROW, number).drop(_PLACE), total
-

@@ -14,7 +14,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -27,22 +26,29 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.pipeline.record_checks import RecordChecks
 from shoal.pipeline.summary import outcome_warning
-from shoal.pipeline.wiring import make_anonymizer, make_encoder, make_file_source, make_files, make_parts, make_trace_file
+from shoal.pipeline.wiring import (
+    make_anonymizer,
+    make_encoder,
+    make_file_source,
+    make_files,
+    make_parts,
+    make_trace_file,
+)
 from shoal.policy import Policy
 from shoal.sinks.durable import make_folder, output_error
 from shoal.spark.columns import BAD, LINE, REASON, ROW, cast
-from shoal.spark.decisions import Decisions, TraceOf
+from shoal.spark.deciding import SHARDS, check_settings, decide
+from shoal.spark.decisions import Decisions, Trace
 from shoal.spark.files import FileRows, output_folder, read_files, write_parts
 from shoal.spark.frames import collected, mapped
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.session import readable_errors, start_session
 from shoal.spark.shared_paths import require_shared
-from shoal.spark.tuples import decide_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHARDS: Final = 16
+_REFUSED_WHILE_PENDING: Final = "ahead"
 _DONE: Final = pa.schema([("rows", pa.int64())])
 
 
@@ -77,6 +83,7 @@ class SparkRun:
         check_supported(self.policy)
         method = make_anonymizer(self.policy, secret)
         recipe = Recipe.of(method)
+        check_settings(recipe)
         folder, files = output_folder(self.policy), make_files(self.policy)
         self._warn(key_warning())
         self._warn(*RecordChecks(self.policy).before_run(make_file_source(self.policy, files)))
@@ -97,15 +104,14 @@ class SparkRun:
     ) -> RunSummary:
         read = read_files(session, self.policy, files, method.columns)
         method.bind(read.rows.types)
-        decisions = decide_tuples(read.rows, recipe, shards=self._shards)
+        decisions = decide(read.rows, recipe, shards=self._shards)
         counts = decisions.counts()
         shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
         self._publish(decisions, folder, shows_root=shows_root)
-        dead = np.sort(np.array([row[0] for row in decisions.dead.select(ROW).collect()], dtype=np.int64))
         if self.policy.trace is not None:
-            trace = TraceOf(recipe.header["k"], decisions.is_timed, dead)
+            trace = decisions.trace_of(decisions.dead_rows())
             write = WriteTrace(self.policy.trace.path.path.absolute(), recipe, trace)
-            mapped(decisions.trace, write, _DONE).collect()
+            mapped(decisions.in_one_partition, write, _DONE).collect()
         unreadable = self._write_letters(decisions, read, method, secret)
         return self._summary(decisions, counts, read, method, unreadable)
 
@@ -133,19 +139,21 @@ class SparkRun:
         letters = DeadLetters(place.path.path, keep_rows=place.keep_rows, secret=secret)
         refused = collected(decisions.dead.join(read.rows.frame, ROW), [ROW, REASON, LINE, BAD, *types.names])
         letters.open(None)
+        # One machine has forgotten the place of a record that waited to be sorted and was refused then.
+        sorts_rows = method.method == "z-anonymity" and bool(method.guarantee.max_delay_ns)
         unreadable = 0
         records = cast(refused, types)
         for number, (row, reason, line, bad) in enumerate(
             zip(*(refused.column(name).to_pylist() for name in (ROW, REASON, LINE, BAD)), strict=True)
         ):
             letter = read.place(row)
-            if line is not None:
-                letter["line"] = line
             unreadable += bad is not None
             column, why = orjson.loads(bad) if bad else _explained(method, reason)
-            letters.write(
-                {**letter, "column": column, "reason": why}, None if bad is not None else records.slice(number, 1)
-            )
+            has_waited = reason == _REFUSED_WHILE_PENDING and sorts_rows
+            if line is not None and not has_waited:
+                letter["line"] = line
+            record = None if bad is not None or has_waited else records.slice(number, 1)
+            letters.write({**letter, "column": column, "reason": why}, record)
         letters.commit()
         letters.finish()
         letters.close()
@@ -154,17 +162,19 @@ class SparkRun:
     def _summary(
         self, decisions: Decisions, counts: dict[str, int], read: FileRows, method: StreamMethod, unreadable: int
     ) -> RunSummary:
-        policy = self.policy
+        policy, notes = self.policy, decisions.notes()
         reasons = {name: count for name, count in counts.items() if name not in (RELEASED, SUPPRESSED, DEAD)}
         if unreadable:
             reasons["null-person"] -= unreadable
             reasons = {name: count for name, count in {**reasons, UNREADABLE: unreadable}.items() if count}
         found = RunSummary(
             rows_in=read.rows.count, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
-            dead_by_reason=reasons, files=len(read.files), metrics=_metrics(decisions, counts),
+            dead_by_reason=reasons, files=len(read.files), metrics=decisions.metrics_of(notes, counts),
             delay_unit=policy.anonymize.delay_unit, guarantee=_guarantee(method, numbers_rows=read.numbers_rows),
             released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
             trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(self._warnings),
+            live_pairs=sum(note.get("live_pairs", 0) for note in notes),
+            state_bytes=sum(note.get("state_bytes", 0) for note in notes),
             suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
         )  # fmt: skip
         found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
@@ -175,20 +185,10 @@ class SparkRun:
 
 def check_supported(policy: Policy) -> None:
     """Refuse what does not run on Spark, with what to do."""
-    family = policy.anonymize.FAMILY if hasattr(policy.anonymize, "FAMILY") else family_of(policy)
-    if family != "tuples":
-        raise PolicyError(f"[anonymize] method: {policy.anonymize.METHOD} does not run on Spark; leave out --engine")
     policy.file_source  # noqa: B018 - refuses message systems
     policy.file_sink  # noqa: B018
     if policy.checkpoint is not None:
         raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
-
-
-def family_of(policy: Policy) -> str:
-    """The family of a policy's method."""
-    from shoal.methods.registry import METHODS
-
-    return METHODS[policy.anonymize.METHOD].family
 
 
 def _explained(method: StreamMethod, reason: str) -> tuple[str | None, str]:
@@ -200,31 +200,13 @@ def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:
     return method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
 
 
-def _metrics(decisions: Decisions, counts: dict[str, int]) -> dict[str, Any]:
-    """The metrics of the union of all shards."""
-    notes, unit = decisions.notes(), 1 if decisions.is_timed else 10**9  # shards count arrivals as nanoseconds
-    decided = max(counts[RELEASED] + counts[SUPPRESSED], 1)
-    again = sum(note["decided"] for note in notes) - counts[RELEASED] - counts[SUPPRESSED]
-    sums = {name: sum(note["sums"][name] for note in notes) for name in ("loss", "loss_all", "delay")}
-    return {
-        "loss": (sums["loss"] - again) / decided,  # a row that is decided again had lost everything the first time
-        "loss_all": (sums["loss_all"] - again) / decided,
-        "delay": sums["delay"] * unit / (decided + again),
-        "max_delay": max((note["max_delay"] * unit for note in notes), default=0),
-        **{name: sum(note[name] for note in notes) for name in ("formed", "merged", "reused")},
-        "suppressed": counts[SUPPRESSED],
-        "clamped": sum(note["clamped"] for note in notes),
-        "shards": decisions.shards,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class WriteTrace:
     """Writes the trace on an executor: one private, sealed file."""
 
     path: Path
     recipe: Recipe
-    trace: TraceOf
+    trace: Trace
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sink, rows = make_trace_file(self.path, self.recipe.secret()), 0

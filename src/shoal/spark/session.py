@@ -54,7 +54,8 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     for name, value in {**own, **(settings or {})}.items():
         builder = builder.config(name, value)
     with readable_errors():
-        return builder.getOrCreate()
+        session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def _session_class() -> Any:

@@ -53,7 +53,9 @@ def look_at_executors(session: SparkSession, folder: Path, recipe: Recipe) -> Ex
         path.unlink(missing_ok=True)
     problems = {row["problem"] for row in found if row["problem"]}
     others = {row["version"] for row in found} - {shoal.__version__}
-    problems |= {f"executors have shoal {version}, the driver {shoal.__version__}; install the same" for version in others}
+    problems |= {
+        f"executors have shoal {version}, the driver {shoal.__version__}; install the same" for version in others
+    }
     return Executors(len({row["host"] for row in found}), tasks, tuple(sorted(problems)))
 
 

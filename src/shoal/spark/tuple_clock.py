@@ -50,9 +50,7 @@ def _moved(clock: StreamClock, batch: pa.RecordBatch) -> pa.RecordBatch:
     moves = usable & (reasons == NO_REASON)
     latest = np.cumsum(moves) - 1  # other rows have the time of the row before them
     times = np.append(at_usable, before)[latest]
-    return pa.RecordBatch.from_arrays(
-        [batch.column(ROW), pa.array(times), pa.array(usable & ~moves)], schema=TIMES
-    )
+    return pa.RecordBatch.from_arrays([batch.column(ROW), pa.array(times), pa.array(usable & ~moves)], schema=TIMES)
 
 
 def _monotone(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -86,4 +86,3 @@ class TupleSorter:
             return float(self._settings.deadline)
         span = int(times.max() - times.min()) if len(times) else 0
         return float("inf") if span <= 0 else len(times) * int(self._settings.deadline) / span
-

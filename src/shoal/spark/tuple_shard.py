@@ -20,11 +20,11 @@ from shoal.errors import PolicyError
 from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release
 from shoal.spark.columns import (
     AT_END,
-    CARRIERS,
     CLOCK,
     DECIDED,
     DECISION,
     DELAY,
+    DETAILS,
     GROUP,
     NOTE,
     ORDER,
@@ -136,7 +136,7 @@ class TupleShard:
 
     def dump(self) -> bytes:
         """The state, sealed."""
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "rows": self._rows, "clocks": self._clocks, "own": self._own,
             "method": np.frombuffer(self._method.snapshot(), dtype=np.uint8),
         }  # fmt: skip
@@ -157,7 +157,7 @@ class TupleShard:
         fields: dict[str, Any] = {
             ROW: rows, VERDICT: verdicts, REASON: trace.column("reason").cast(pa.string()),
             GROUP: pc.add(pc.multiply(groups, _FAR), self._shard), DELAY: delays, REUSED: trace.column("reused"),
-            CARRIERS: trace.column("carriers"), DECIDED: clocks + delays,
+            DETAILS: trace.column("carriers"), DECIDED: clocks + delays,
             SHARD: pa.repeat(pa.scalar(self._shard, pa.int32()), count), ORDER: order,
             AT_END: pa.repeat(pa.scalar(at_end), count), NOTE: pa.nulls(count, pa.string()),
         }  # fmt: skip

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.methods.base import SUPPRESSED
@@ -24,12 +26,15 @@ from shoal.spark.rows import NumberedRows
 from shoal.spark.tuple_clock import SKELETON, TIMES, MoveClock
 from shoal.spark.tuple_cuts import LEARNING_ROWS, Cuts, TupleSorter
 from shoal.spark.tuple_shard import TupleShard, dead_decisions, decision_schema, shard_recipe
+from shoal.spark.tuple_trace import TupleTrace, tuple_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ASSIGNED = pa.schema([(SHARD, pa.int32()), (CLOCK, pa.int64())])
-_READ = pa.schema([(SHARD, pa.int32()), (TIME, pa.int64()), *((name, pa.int64()) for name in KEYS), (USABLE, pa.bool_())])
+_READ = pa.schema(
+    [(SHARD, pa.int32()), (TIME, pa.int64()), *((name, pa.int64()) for name in KEYS), (USABLE, pa.bool_())]
+)
 
 
 def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
@@ -41,11 +46,13 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     cuts = learn_cuts(rows, recipe, shards)
     count, last = len(cuts) + 1, rows.end - 1
     work = AssignShards(recipe, rows.types, cuts, is_timed=settings.is_timed)
-    assigned = mapped(rows.frame, work, pa.schema([*types_of(rows.frame), *(_READ if settings.is_timed else _ASSIGNED)]))
+    assigned = mapped(
+        rows.frame, work, pa.schema([*types_of(rows.frame), *(_READ if settings.is_timed else _ASSIGNED)])
+    )
     ahead = None
     if settings.is_timed:
         assigned = _with_clock(assigned, settings.max_gap_ns).persist()
-        last = assigned.selectExpr(f"max({CLOCK})").first()[0] or 0
+        last = assigned.selectExpr(f"max({CLOCK})").collect()[0][0] or 0
         ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
         assigned = assigned.where(f"not {AHEAD}")
     first = mapped(by_shard(assigned, count), DecideShards(inner, rows.types, last), schema).persist()
@@ -54,7 +61,11 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     kept = first.where(f"not coalesce({left}, false)")
     for more in (second, ahead):
         kept = kept if more is None else kept.union(more)
-    return Decisions(kept, method.output_schema, shards=count, rows=rows, is_timed=settings.is_timed)
+    return Decisions(
+        kept, method.output_schema, shards=count, rows=rows,
+        trace_of=lambda dead: TupleTrace(settings.k, settings.is_timed, dead),
+        metrics_of=partial(tuple_metrics, shards=count, is_timed=settings.is_timed),
+    )  # fmt: skip
 
 
 def learn_cuts(rows: NumberedRows, recipe: Recipe, shards: int) -> Cuts:
@@ -80,7 +91,7 @@ class AssignShards:
         for batch in batches:
             sorter = sorter or TupleSorter(self.recipe, self.cuts)
             read = sorter.read(cast(batch, self.types), np.asarray(batch.column(ROW)))
-            more = {SHARD: read.shards.astype(np.int32)}
+            more: dict[str, npt.NDArray[Any]] = {SHARD: read.shards.astype(np.int32)}
             if self.is_timed:
                 more |= {TIME: read.times, USABLE: read.usable}
                 more |= {name: read.persons[:, place] for place, name in enumerate(KEYS)}

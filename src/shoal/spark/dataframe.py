@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from shoal.errors import PolicyError
+from shoal.spark.deciding import SHARDS, check_settings, decide
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
 from shoal.spark.session import readable_errors
-from shoal.spark.tuples import decide_tuples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-SHARDS: Final = 16
 
 
 def anonymize(
@@ -23,8 +21,8 @@ def anonymize(
 ) -> DataFrame:
     """Anonymize all rows of a DataFrame; return the rows that may be published, in release order.
 
-    The guarantee of the method holds for the whole DataFrame. Rows go to shards of similar rows; each shard is decided by
-    the method itself.
+    The guarantee of the method holds for the whole DataFrame. z-anonymity publishes the same rows as on one machine;
+    methods on rows divide similar rows into shards, each decided by the method itself.
 
     Parameters
     ----------
@@ -43,12 +41,11 @@ def anonymize(
     if frame.isStreaming:
         raise PolicyError("a streaming DataFrame cannot be anonymized; read it as a batch")
     recipe = Recipe.of(method)
-    if recipe.family != "tuples":
-        raise PolicyError(f"{recipe.method} does not run on Spark; use a method on rows, such as LeastLoss")
+    check_settings(recipe)
     with readable_errors():
         rows = number_rows(frame, method.columns, order=order)
-        decisions = decide_tuples(rows, recipe, shards=shards)
-        return decisions.shown(suppressed=method.settings.suppressed == "root")
+        decisions = decide(rows, recipe, shards=shards)
+        return decisions.shown(suppressed=getattr(method.settings, "suppressed", "drop") == "root")
 
 
 def _method(given: Any) -> Any:

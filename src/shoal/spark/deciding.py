@@ -1,0 +1,38 @@
+"""What each family does on Spark."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shoal.errors import PolicyError
+from shoal.spark.decisions import Decisions
+from shoal.spark.recipe import Recipe
+from shoal.spark.rows import NumberedRows
+from shoal.spark.tuple_shard import shard_recipe
+from shoal.spark.tuples import decide_tuples
+from shoal.spark.z import decide_z
+
+SHARDS: Final = 16
+
+
+def decide(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
+    """Decide all rows of a finite stream."""
+    check_settings(recipe)
+    decide_family = {"tuples": decide_tuples, "z": decide_z}[recipe.family]
+    return decide_family(rows, recipe, shards=shards)
+
+
+def check_settings(recipe: Recipe) -> None:
+    """Refuse methods and settings that cannot be decided in shards, with what to do."""
+    if recipe.family == "tuples":
+        shard_recipe(recipe)
+    elif recipe.family == "z":
+        settings = recipe.settings()
+        for option in ("combine", "target"):
+            if getattr(settings, option) is not None:
+                raise PolicyError(
+                    f"[anonymize] {option}: decides about all people of an epoch together, which is not divided among "
+                    "executors; leave it out, or run on one machine"
+                )
+    else:
+        raise PolicyError(f"[anonymize] method: {recipe.method} does not run on Spark; run it on one machine")

@@ -1,0 +1,85 @@
+"""Runs on Spark next to runs on one machine: z-anonymity publishes the same, tuples pass the auditor on the union."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import shoal
+from shoal.observe.observer import Observer
+from shoal.pipeline import Pipeline
+from shoal.policy import load_policy
+from shoal.schema import Numeric, Schema
+from shoal.spark.run import SparkRun
+from tests.docs.pages import blocks
+from tests.spark.scene import EVENTS, TUPLES, Stage, events, people
+
+ONE_COLUMN = {**EVENTS, "lateness": "40s"}
+TWO_COLUMNS = {
+    "method": "z-anonymity", "z": 3, "window": "10min", "lateness": "40s",
+    "attribute": {"site": {"on_private": "blank"}, "app": {"z": 4}},
+}  # fmt: skip
+
+
+def both(stage: Stage, anonymize: dict[str, Any], *, kind: str = "csv", time: bool) -> tuple[Any, Any]:
+    """The summaries of a run on one machine and of one on Spark."""
+    here = Pipeline(load_policy(stage.policy(anonymize, "here", kind=kind, time=time))).run()
+    there = SparkRun(load_policy(stage.policy(anonymize, "there", kind=kind, time=time)), Observer(), master="local[2]")
+    return here, there.execute()
+
+
+@pytest.mark.parametrize("anonymize", [EVENTS, ONE_COLUMN, TWO_COLUMNS], ids=["in order", "late rows", "two columns"])
+def test_events_are_published_as_on_one_machine(session: Any, stage: Stage, anonymize: dict[str, Any]) -> None:
+    stage.write(events(4000), files=3)
+    here, there = both(stage, anonymize, time=True)
+    assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
+    assert stage.letters("there") == stage.letters("here")
+    assert (there.rows_in, there.released, there.suppressed) == (here.rows_in, here.released, here.suppressed)
+    assert there.dead_by_reason == {name: count for name, count in here.dead_by_reason.items() if count}
+    assert 0 < there.released < there.rows_in
+    assert min(there.suppressed, there.dead) > 0
+    by_row = [("row", "ascending")]
+    assert stage.trace("there").sort_by(by_row).to_pylist() == stage.trace("here").sort_by(by_row).to_pylist()
+    report = shoal.audit(
+        stage.rows("there"), str(stage.folder / "in"), stage.trace("there"), str(stage.folder / "there.toml")
+    )
+    assert report.ok, report
+
+
+@pytest.mark.parametrize(
+    ("anonymize", "time"),
+    [(TUPLES, False), ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True)],
+    ids=["arrivals", "durations"],
+)
+def test_tuples_are_anonymous_on_the_union(session: Any, stage: Stage, anonymize: dict[str, Any], time: bool) -> None:
+    stage.write(people(3000), files=3)
+    here, there = both(stage, anonymize, time=time)
+    report = shoal.audit(
+        stage.rows("there"), str(stage.folder / "in"), stage.trace("there"), str(stage.folder / "there.toml")
+    )
+    assert report.ok, report
+    assert not report.warnings, report
+    assert there.metrics["shards"] > 1
+    assert stage.letters("there") == stage.letters("here")
+    assert there.dead == here.dead
+    assert there.released + there.suppressed + there.dead == 3000
+    assert there.suppressed <= 0.02 * 3000
+    assert there.metrics["loss"] <= 1.25 * here.metrics["loss"]
+
+
+def test_the_script_of_the_page_runs(session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.write(people(600), files=2, kind="parquet")
+    os.rename(stage.folder / "in", stage.folder / "people")
+    monkeypatch.chdir(stage.folder)
+    schema = Schema(person="id", quasi=[Numeric("age", low=17, high=90), Numeric("income", low=0, high=1000)])
+    (script,) = (block for block in blocks("python") if block.page == "docs/howto/spark.md")
+    exec(compile(script.text, script.page, "exec"), {"spark": session, "schema": schema})
+    published = pq.read_table(Path("published"))
+    assert 500 < len(published) < 600  # some incomes are outside
+    classes = Counter(map(repr, published.to_pylist()))
+    assert min(classes.values()) >= 50

@@ -1,0 +1,194 @@
+"""Shards of tuples and of values, without Spark: what an executor does, in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import shoal
+from shoal import LeastLoss, ZAnonymity
+from shoal.errors import PolicyError, VaultError
+from shoal.methods.z.admission import Clock
+from shoal.schema import Numeric, Schema
+from shoal.spark.columns import AT_END, CLOCK, DECIDED, NOTE, ROW, SHARD, VERDICT, cast, wire_schema
+from shoal.spark.deciding import check_settings
+from shoal.spark.decisions import SORTED
+from shoal.spark.recipe import Recipe
+from shoal.spark.tuple_cuts import TupleSorter
+from shoal.spark.tuple_shard import TupleShard, shard_recipe
+from shoal.spark.tuple_trace import TupleTrace
+from shoal.spark.z import AdmitRows, JudgeShards, SplitRows, ZTrace, clock_between, whole_clock
+from tests.spark.scene import KEY, events
+
+ROWS = 1200
+QUASI = [Numeric("age", low=0, high=100), Numeric("height", low=100, high=220)]
+POLICY = {
+    "stream": {"person": "id"},
+    "anonymize": {
+        "method": "least-loss", "k": 5, "deadline": 120, "reuse": 20,
+        "quasi": {role.name: {"kind": "numeric", "low": role.low, "high": role.high} for role in QUASI},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+
+
+def table() -> pa.RecordBatch:
+    """People of two kinds; every 50th age is outside the domain."""
+    draw = np.random.default_rng(3)
+    ages = np.where(draw.random(ROWS) < 0.5, draw.normal(30, 5, ROWS), draw.normal(70, 5, ROWS)).round()
+    ages[::50] = 200
+    people = [f"p{number % 900}" for number in range(ROWS)]
+    return pa.record_batch({"id": people, "age": ages, "height": draw.normal(160, 12, ROWS).round()})
+
+
+def decided(shards: int, *, keeps: bool = False) -> tuple[pa.Table, int]:
+    """Decisions of all shards about the table; with `keeps`, each shard is stored and opened again half way."""
+    recipe, rows = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120, reuse=20)), table()
+    inner, sorter = shard_recipe(recipe), TupleSorter(recipe)
+    sorter.learn(rows.slice(0, 400), shards)
+    numbers = np.arange(ROWS)
+    of = TupleSorter(recipe, sorter.cuts).read(rows, numbers).shards
+    whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
+    parts, left = [], []
+    for number in range(sorter.shards):
+        own, shard = whole.filter(pa.array(of == number)), TupleShard(inner, number, rows.schema)
+        half = own.num_rows // 2
+        parts.append(shard.push(own.slice(0, half)))
+        if keeps:
+            shard = TupleShard(inner, number, rows.schema, shard.dump())
+        parts += [shard.push(own.slice(half)), *shard.finish(ROWS - 1)]
+    found = pa.Table.from_batches(parts)
+    is_left = pc.and_(found[AT_END], pc.equal(found[VERDICT], "suppressed")).fill_null(False)
+    left = sorted(found.filter(is_left)[ROW].to_pylist())
+    last = TupleShard(inner, sorter.shards, rows.schema)
+    again = [last.push(whole.take(pa.array(left, pa.int64()))), *last.finish(ROWS - 1)] if left else []
+    return pa.concat_tables([found.filter(pc.invert(is_left)), *map(pa.table, again)]), sorter.shards
+
+
+def audit(found: pa.Table) -> Any:
+    records = found.filter(pc.is_valid(found[VERDICT])).sort_by([(DECIDED, "ascending"), (SHARD, "ascending")])
+    dead = np.sort(np.asarray(records.filter(pc.equal(records[VERDICT], "dead"))[ROW]))
+    trace = TupleTrace(5, False, dead)
+    written = pa.Table.from_batches(list(trace.batches(records.combine_chunks().to_batches())))
+    rows = records.filter(pc.equal(records[VERDICT], "released")).select(["age", "height"])
+    return shoal.audit(rows, pa.table(table()), written, POLICY)
+
+
+@pytest.mark.parametrize("shards", [1, 3, 16])
+def test_the_union_of_shards_keeps_the_promise(shards: int) -> None:
+    found, used = decided(shards)
+    report = audit(found)
+    assert report.ok, report
+    assert not report.warnings, report
+    assert used > 1 or shards == 1
+    counts = dict(zip(*np.unique(found[VERDICT].drop_null().to_pylist(), return_counts=True), strict=True))
+    assert counts["dead"] == ROWS / 50
+    assert sum(counts.values()) == ROWS
+    assert counts.get("suppressed", 0) <= 0.02 * ROWS
+
+
+def test_a_shard_that_is_stored_decides_the_same() -> None:
+    assert decided(3, keeps=True)[0].equals(decided(3)[0])
+
+
+def test_a_broken_union_is_convicted() -> None:
+    found, _ = decided(3)
+    place = found.schema.get_field_index("age")
+    ages = found["age"].to_pylist()
+    at = found[VERDICT].to_pylist().index("released")
+    ages[at] = {"lo": ages[at]["lo"], "hi": ages[at]["hi"] + 1}
+    assert not audit(found.set_column(place, "age", pa.array(ages, found["age"].type))).ok
+
+
+def test_cuts_depend_on_the_first_rows_only_and_shards_are_not_too_small() -> None:
+    recipe, rows = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120)), table()
+    sorter, other = TupleSorter(recipe), TupleSorter(recipe)
+    sorter.learn(rows.slice(0, 400), 64)
+    other.learn(rows.slice(0, 400), 64)
+    assert sorter.cuts == other.cuts
+    sizes = np.bincount(sorter.read(rows.slice(0, 400), np.arange(400)).shards)
+    assert sizes.min() * 120 / 400 >= 2 * 5
+
+
+def test_columns_come_back_unchanged() -> None:
+    batch = pa.record_batch(
+        {
+            "time": pa.array([1, None], pa.timestamp("ns", tz="UTC")),
+            "big": pa.array([2**64 - 1, 0], pa.uint64()),
+            "range": pa.array([{"lo": 1.0, "hi": 2.0}, None]),
+            "text": pa.array(["ä", ""], pa.large_string()),
+        }
+    )
+    assert cast(cast(batch, wire_schema(batch.schema)), batch.schema).equals(batch)
+
+
+def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
+    clock = Clock(np.array([0, 4, 9]), np.array([10, 20, 30]), (9,))
+    assert clock_between(clock, 2, 4).newest.tolist() == [10]
+    assert clock_between(clock, 4, 10).newest.tolist() == [20, 30]
+    assert clock_between(clock, 5, 20).numbers.tolist() == [5, 9]
+    assert clock_between(clock, 0, 9).restarts == ()
+    assert clock_between(clock, 5, 20).restarts == (9,)
+
+
+def test_no_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOAL_KEY_FILE")
+    with pytest.raises(VaultError, match="every executor needs the same key"):
+        Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI)))
+
+
+def test_a_key_of_its_own_is_refused_and_never_travels() -> None:
+    schema = Schema(person="id", quasi=QUASI)
+    with pytest.raises(PolicyError, match="leave key out"):
+        Recipe.of(LeastLoss(schema, key=bytes(16)))
+    assert KEY not in str(Recipe.of(LeastLoss(schema))).encode()
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    diverse = LeastLoss(Schema(person="id", quasi=QUASI, sensitive=["work"]), t=0.5)
+    combined = ZAnonymity(z=2, window="1h", person="id", time="ts", attribute="site", combine="k", k=2)
+    for method, words in ((diverse, "one reference for all shards"), (combined, "all people of an epoch")):
+        with pytest.raises(PolicyError, match=words):
+            check_settings(Recipe.of(method))
+
+
+def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> pa.Table:
+    """What admission and all shards decide about rows that come in batches of `step`, in order."""
+    recipe, types = Recipe.of(method), pa.schema([rows.schema.field(name) for name in method.columns])
+    full = rows.append_column(ROW, pa.array(np.arange(rows.num_rows)))
+    batches = pa.Table.from_batches([full]).to_batches(max_chunksize=step)
+    admitted = pa.Table.from_batches(list(AdmitRows(recipe, types, ("id", "ts"))(batches)))
+    clock = whole_clock(admitted.filter(pc.is_valid(admitted[NOTE]))[NOTE].to_pylist())
+    refused = admitted.filter(pc.is_null(admitted[NOTE]))
+    usable = full.filter(pc.invert(pc.is_in(full.column(ROW), refused[ROW].combine_chunks())))
+    split = SplitRows(recipe, types, shards, pa.schema([*usable.schema, (SHARD, pa.int32())]))
+    dealt = pa.Table.from_batches(list(split([usable]))).sort_by([(SHARD, "ascending"), (ROW, "ascending")])
+    judge = JudgeShards(recipe, types, SimpleNamespace(value=clock), rows.num_rows)
+    found = pa.Table.from_batches(list(judge(dealt.combine_chunks().to_batches(max_chunksize=step))))
+    return pa.concat_tables([refused, found.filter(pc.is_null(found[NOTE]))])
+
+
+@pytest.mark.parametrize("lateness", ["0s", "40s"])
+@pytest.mark.parametrize("shards", [1, 3, 16])
+def test_shards_of_values_publish_what_one_machine_does(shards: int, lateness: str) -> None:
+    rows = pa.Table.from_pylist(events(1500)).combine_chunks().to_batches()[0]
+    method = ZAnonymity(z=3, window="10min", person="id", time="ts", attribute="site", lateness=lateness)
+    pushed, flushed = method.push_batch(rows), method.flush()
+    found = judged(method, rows, shards, step=400).sort_by([(name, "ascending") for name in SORTED])
+    published = found.filter(pc.equal(found[VERDICT], "released")).select(method.output_schema.names)
+    assert published.to_pylist() == [*pushed.rows.to_pylist(), *flushed.rows.to_pylist()]
+    trace = ZTrace(tuple(method.trace_schema.names[5:])).batches(found.combine_chunks().to_batches())
+    expected = [*pushed.trace.to_pylist(), *flushed.trace.to_pylist()]
+    assert pa.Table.from_batches(list(trace)).to_pylist() == expected
