@@ -12,7 +12,7 @@ from cyclopts import Parameter
 _INTERRUPTED: Final = 130
 
 
-def run(
+def run(  # noqa: PLR0913 - one for each option
     policy: Path,
     *,
     checkpoint: Path | None = None,

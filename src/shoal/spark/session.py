@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import shoal.errors
 from shoal.crypto.keys import KEY_FILE_VARIABLE
-from shoal.errors import RunError, ShoalError, missing_extra
+from shoal.errors import InputError, OutputError, PolicyError, RunError, ShoalError, VaultError, missing_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +27,7 @@ _SETTINGS: Final = {
 }
 _LOCAL: Final = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+_KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
 
 
@@ -95,7 +95,7 @@ def readable_errors() -> Iterator[None]:
 def _translated(text: str) -> ShoalError:
     raised = _RAISED.search(text)
     if raised:
-        kind = getattr(shoal.errors, raised[1], RunError)
+        kind = _KINDS.get(raised[1], RunError)
         made: ShoalError = kind(raised[2])
         return made
     lines = [line.strip() for line in text.splitlines() if line.strip()]

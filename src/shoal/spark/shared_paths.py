@@ -9,12 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-import shoal
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, RunError, ShoalError
 from shoal.sinks.durable import make_folder, output_error
@@ -52,10 +52,9 @@ def look_at_executors(session: SparkSession, folder: Path, recipe: Recipe) -> Ex
     finally:
         path.unlink(missing_ok=True)
     problems = {row["problem"] for row in found if row["problem"]}
-    others = {row["version"] for row in found} - {shoal.__version__}
-    problems |= {
-        f"executors have shoal {version}, the driver {shoal.__version__}; install the same" for version in others
-    }
+    ours = version("shoal")
+    others = {row["version"] for row in found} - {ours}
+    problems |= {f"executors have shoal {other}, the driver {ours}; install the same" for other in others}
     return Executors(len({row["host"] for row in found}), tasks, tuple(sorted(problems)))
 
 
@@ -80,7 +79,7 @@ class ReadToken:
 
         for _ in batches:
             pass
-        found = {"host": gethostname(), "version": shoal.__version__, "problem": self._problem()}
+        found = {"host": gethostname(), "version": version("shoal"), "problem": self._problem()}
         yield pa.RecordBatch.from_pylist([found], schema=_FOUND)
 
     def _problem(self) -> str | None:
