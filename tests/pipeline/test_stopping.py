@@ -151,6 +151,20 @@ def test_signals(number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capfd:
     assert capfd.readouterr().err.count("\n") == 2
 
 
+def test_signals_in_a_log_of_json(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    stop = Stop()
+    stop.is_reading = True
+    with on_signals(stop, as_json=True):
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
+    first, second = map(json.loads, capfd.readouterr().err.splitlines())
+    assert first.keys() == second.keys() == {"time", "level", "event", "message"}
+    assert first["message"].startswith("stopping after a last checkpoint")
+    assert second["message"].startswith("stopped at once")
+
+
 def test_a_signal_in_the_middle_of_a_write_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(io.RawIOBase):
         def writable(self) -> bool:
@@ -183,6 +197,18 @@ def test_a_signal_before_reading_ends_the_process(
     first, second = capfd.readouterr().err.splitlines()
     assert "before it read anything" in first
     assert "after a last checkpoint" in second
+
+
+def test_a_stopped_run_names_the_files_that_are_there(tmp_path: Path) -> None:
+    of = policy(tmp_path, checkpoint={"path": "state", "every": 1000}, trace={"path": "trace.parquet"})
+    stop = Stop()
+    summary = execute(of, FIRST, stop.ask, stop=stop)
+    assert Path(summary.released_to).exists()
+    assert summary.trace is not None
+    assert Path(summary.trace).exists()
+    finished = execute(of, FIRST, Idle(None), LATER)
+    assert finished.trace == str(tmp_path / "trace.parquet")
+    assert Path(finished.trace).exists()
 
 
 def test_the_summary_says_that_it_stopped(of: Policy) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from shoal.errors import PolicyError
 from shoal.pipeline import Pipeline
-from shoal.policy import Policy, parse_policy
+from shoal.policy import Policy, load_policy, parse_policy
 from shoal.policy.live.systems import KafkaSink
 from shoal.policy.live.workers import for_worker
 from shoal.policy.tables import CheckpointSection
@@ -91,6 +91,11 @@ def test_other_systems_have_one_worker(kind: str, tmp_path: Path) -> None:
 )
 def test_accepted(policy: dict[str, Any], tmp_path: Path) -> None:
     assert parse_policy(policy, folder=tmp_path).message_source.workers == 4
+
+
+def test_the_example_is_for_two_workers() -> None:
+    file = Path(__file__).parents[2] / "examples" / "live" / "kafka.toml"
+    assert checkpoint_of(load_policy(file, worker=1)) == "state/worker-1"
 
 
 def test_flexible_k_has_one_worker(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def repartition(  # noqa: PLR0913 - one for each option
     loaded = load_policy(policy, checkpoint=checkpoint)
     stop = Stop()
     request = Request(by, read, to, partitions, until_end)
-    signals = nullcontext() if until_end or not loaded.source.is_endless else on_signals(stop)
+    signals = nullcontext() if until_end or not loaded.source.is_endless else on_signals(stop, as_json=log == "json")
     with watch(quiet=quiet, log=log, metrics=None) as observer, signals:
         summary = write(loaded, request, observer, stop=stop, take_over=take_over)
     print_summary(summary, as_json=as_json, is_piped=False)

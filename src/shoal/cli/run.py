@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913 - one for each option
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     try:
-        signals = on_signals(stop) if pipeline.policy.source.is_endless else nullcontext()
+        signals = on_signals(stop, as_json=log == "json") if pipeline.policy.source.is_endless else nullcontext()
         with watch(quiet=quiet, log=log, metrics=metrics) as observer, signals:
             for warning in pipeline.policy.warnings:
                 observer.warn(warning)

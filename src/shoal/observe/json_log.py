@@ -47,9 +47,13 @@ class JsonLog(Observer):
         self._write("warning", "warning", message=sentence)
 
     def _write(self, level: str, event: str, **more: Any) -> None:
-        moment = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
-        line = {"time": moment.replace("+00:00", "Z"), "level": level, "event": event, **more}
-        print(orjson.dumps(line).decode(), file=self._out, flush=True)
+        print(log_line(level, event, self._clock(), **more), file=self._out, flush=True)
+
+
+def log_line(level: str, event: str, now: float | None = None, **more: Any) -> str:
+    """One line of the log; `now` in seconds since 1970, by default the time of the clock."""
+    moment = datetime.fromtimestamp(time.time() if now is None else now, UTC).isoformat(timespec="milliseconds")
+    return orjson.dumps({"time": moment.replace("+00:00", "Z"), "level": level, "event": event, **more}).decode()
 
 
 def _counts(summary: RunSummary) -> dict[str, int]:

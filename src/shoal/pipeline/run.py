@@ -130,6 +130,7 @@ class StreamRun:
             self.outputs.verify(self.progress.receipts)
             self.outputs.clean()  # the run may have been killed between its last checkpoint and this
             self.source.leave(self.progress.position or {})
+            self._require_end()
             return self.report.summary(self.progress, self._warnings, finished_before=True)
         self._start(is_resumed=is_resumed)
         if self.progress.phase == "reading":
@@ -146,6 +147,15 @@ class StreamRun:
         self.source.leave(self.progress.position or {})
         self._warn(*self.near.warnings())
         return self.report.last_summary(self.progress, self._warnings, numbers_rows=self.source.numbers_rows)
+
+    def _require_end(self) -> None:
+        """A run that ended is not taken up again: others may continue behind it."""
+        if self._folder is not None and self.policy.source.is_endless:
+            raise CheckpointError(
+                f'{self._folder.path}: this run has ended by until = "end"; to continue behind it on Kafka, set start '
+                '= "group", another checkpoint folder and another transactional_id; else start over with another '
+                "folder and another place to write to"
+            )
 
     def _warn(self, *sentences: str | None) -> None:
         for sentence in filter(None, sentences):

@@ -9,8 +9,11 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Final
+
+from shoal.observe.json_log import log_line
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _BY_SIGNAL: Final = 128
@@ -31,17 +34,21 @@ class Stop:
 
 
 @contextmanager
-def on_signals(stop: Stop) -> Iterator[None]:
-    """While this is open, SIGTERM and SIGINT ask to stop; a second one, or one before reading, waits for nothing."""
+def on_signals(stop: Stop, *, as_json: bool = False) -> Iterator[None]:
+    """While this is open, SIGTERM and SIGINT ask to stop; a second one, or one before reading, waits for nothing.
+
+    What happens is reported as a sentence, or as an object of JSON for log collectors.
+    """
+    write = partial(_report, as_json=as_json)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_asked or not stop.is_reading:
             when = "at once" if stop.is_asked else "before it read anything"
-            _report(f"stopped {when}; start the same command again to resume from the last checkpoint")
+            write(f"stopped {when}; start the same command again to resume from the last checkpoint")
             # A client may be waiting for its system: do not ask it.
             os._exit(_BY_SIGNAL + number if stop.is_asked else 0)
         stop.ask()
-        _report("stopping after a last checkpoint; a second signal stops at once")
+        write("stopping after a last checkpoint; a second signal stops at once")
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
@@ -51,7 +58,8 @@ def on_signals(stop: Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _report(sentence: str) -> None:
+def _report(sentence: str, *, as_json: bool) -> None:
     """Write past `sys.stderr`: the signal may have interrupted a write to it, and it may be closed."""
+    line = log_line("info", "signal", message=sentence) if as_json else f"shoal: {sentence}"
     with suppress(OSError):
-        os.write(_STANDARD_ERROR, f"shoal: {sentence}\n".encode())
+        os.write(_STANDARD_ERROR, f"{line}\n".encode())

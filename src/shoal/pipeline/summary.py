@@ -12,6 +12,7 @@ from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.doctor.remarks import FEW_RELEASED, MOST_REFUSED
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
+from shoal.policy.fields import Location
 
 _FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
 
@@ -60,9 +61,9 @@ class RunReport:
         found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
         place = policy.sink.place
         is_file = place is not None and not place.is_standard
-        found.released_to = str(place.path) if place is not None and is_file else policy.sink.name
+        found.released_to = _name(place, stopped=stopped) if place is not None and is_file else policy.sink.name
         found.dead_letters = policy.dead_letters.where
-        found.trace = str(policy.trace.path.path) if policy.trace else None
+        found.trace = _name(policy.trace.path, stopped=stopped) if policy.trace else None
         found.since = progress.since
         found.failure, found.warnings = progress.failure, list(warnings)
         return found
@@ -96,6 +97,11 @@ class RunReport:
         if "alpha" not in self._policy.anonymize.model_fields_set:
             found.pop("cost", None)
         return found
+
+
+def _name(place: Location, *, stopped: bool) -> str:
+    """A file has its own name when the run is finished."""
+    return str(place.working if stopped else place.path)
 
 
 def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal], advice: str) -> str | None:

@@ -46,6 +46,7 @@ _DEFAULTS: Final = {
 }
 _FIXED: Final = {"enable.idempotence": True, "delivery.report.only.error": True}
 _WITH_RECOVERY: Final = 0x020B0000
+_PROBE_SECONDS: Final = 4.0
 _TOPIC_SECONDS: Final = 10.0
 """How long brokers may take to create a topic on first use."""
 
@@ -292,6 +293,25 @@ def count_partitions(brokers: str, topic: str, settings: Settings) -> int:
     if not count:
         raise _no_topic(topic, brokers)
     return count
+
+
+def probe(brokers: str, settings: Settings) -> Unreachable | None:
+    """Why brokers do not answer, within seconds; None if they do, or if something else is wrong with them."""
+
+    def failure(why: str) -> OutputError:
+        return OutputError(f"Kafka at {brokers}: {why}")
+
+    settings = {**for_connections(settings), "bootstrap.servers": brokers}
+    producer = make_client(Producer, settings, failure)
+    try:
+        attempt(lambda: producer.list_topics(timeout=_PROBE_SECONDS), failure)
+    except Unreachable as trouble:
+        return trouble
+    except OutputError:
+        return None  # the check that follows reports it
+    finally:
+        producer.close()
+    return None
 
 
 def make_topic(brokers: str, topic: str, partitions: int, settings: Settings) -> None:

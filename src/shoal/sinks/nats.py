@@ -21,6 +21,8 @@ from shoal.sinks.messages import Start, another_writer, lost_messages
 
 _EXPECTED: Final = "Nats-Expected-Last-Sequence"
 _WRONG_SEQUENCE: Final = 10071
+_WRONG_REQUEST, _SERVER_TROUBLE = 400, 500
+"""From the first on, trying again is pointless; from the second on it is not."""
 
 
 class NatsWriter:
@@ -134,8 +136,12 @@ class NatsWriter:
 
     def _report(self, error: dict[str, object], *, was_tried: bool) -> None:
         self._answering = None  # other answers may be on their way
-        if error.get("err_code") == _WRONG_SEQUENCE and not was_tried:
+        is_misplaced = error.get("err_code") == _WRONG_SEQUENCE
+        if is_misplaced and not was_tried:
             raise another_writer(self.name)
+        code = error.get("code")
+        if not is_misplaced and isinstance(code, int) and _WRONG_REQUEST <= code < _SERVER_TROUBLE:
+            raise self._failure(f"the server refuses messages: {error.get('description')!r}")
         # Messages of an earlier attempt may just have been appended: the next one asks again.
         raise Unreachable(f"the server answers {error.get('description')!r}")
 

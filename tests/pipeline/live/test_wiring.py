@@ -13,7 +13,7 @@ import pytest
 
 from shoal.crypto.keys import secret_from_environment
 from shoal.crypto.sealing import unseal
-from shoal.errors import PolicyError, RunError
+from shoal.errors import CheckpointError, PolicyError, RunError
 from shoal.observe.observer import Observer
 from shoal.pipeline.live import wiring
 from shoal.pipeline.run import StreamRun
@@ -77,9 +77,13 @@ def test_rows_and_letters_go_to_topics(memory: MemorySystem, tmp_path: Path) -> 
 
 
 def test_a_second_run_publishes_nothing_twice(memory: MemorySystem, tmp_path: Path) -> None:
-    run(tmp_path)
+    end = ("source/until", "end")
+    run(tmp_path, end)
     before = {name: list(messages) for name, messages in memory.topics.items()}
-    run(tmp_path)
+    assert run(tmp_path, end).finished_before
+    assert memory.topics == before
+    with pytest.raises(CheckpointError, match='this run has ended by until = "end"; to continue behind it on Kafka'):
+        run(tmp_path)
     assert memory.topics == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from shoal.clients.trouble import Unreachable
@@ -13,7 +14,7 @@ from shoal.policy.live.systems import KafkaSink as SinkTable
 from shoal.policy.live.systems import KafkaSource as SourceTable
 from shoal.sinks.kafka import KafkaSink, KafkaTopics
 from shoal.sinks.kafka_keyed import KeyedTopicSink
-from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions, make_topic
+from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions, make_topic, probe
 from shoal.sources.kafka import KafkaReader
 from shoal.sources.live import LiveSource
 from shoal.sources.shares import Keying, Share
@@ -93,11 +94,21 @@ def _transactions(parts: SinkParts) -> KafkaTransactions:
 
 def check_source(parts: SourceParts) -> Iterator[Finding]:
     """Whether the topics exist and may be read."""
-    return check_reader(_reader(parts))
+    trouble = probe(parts.table.address, parts.settings)
+    if trouble is not None:
+        yield Finding("wrong", f"[source] {named(f'Kafka at {parts.table.address}', trouble)}")
+        return
+    # Where a first run would begin is its own question: there may be a checkpoint.
+    whole = parts.section.model_copy(update={"start": "earliest"})
+    yield from check_reader(_reader(replace(parts, section=whole)))
 
 
 def check_sinks(parts: SinkParts) -> Iterator[Finding]:
     """Whether the topics exist."""
+    trouble = probe(parts.address, parts.settings)
+    if trouble is not None:
+        yield Finding("wrong", f"[sink] {named(f'Kafka at {parts.address}', trouble)}")
+        return
     for output in parts.outputs:
         try:
             count = count_partitions(parts.address, output.name, parts.settings)
