@@ -54,6 +54,7 @@ LONG = (
     "sets_city",
     "live_systems",
     "live_kafka",
+    "live_workers",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
 docs are filled from both lists and from nothing else."""

@@ -323,6 +323,8 @@ def make_topic(brokers: str, topic: str, partitions: int, settings: Settings) ->
     except KafkaException as error:
         if as_error(error).name() != "TOPIC_ALREADY_EXISTS":
             raise failure(reason(error)) from None
+    except TimeoutError:
+        raise Unreachable("brokers do not answer") from None
 
 
 def _cannot_make(topic: str, brokers: str, why: str) -> OutputError:

@@ -226,10 +226,12 @@ class KafkaReader:
         if not messages:
             return []
         numbers = np.fromiter(map(Message.partition, messages), dtype=np.int64, count=len(messages))
-        if len(self.topics) > 1 or self._share is not None:
+        if len(self.topics) > 1:
             logs = {place: log for log, place in enumerate(self._partitions)}
             topics = (str(message.topic()) for message in messages)
             numbers = np.fromiter((logs[place] for place in zip(topics, numbers.tolist(), strict=True)), dtype=np.int64)
+        elif self._share is not None:  # numbers of own partitions ascend
+            numbers = np.searchsorted([number for _, number in self._partitions], numbers)
         found = np.unique(numbers)
         if len(found) == 1:
             return self._fetched(int(found[0]), messages)

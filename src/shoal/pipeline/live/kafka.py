@@ -53,6 +53,9 @@ def make_keyed_sinks(parts: SinkParts, *, column: str, raw: str, keeps_keys: boo
 
 def prepare_topic(parts: SinkParts, topic: str, *, partitions: int | None) -> int:
     """How many partitions a topic has; it is created if it is not there and `partitions` are given."""
+    trouble = probe(parts.address, parts.settings)
+    if trouble is not None:
+        raise OutputError(named(f"Kafka at {parts.address}", trouble))
     try:
         if partitions is not None:
             make_topic(parts.address, topic, partitions, parts.settings)

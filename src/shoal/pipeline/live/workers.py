@@ -11,7 +11,7 @@ from shoal.policy.live.workers import workers_of
 
 NO_KEY: Final = (
     f"{KEY_FILE_VARIABLE} is not set, but all workers need the same key, so that a person has the same pseudonym "
-    "everywhere; write one key to a file for each worker and set it"
+    "everywhere; write it to a file on every machine, and set the variable to the file"
 )
 
 
