@@ -42,7 +42,7 @@ def test_generalize_hosts():
 
 def test_every_folder_is_tested():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == {"live", "measurements", "sets", "tuples"}
+    assert folders == {"live", "measurements", "notebooks", "sets", "tuples"}
 
 
 def measured(tmp_path):

@@ -72,6 +72,7 @@ def test_what_only_a_person_can_decide_is_asked() -> None:
         (Wishes(person="nobody"), "'nobody': does not exist"),
         (Wishes(quasi=["age"], sensitive=["age"]), "'age': is given two roles"),
         (Wishes(z=3), "time: not found"),
+        (Wishes(z=3, quasi=["age"]), "z or attribute; quasi: belong to different families"),
         (Wishes(m=2), "items: no column of items"),
         (Wishes(quasi=["same"]), "'same': cannot be generalized: all its values are equal"),
     ],

@@ -115,6 +115,12 @@ def _require(facts: Mapping[str, Facts], wishes: Wishes) -> None:
     twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
     if missing or twice:
         raise PolicyError(missing or sorted(twice))
+    families = {"z or attribute": wishes.z is not None or wishes.attribute is not None,
+                "m or items": wishes.m is not None or wishes.items is not None,
+                "quasi": wishes.quasi is not None}  # fmt: skip
+    chosen = [name for name, is_given in families.items() if is_given]
+    if len(chosen) > 1:
+        raise PolicyError(f"{'; '.join(chosen)}: belong to different families of methods; give one of them")
 
 
 class _Proposer:
@@ -209,6 +215,7 @@ class _Proposer:
             if name != attribute.column:
                 roles.append(self._beside(name))
         rules = {"method": "z-anonymity", "attribute": attribute.column, "z": z, "window": window}
+        rules |= {"k": self.wishes.k} if self.wishes.k is not None else {}
         return roles, {**rules, **order_settings(self.facts[time.column]), **self.wishes.settings}
 
     def _beside(self, name: str) -> Role:
