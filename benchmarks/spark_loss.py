@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import orjson
@@ -93,12 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "key"
         key.write_bytes(bytes(range(32, 64)))
-        os.environ["SHOAL_KEY_FILE"] = str(key)
         columns = [
             "k", "deadline, arrivals", "shards asked for", "used", "loss of one window", "in shards", "times",
             "suppressed",
         ]  # fmt: skip
-        report.table("loss", columns, rows_of(stream, crowds, counts))
+        with patch.dict(os.environ, SHOAL_KEY_FILE=str(key)):
+            report.table("loss", columns, rows_of(stream, crowds, counts))
     report.write()
 
 
