@@ -233,6 +233,20 @@ MUTANTS: Final = (
         "return tuples.info[t, K_S] - 1 if is_open(blocks, block) else",
         "tests/methods/flexible/test_twin.py::test_decides_as_the_naive_one_with_many_people",
     ),
+    Mutant(
+        "methods/flexible/density.py",
+        "a cell with too few people counts as crowded",
+        "if people < one.fewer_than)",
+        "if people < one.fewer_than - 1)",
+        "tests/methods/flexible/test_density.py",
+    ),
+    Mutant(
+        "methods/flexible/density.py",
+        "a person counts in a cell as often as they come",
+        "pairs = np.unique(np.stack((cells, persons[is_listed])), axis=1)",
+        "pairs = np.stack((cells, persons[is_listed]))",
+        "tests/methods/flexible/test_density.py",
+    ),
     # ---- messages
     Mutant(
         "decode/avro_records.py",
@@ -359,6 +373,13 @@ MUTANTS: Final = (
         "the auditor overlooks labels that do not cover",
         'notes.violation("not-covered", "A published value does not cover the record\'s value.", rows=wrong)',
         "",
+        "tests/auditor/flexible/test_planted.py",
+    ),
+    Mutant(
+        "auditor/flexible/density.py",
+        "the auditor requires k of every place, however few people are there",
+        "return next((k for fewer_than, k in sorted(rule.classes) if people < fewer_than), otherwise)",
+        "return otherwise",
         "tests/auditor/flexible/test_planted.py",
     ),
     Mutant(
