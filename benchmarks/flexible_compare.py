@@ -75,7 +75,9 @@ def flexible_line(
 
 def least_loss_line(flexible: FlexibleK, table: pa.Table, k: int) -> list[str]:
     """Least-loss with the same records, grids and domains; its k holds for all columns together."""
-    found = least_loss_baseline(flexible.settings.model_copy(update={"k": k, "density": {}}), table)
+    found = least_loss_baseline(
+        flexible.settings.model_copy(update={"k": k, "density": {}, "density_from_data": {}}), table
+    )
     lost = f"{found.suppressed / len(table):.1%} suppressed"
     return ["least-loss", str(k), f"{found.loss:.3f}", lost, f"{found.at_root:.1%}"]
 
@@ -90,11 +92,14 @@ def compare(table: pa.Table, ontology: Ontology, k: int, window: int) -> Iterato
 
 
 def compare_example(people: int, records: int, window: int) -> Iterator[list[str]]:
-    """The records and the policy of examples/measurements, where villages need 10 people."""
+    """The records and the policy of examples/measurements, where villages need 10 people; or places by their people."""
     table, ontology = make_campaign(people, records, seed=1), Ontology.devices()
     begin = [f"{len(table):,}", f"{len(table['maid'].unique()):,}"]
     flexible, line = flexible_line(table, ontology, 6, window, density={"place": {"villages": 10}})
     yield [*begin, "6, villages 10", *line]
+    measured = {"place": {"level": 1, "classes": [{"fewer_than": 150, "k": 10}, {"fewer_than": 600, "k": 8}]}}
+    by_people = flexible_line(table, ontology, 6, window, density_from_data=measured)[1]
+    yield [*begin, "6, below 600 people 8, below 150 people 10", *by_people]
     yield [*begin, "6", *flexible_line(table, ontology, 6, window, k_s=6)[1]]
     yield [*begin, "6", *least_loss_line(flexible, table, 6)]
     yield [*begin, "10", *least_loss_line(flexible, table, 10)]
