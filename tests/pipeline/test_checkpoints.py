@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,25 @@ def test_names_are_unique_although_numbers_repeat(folder: CheckpointFolder, tmp_
     successor.release()
     assert first[:19] == second[:19] == "checkpoint-00000000"
     assert names(folder) == {first, second}
+
+
+def test_a_process_that_lost_its_folder_while_writing_reports_it(
+    folder: CheckpointFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor removes what was unfinished, so the rename fails."""
+    real = os.replace
+
+    def take_over_first(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", real)
+        successor = CheckpointFolder(tmp_path / "state", warn=lambda sentence: None, take_over=True)
+        successor.commit(checkpoint(2), lambda name: None)
+        successor.release()
+        Path(source).unlink(missing_ok=True)
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", take_over_first)
+    with pytest.raises(CheckpointError, match="another process has taken over"):
+        folder.write(checkpoint(1))
 
 
 def test_published_ones_count_and_not_the_newest(folder: CheckpointFolder) -> None:

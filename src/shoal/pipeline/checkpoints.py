@@ -32,7 +32,7 @@ from shoal.crypto.keys import (
 from shoal.crypto.private_files import sync_folder
 from shoal.crypto.safe_open import create_file
 from shoal.crypto.sealing import SealBroken, WrongKey, seal, unseal
-from shoal.errors import CheckpointError, VaultError
+from shoal.errors import CheckpointError, OutputError, VaultError
 from shoal.methods.settings import Duration
 from shoal.pipeline.ownership import Ownership
 from shoal.sinks.durable import make_folder, output_error
@@ -257,8 +257,12 @@ class CheckpointFolder:
         sealed = seal(self.secret, json.dumps(content, sort_keys=True).encode(), purpose=_PURPOSE)
         self._number += 1
         path = self.path / f"checkpoint-{self._number:08d}-{secrets.token_hex(4)}"
-        with output_error(path):
-            self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
+        try:
+            with output_error(path):
+                self._put(path, (_HEAD.pack(_MAGIC, len(sealed)), sealed, checkpoint.snapshot))
+        except OutputError:
+            self.require_own()  # a process that has taken over removes unfinished checkpoints
+            raise
         return path.name
 
     def commit(self, checkpoint: Checkpoint, show: Callable[[str], None], *, copies: int = 1) -> None:
