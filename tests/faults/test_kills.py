@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.faults.scene import ALARMED, KILLED, SINKS, STATE, Forker, Scene, Sink
-from tests.reference.effort import IS_EXHAUSTIVE
+from tests.reference.effort import IS_EXHAUSTIVE, some_by_default
 
 # Two sinks are killed at many steps, the others at a spread, so that the default run stays short; 1 tries all.
 STRIDE = int(os.environ.get("SHOAL_FAULT_STRIDE", "12" if IS_EXHAUSTIVE else "60"))
 BY_PATH = {sink.path: sink for sink in SINKS}
 CSV, PARQUET = BY_PATH["out.csv"], BY_PATH["out.parquet"]
+SINK_OF_EACH_CLASS = some_by_default(SINKS, [CSV, PARQUET, BY_PATH["out/"]])
 
 
 def points(steps: list[str], *, stride: int = 1, first: int = 0) -> list[int]:
@@ -36,8 +37,15 @@ def kill_at(scene: Scene, steps: list[str], at: int, how: str) -> None:
     assert scene.run_to_the_end()["resumed"] == (at > on_record) or at == on_record
 
 
-@pytest.mark.parametrize("how", ["before", "power"])
-@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize(
+    ("lateness", "how"),
+    [
+        (0, "before"),
+        (3, "power"),
+        pytest.param(3, "before", marks=pytest.mark.exhaustive),
+        pytest.param(0, "power", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
 def test_killed_at_a_step(forker: Forker, tmp_path: Path, sink: Sink, lateness: int, how: str) -> None:
     scene = Scene.set(forker, tmp_path, sink, lateness=lateness)
@@ -60,7 +68,7 @@ def test_torn_writes(forker: Forker, tmp_path: Path, sink: Sink) -> None:
         assert scene.result() == expected, f"torn at step {at}: {steps[at - 1]}"
 
 
-@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+@pytest.mark.parametrize("sink", SINK_OF_EACH_CLASS, ids=lambda sink: sink.path)
 def test_a_generated_key_is_kept_or_never_used(forker: Forker, tmp_path: Path, sink: Sink) -> None:
     """Without a key of the user's the trace is not sealed, so that it is put together from parts."""
     scene = Scene.set(forker, tmp_path, sink, lateness=3, is_key_given=False)
@@ -77,7 +85,7 @@ def test_a_generated_key_is_kept_or_never_used(forker: Forker, tmp_path: Path, s
         assert result == scene.never_killed()[0], f"killed at step {at}: {steps[at - 1]}"
 
 
-@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.path)
+@pytest.mark.parametrize("sink", SINK_OF_EACH_CLASS, ids=lambda sink: sink.path)
 def test_killed_again_and_again(forker: Forker, tmp_path: Path, sink: Sink) -> None:
     scene = Scene.set(forker, tmp_path, sink, lateness=3)
     expected = scene.never_killed()[0]
@@ -117,7 +125,7 @@ def test_kept_rows_do_not_depend_on_where_a_run_was_killed(forker: Forker, tmp_p
     scene = Scene.set(forker, tmp_path, CSV, lateness=3, is_key_given=False, keep_rows=True)
     letters = scene.never_killed()[0]["letters"]
     assert b'"record"' in letters
-    for at in count(1, 15):
+    for at in count(1, 15 if IS_EXHAUSTIVE else 40):
         scene.forget(keep_key=True)
         if scene.run(at=at, how="before")["code"] == 0:
             break

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,11 @@ CSV = SINKS[0]
 LONG_WAIT = 120
 
 
-def test_killed_from_outside(tmp_path: Path) -> None:
-    """kill -9 as soon as there is another checkpoint, twice; then to the end."""
+def test_killed_from_outside_then_frozen_and_taken_over(tmp_path: Path) -> None:
+    """kill -9 at a checkpoint; SIGSTOP at a later one, a second process with --take-over to the end, SIGCONT.
+
+    The frozen process stops, and its writes harm nothing.
+    """
     scene = Scene.set(None, tmp_path, CSV, lateness=3)  # type: ignore[arg-type]
     rows = (f"{time // 5},u{time % 91},s{time % 37 * (time % 3)}\n" for time in range(150_000))
     (tmp_path / "in-2.csv").write_text("ts,user,site\n" + "".join(rows))
@@ -28,19 +32,38 @@ def test_killed_from_outside(tmp_path: Path) -> None:
     policy.write_text(policy.read_text().replace("every = 5", "every = 1000"))
     command = [SHOAL, "run", POLICY, "--checkpoint", STATE, "--json"]
     env = {**os.environ, "SHOAL_KEY_FILE": str(tmp_path / "key.txt")}
-    for newest in (1, 2):
-        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
-        with process:
-            while not [*(tmp_path / STATE).glob(f"checkpoint-{newest:08d}-*")] and process.poll() is None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=0.01)
-            process.kill()
-        assert process.returncode == -9
-    assert run_once(tmp_path, command, env)["resumed"]
+
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as killed:
+        wait_for_checkpoint(scene, 1, killed)
+        killed.kill()
+    assert killed.returncode == -9
+
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as frozen:
+        wait_for_checkpoint(scene, 2, frozen)
+        frozen.send_signal(signal.SIGSTOP)
+        refused = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LONG_WAIT)
+        assert refused.returncode == 1
+        assert "--take-over" in refused.stderr
+        assert run_once(tmp_path, [*command, "--take-over"], env)["resumed"]
+        frozen.send_signal(signal.SIGCONT)
+        sentence = frozen.communicate(timeout=LONG_WAIT)[1]
+    assert frozen.returncode == 1
+    assert "another process has taken over" in sentence
+
     result = scene.result()
+    assert run_once(tmp_path, command, env)["finished_before"]
     scene.forget()
     assert not run_once(tmp_path, command, env)["resumed"]
     assert scene.result() == result
+
+
+def wait_for_checkpoint(scene: Scene, number: int, process: subprocess.Popen[Any]) -> None:
+    """Return as soon as a running process has written this checkpoint or begun to."""
+    while not [*(scene.folder / STATE).glob(f"checkpoint-{number:08d}-*")] and process.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.01)
 
 
 def run_once(folder: Path, command: list[str], env: dict[str, str]) -> dict[str, object]:
@@ -62,37 +85,6 @@ def test_only_one_run_at_a_time(forker: Forker, tmp_path: Path) -> None:
     assert "another run is using this checkpoint folder" in answer["err"]
     assert scene.contents() == before
     scene.run_to_the_end()
-
-
-def test_a_frozen_run_is_taken_over(tmp_path: Path) -> None:
-    """SIGSTOP, a second process with --take-over, SIGCONT: the frozen one stops, and its writes harm nothing."""
-    scene = Scene.set(None, tmp_path, CSV, lateness=3)  # type: ignore[arg-type]
-    rows = (f"{time // 5},u{time % 91},s{time % 37 * (time % 3)}\n" for time in range(150_000))
-    (tmp_path / "in-2.csv").write_text("ts,user,site\n" + "".join(rows))
-    policy = tmp_path / POLICY
-    policy.write_text(policy.read_text().replace("every = 5", "every = 1000"))
-    command = [SHOAL, "run", POLICY, "--checkpoint", STATE, "--json"]
-    env = {**os.environ, "SHOAL_KEY_FILE": str(tmp_path / "key.txt")}
-    assert not run_once(tmp_path, command, env)["resumed"]
-    expected = scene.result()
-    scene.forget()
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as frozen:
-        while not [*(tmp_path / STATE).glob("checkpoint-00000001-*")] and frozen.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                frozen.wait(timeout=0.01)
-        frozen.send_signal(signal.SIGSTOP)
-        refused = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LONG_WAIT)
-        assert refused.returncode == 1
-        assert "--take-over" in refused.stderr
-        assert run_once(tmp_path, [*command, "--take-over"], env)["resumed"]
-        frozen.send_signal(signal.SIGCONT)
-        sentence = frozen.communicate(timeout=LONG_WAIT)[1]
-    assert frozen.returncode == 1
-    assert "another process has taken over" in sentence
-    assert scene.result() == expected
-    assert run_once(tmp_path, command, env)["finished_before"]
 
 
 @pytest.mark.parametrize(
