@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE  # or each process that a test starts would compile every module again
 
 .PHONY: help setup hooks demo live-demo test test-all test-brokers test-spark mutants check fix cover docs wheel bench bench-all figures tables clean
 
@@ -60,7 +61,7 @@ fix: $(READY)  ## auto-fix lint errors and formatting
 
 cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods, auditor and crypto
 	rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(BIN)/python -m coverage run -m pytest -q \
+	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(PYTEST) \
 		-m "not compiled and not slow and not exhaustive and not spark" \
 		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks \
 		--ignore=tests/docs --ignore=tests/packaging --ignore=tests/brokers
