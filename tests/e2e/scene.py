@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
+import pytest
 
 from shoal.cli.app import main
+from tests.reference.effort import IS_EXHAUSTIVE
 
 CANARY = "CANARY-alice@secret"
 ROWS = [
@@ -66,6 +68,12 @@ def shoal(*args: str | Path, stdin: bytes = b"") -> Ended:
             code = int(end.code or 0)
     out, err = (stream.buffer.getvalue() for stream in streams.values())  # type: ignore[attr-defined]
     return Ended(code, out, err.decode())
+
+
+def skip_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are composed, but written without being rendered, which takes most of the time; test-all renders them."""
+    if not IS_EXHAUSTIVE:
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, file, **_: file.write(b"\x89PNG"))
 
 
 @dataclass

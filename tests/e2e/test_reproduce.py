@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv as csv_writer
 
 from shoal.reproduce.data.campaign import campaign_places, make_campaign
-from tests.e2e.scene import shoal
+from tests.e2e.scene import shoal, skip_drawing
 
 pytestmark = pytest.mark.compiled
 
@@ -28,6 +28,12 @@ TABLES = {
     "kvarp": {"runs", "sizes", "units", "claims"},
     "z": {"publishing", "by_z", "by_window", "by_attributes", "by_users", "activity", "interest", "seeds", "claims"},
 }
+
+
+@pytest.fixture(autouse=True)
+def one_study_renders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.name != "test_fast_from_a_folder_of_downloads":
+        skip_drawing(monkeypatch)
 
 
 class Page(HTMLParser):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.policy import load_policy
-from tests.e2e.scene import CANARY, encode, shoal
+from tests.e2e.scene import CANARY, encode, shoal, skip_drawing
 from tests.reference.poisson_streams import poisson_events
 
 NAMES = ("--person", "user", "--time", "ts", "--attribute", "site")
@@ -29,6 +29,12 @@ def visits(a_window=STEADY, users=100, windows=16):
 @pytest.fixture(scope="module")
 def steady():
     return visits()
+
+
+@pytest.fixture(autouse=True)
+def one_test_renders(request, monkeypatch):
+    if request.node.name != "test_a_target_that_is_reached":
+        skip_drawing(monkeypatch)
 
 
 def tuned(*args):

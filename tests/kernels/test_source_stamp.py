@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numba
@@ -34,6 +35,24 @@ def changed_by(folder, file):
     return found
 
 
+@contextmanager
+def changed(folder, names):
+    """Files of a folder, changed for a while."""
+    before = {folder / name: (folder / name).read_bytes() for name in names}
+    for path, content in before.items():
+        path.write_bytes(content + b"# changed")
+    yield
+    for path, content in before.items():
+        path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """The kernels."""
+    folder = tmp_path_factory.mktemp("copied") / "kernels"
+    return shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 def closure(file):
     """The same, read off by the parser of Python: all files that importing a kernel file runs."""
     found, waiting = set(), {file, *(FOLDER / name for name in TOOLS)}
@@ -53,11 +72,16 @@ def closure(file):
 
 
 @pytest.mark.parametrize("name", [path.relative_to(FOLDER).as_posix() for path in KERNELS])
-def test_every_kernel_file_is_stamped_with_all_it_imports(name, tmp_path):
-    folder = tmp_path / "kernels"
-    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    assert source_stamp(folder / name, folder) == source_stamp(FOLDER / name)
-    assert changed_by(folder, folder / name) == closure(FOLDER / name)
+def test_every_kernel_file_is_stamped_with_all_it_imports(name, copied):
+    """Every file it imports changes its stamp; all others together do not."""
+    stamp, needed = source_stamp(FOLDER / name), closure(FOLDER / name)
+    assert source_stamp(copied / name, copied) == stamp
+    others = {path.relative_to(FOLDER).as_posix() for path in KERNELS} - needed
+    with changed(copied, others):
+        assert source_stamp(copied / name, copied) == stamp
+    for one in needed:
+        with changed(copied, {one}):
+            assert source_stamp(copied / name, copied) != stamp, one
 
 
 def write(folder, files):

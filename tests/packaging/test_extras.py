@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,21 @@ import pytest
 import shoal
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = "import sys; sys.modules[sys.argv.pop(1)] = None; from shoal.cli.app import main; main()"
+SCRIPT = """
+import contextlib, io, json, sys
+hidden, commands = json.loads(sys.argv[1])
+sys.modules[hidden] = None
+from shoal.cli.app import main
+ended = []
+for command in commands:
+    sys.argv = ["shoal", *command]
+    with contextlib.redirect_stderr(io.StringIO()) as shown:
+        try:
+            main()
+        except SystemExit as end:
+            ended.append((end.code, shown.getvalue()))
+print(json.dumps(ended))
+"""
 STREAM = '[stream]\nperson = "u"\n[source]\nkind = "csv"\npath = "in.csv"\n'
 SINK = '[sink]\nkind = "csv"\npath = "out.csv"\n'
 ONTOLOGY = f"""{STREAM}[anonymize]
@@ -84,33 +99,43 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run_without(module, *words, cwd):
-    """Call the command line in a fresh process in which a module cannot be imported."""
+def run_without(module, commands, cwd):
+    """Call the command line in a fresh process in which a module cannot be imported: exit codes and sentences."""
     env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
-    command = [sys.executable, "-c", SCRIPT, module, *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", SCRIPT, json.dumps([module, [line.split() for line in commands]])]
+    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
-    ("module", "extra", "words"),
+    ("module", "extra", "commands"),
     [
-        ("rdflib", "ontology", ("ontology", "check", "devices.ttl")),
-        ("rdflib", "ontology", ("run", "ontology.toml")),
-        ("rdflib", "ontology", ("audit", "in.csv", "--policy", "ontology.toml")),
-        ("rdflib", "ontology", ("reproduce", "flexible", "--quick")),
-        ("shapely", "places", ("run", "places.toml")),
-        ("shapely", "places", ("reproduce", "km", "--quick")),
-        ("matplotlib", "figures", ("reproduce", "z", "--quick")),
-        ("pyspark", "spark", ("run", "places.toml", "--engine", "spark")),
-        ("redis", "redis", ("run", "redis.toml")),
-        ("fastavro", "avro", ("run", "avro.toml")),
+        (
+            "rdflib",
+            "ontology",
+            [
+                "ontology check devices.ttl",
+                "run ontology.toml",
+                "audit in.csv --policy ontology.toml",
+                "reproduce flexible --quick",
+            ],
+        ),
+        ("shapely", "places", ["run places.toml", "reproduce km --quick"]),
+        ("matplotlib", "figures", ["reproduce z --quick"]),
+        ("pyspark", "spark", ["run places.toml --engine spark"]),
+        ("redis", "redis", ["run redis.toml"]),
+        ("fastavro", "avro", ["run avro.toml"]),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_one_sentence_names_the_extra(module, extra, words, folder):
-    ended = run_without(module, *words, cwd=folder)
-    assert ended.returncode == 1, ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
-    assert f"pip install '.[{extra}]' in a clone" in ended.stderr
+def test_one_sentence_names_the_extra(module, extra, commands, folder):
+    ended = run_without(module, commands, folder)
+    assert len(ended) == len(commands)
+    for (code, shown), command in zip(ended, commands, strict=True):
+        assert code == 1, command
+        assert len(shown.splitlines()) == 1, command
+        assert f"pip install '.[{extra}]' in a clone" in shown, command
 
 
 def test_every_system_names_its_extra(folder):

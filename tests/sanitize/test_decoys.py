@@ -15,6 +15,7 @@ from shoal.sanitize.decoys.cells import Normal, decimals_of, group, shifted
 from shoal.sanitize.decoys.decoys import DecoyMaker
 from shoal.sanitize.pii import as_names
 from shoal.sanitize.tags import as_blocks
+from tests.reference.effort import IS_EXHAUSTIVE
 
 SECRET = Secret(b"a key of sixteen bytes")
 
@@ -156,7 +157,8 @@ def test_the_area_under_the_curve():
 
 
 def test_decoys_are_hard_to_tell_and_bad_ones_are_not():
-    table, who = campaign(300, 6000, seed=4)
+    people, records = (300, 6000) if IS_EXHAUSTIVE else (120, 2400)
+    table, who = campaign(people, records, seed=4)
     data, ids, owners, is_real = with_decoys(table, who, NORMALS, k=3, blend=True, batches=2, seed=4)
     found = attack(data, ids, owners, is_real, NORMALS, drawn=50)
     assert found["interval"][0] < 0.6

@@ -121,7 +121,7 @@ LONG = [
 @pytest.mark.parametrize("by", some_by_default(["count", "time"], ["count"]))
 def test_long_streams(method, name, given_, people, missing, by):
     """Gaps close, memory grows, and the ring of clusters goes round."""
-    scene, count = scenes()[name], (900 if IS_EXHAUSTIVE else 450) if IS_COMPILED else 150
+    scene, count = scenes()[name], (900 if IS_EXHAUSTIVE else 330) if IS_COMPILED else 150
     pair = Pair(method, scene, {**given_, "by": by})
     pair.spare_room()
     records = random_records(scene, count, seed=3, people=people, missing=missing)
