@@ -110,7 +110,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         items=items, method=method, k=k, z=z, m=m,
     )  # fmt: skip
     found = read_data(data, rows)
-    wishes = replace(wishes, reads_moments=found.source["kind"] in ("csv", "jsonl"))
+    wishes = replace(wishes, reads_moments=found.source["kind"] in ("csv", "jsonl"), sees_all=found.is_all)
     facts = look(found.table, converts=found.converts)
     proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)

@@ -76,7 +76,9 @@ class Anonymized:
         lines += [f"refused    {text}" for text in self.refused.values()]
         lines += [f"loss       {name} {loss:.3f}" for name, loss in self.losses.items()]
         if "items_generalized" in self.metrics:
-            lines.append(f"items      {self.metrics['items_generalized']:.1%} of {self.metrics['items']:,} generalized")
+            found = self.metrics
+            lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "
+                         f"{found['occurrences_generalized']:.1%} of what people have")  # fmt: skip
         lines += [f"role       {one.column}: {one.role} ({one.reason})" for one in self.roles if one.role != "drop"]
         for reason in dict.fromkeys(one.reason for one in self.roles if one.role == "drop"):
             names = [one.column for one in self.roles if one.role == "drop" and one.reason == reason]

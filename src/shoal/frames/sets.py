@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -38,14 +39,19 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     result = METHODS[rules.METHOD].load()(**parameters).anonymize(sets)
     rows = result.published(rules.column)
     kept = set(items)
-    merged = sum(item not in result.blocks for item in kept) / len(kept)
+    merged = [item for item in kept if item not in result.blocks]
+    counted = Counter(item for one in sets for item in one)
     counts = {"rows": table.num_rows, "sets": len(sets), "released": rows.num_rows, "suppressed": 0,
               "refused": sum(refused.values()), "pending": 0}  # fmt: skip
     return Anonymized(
         frame=None, rows=rows, trace=None, truth=sets, policy=_by_row(content), counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
         statement=result.certificate.statement.replace("\n", " "), proposal=proposal, warnings=tuple(policy.warnings),
-        metrics={"items": len(kept), "items_generalized": merged, "blocks": len(result.blocks), "error": result.error},
+        metrics={
+            "items": len(kept), "items_generalized": len(merged) / len(kept),
+            "occurrences_generalized": sum(counted[item] for item in merged) / counted.total(),
+            "blocks": len(result.blocks), "error": result.error,
+        },
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from shoal.inspection.reading import Data
 
 _ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow"}
 _MEANING: Final = {
-    "k": "people among whom each published row hides", "z": "people who must share a value within the window",
+    "k": "people who share what is published", "z": "people who must share a value within the window",
     "m": "items of a person that somebody may know", "window": "how far back people count",
     "deadline": "how many rows a row may wait for others", "reuse": "how long a published group accepts more rows",
     "lateness": "rows may come this late", "max_gap": "time may jump ahead this far", "l": "different sensitive values",
@@ -36,7 +36,7 @@ def policy_text(
     lines = [
         f"# Written by `{by}`. Lines that end in CHECK are guesses that only you can confirm.",
         f"# No value of the data is in this file; labels of hierarchies are in {folder}/ (private)."
-        if any(_is_tree(rule) for rule in proposal.anonymize.get("quasi", {}).values())
+        if proposal.trees
         else "# No value of the data is in this file.",
         f"# Why {proposal.method}: {proposal.why}. `shoal methods` lists the others.",
         "",
@@ -103,18 +103,25 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
         lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
     lines.append("")
     if generalize is not None:
-        lines += ["[anonymize.generalize]", *(f"{key} = {_toml(value)}" for key, value in generalize.items()),
-                  "# a tree over the items by name; a hierarchy of your own usually loses less", ""]  # fmt: skip
+        words = proposal.trees.get(rules["item"], "a tree over the items by name")
+        lines += ["[anonymize.generalize]", f"# {words}; a hierarchy of your own may be easier to read"]
+        own = _in_file(generalize, f"{folder}/items.json", trees)
+        lines += [*(f"{key} = {_toml(value)}" for key, value in own.items()), ""]
     for number, (column, rule) in enumerate(quasi.items()):
         lines.append(f"[anonymize.quasi.{_key(column)}]")
-        own = dict(rule)
+        own = _in_file(rule, f"{folder}/{number + 1}.json", trees)
         if _is_tree(rule):
-            name = f"{folder}/{number + 1}.json"
-            trees[name] = json.dumps(own["hierarchy"]["tree"], ensure_ascii=False, indent=1)
-            own["hierarchy"] = {"kind": "nested", "path": name}
             lines.append(f"# {proposal.trees[column]}")
         lines += [*(f"{key} = {_toml(value)}" for key, value in own.items()), ""]
     return lines
+
+
+def _in_file(rule: Mapping[str, Any], name: str, trees: dict[str, str]) -> dict[str, Any]:
+    """The rule with its tree, if it has one, in a file."""
+    if not _is_tree(rule):
+        return dict(rule)
+    trees[name] = json.dumps(rule["hierarchy"]["tree"], ensure_ascii=False, indent=1)
+    return {**rule, "hierarchy": {"kind": "nested", "path": name}}
 
 
 def _is_tree(rule: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from shoal.errors import PolicyError
 from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings
 from shoal.inspection.facts import Facts, as_moments, texts
+from shoal.inspection.items import FANOUT, count_items, popular_tree
 from shoal.inspection.risk import Measure, Risk
 from shoal.inspection.roles import (
     Role,
@@ -49,6 +50,8 @@ class Wishes:
     m: int | None = None
     window: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    sees_all: bool = True
+    """Whether all rows are looked at; otherwise there may be items that are not known."""
     reads_moments: bool = True
     """Whether texts that are moments are read as such; in Parquet and Arrow files they stay texts."""
 
@@ -238,9 +241,18 @@ class _Proposer:
         if items is None:
             raise PolicyError("items: no column of items was found; name it")
         role = Role(items.column, "items", items.reason, is_sure=items.is_sure)
-        rules = {"method": self.wishes.method or "k^m", "item": items.column, "k": self.wishes.k or self.measure.k}
-        rules |= {"m": self.wishes.m or 2, "generalize": {"balanced": 5}}
+        k = self.wishes.k or self.measure.k
+        rules = {"method": self.wishes.method or "k^m", "item": items.column, "k": k, "m": self.wishes.m or 2}
+        rules |= {"generalize": self._generalize(items.column, k)}
         return [role], {**rules, **self.wishes.settings}
+
+    def _generalize(self, column: str, k: int) -> dict[str, Any]:
+        """A tree over all items; if some may not have been seen, one that the run builds."""
+        counts = count_items(self.facts[column], self.facts[self.person.column] if self.person else None)
+        if not self.wishes.sees_all or not 2 <= len(counts) <= _MOST_LEAVES:
+            return {"balanced": FANOUT}
+        self.trees[column] = "items in the order of popularity, so that rare ones are merged with rare ones"
+        return {"hierarchy": {"kind": "nested", "tree": popular_tree(counts, k)}}
 
     def _tuples(self) -> tuple[list[Role], dict[str, Any]]:
         roles = self._row_roles()
