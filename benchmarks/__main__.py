@@ -50,6 +50,7 @@ LONG = (
     "decoys",
     "sanitize_speed",
     "sets_promise",
+    "sets_trees",
     "sets_growth",
     "sets_city",
     "live_systems",
@@ -59,7 +60,8 @@ LONG = (
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
 docs are filled from both lists and from nothing else."""
 WITH_DATA = {
-    "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "flexible_compare", "limits",
+    "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "sets_trees", "flexible_compare",
+    "limits",
     "tuples_loss", "spark_loss", "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual",
     "z_targets",
     "z_tuning", "z_ways",
