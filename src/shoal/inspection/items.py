@@ -1,7 +1,8 @@
 """A tree over items of which nothing is known but who has them: rare items are merged with rare ones.
 
-Of the orders that were tried (by name, by co-occurrence, by popularity: `python -m benchmarks.sets_trees`) the last loses
-least: an item that many people have stays as it is. Co-occurrence of rare items would also reveal what their owners have.
+Of the orders that were tried (by name, by co-occurrence, by popularity: `python -m benchmarks.sets_trees`) the last
+loses least: an item that many people have stays as it is. Co-occurrence of rare items would also reveal what their
+owners have.
 """
 
 from __future__ import annotations
