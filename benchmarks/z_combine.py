@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 from tests.reference.z_combining import as_entries, least_loss
 
 from benchmarks.measure import Cost, Report, measured, parse, parser, short
-from shoal.methods.z.shared_sets import shared_by
+from shoal.methods.z.epochs.shared_sets import shared_by
 from shoal.methods.z.z_anonymity import ZAnonymity
 from shoal.testing.visits import make_visits
 

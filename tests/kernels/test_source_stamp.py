@@ -15,8 +15,9 @@ from benchmarks.z_peers import look_up
 from shoal.kernels.clock import admit
 from shoal.kernels.siphash import siphash128
 from shoal.kernels.source_stamp import FOLDER, source_stamp
-from shoal.kernels.z.crowd import count_values, fold
-from shoal.kernels.z.events import decide_text
+from shoal.kernels.z.crowd import count_values
+from shoal.kernels.z.events import decide_value
+from shoal.kernels.z.index import fold
 
 TOOLS = {"compiling.py", "instructions.py"}
 KERNELS = sorted(FOLDER.rglob("*.py"))
@@ -127,7 +128,7 @@ def test_all_ways_to_import_count_inside_nested_and_outside_of_the_package(text,
 
 @pytest.mark.compiled
 def test_every_cache_carries_the_stamp_of_its_own_file():
-    for made in (decide_text, count_values, admit, siphash128, fold, look_up):
+    for made in (decide_value, count_values, admit, siphash128, fold, look_up):
         assert made._cache._cache_file._source_stamp == source_stamp(Path(made.py_func.__code__.co_filename))
 
 

@@ -83,7 +83,7 @@ class ForgetsCrowds(ZAnonymity):
     def _load(self, state):
         super()._load(state)
         for column in self._engine.attributes:
-            column.crowd.clear()
+            column.clear()
 
 
 class SnapshotsDiffer(ZAnonymity):
@@ -95,7 +95,7 @@ class SnapshotsDiffer(ZAnonymity):
 class SnapshotsExpire(ZAnonymity):
     def snapshot(self):
         for column in self._engine.attributes:
-            column.crowd.clear()
+            column.clear()
         return super().snapshot()
 
 

@@ -21,10 +21,10 @@ class Mutant:
 MUTANTS: Final = (
     # ---- z-anonymity
     Mutant(
-        "methods/z/values.py",
+        "methods/z/columns.py",
         "one person too few is enough",
-        "np.subtract(sizes >= rule.z, 1",
-        "np.subtract(sizes >= rule.z - 1, 1",
+        "np.subtract(out >= self.z, 1",
+        "np.subtract(out >= self.z - 1, 1",
         "tests/methods/z/test_z_anonymity.py",
     ),
     Mutant(
@@ -49,14 +49,14 @@ MUTANTS: Final = (
         "tests/kernels/test_clock.py",
     ),
     Mutant(
-        "methods/z/combiner.py",
+        "methods/z/epochs/combiner.py",
         "an epoch that was published is opened again",
         "if time < self.epochs.closed_until:",
         "if False:",
         "tests/methods/z/test_combining.py",
     ),
     Mutant(
-        "methods/z/follower.py",
+        "methods/z/epochs/follower.py",
         "a followed z is undercut by one",
         "np.where(sizes >= z, 0, PRIVATE)",
         "np.where(sizes >= z - 1, 0, PRIVATE)",

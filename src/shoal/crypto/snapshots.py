@@ -16,7 +16,7 @@ from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal, unseal
 from shoal.errors import CheckpointError
 
-VERSION: Final = 3
+VERSION: Final = 4
 _MAGIC: Final = b"SHOALSNAP"
 _HEAD: Final = struct.Struct("<9sHQ")
 _PURPOSE: Final = "snapshot"

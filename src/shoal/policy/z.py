@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field
 from shoal.hierarchies import Hierarchy
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Count, Crowd, PositiveShare
-from shoal.methods.z.settings import ZColumnSettings, ZRule, ZSettings, attribute_tables, own_tables
+from shoal.methods.z.setting_checks import own_tables
+from shoal.methods.z.settings import ZColumnSettings, ZRule, ZSettings, attribute_tables
 from shoal.models.z.target import KTarget
 from shoal.policy.fields import FilePlace, Section
 from shoal.policy.hierarchies import HierarchySection

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.kernels.z import crowd as kernel
 from shoal.kernels.z import events as event_kernel
+from shoal.kernels.z import index
 from shoal.methods.z import crowd as tables
 from shoal.methods.z.crowd import CrowdTable
 from tests.reference.algorithm1 import algorithm1
@@ -80,7 +81,7 @@ def check_table(table):
     assert times == sorted(times)
     for at in live:
         low, high, _, attribute = pool[at].tolist()
-        tag = kernel.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
+        tag = index.pair_tag(np.int64(low), attrs[attribute, kernel.KEY_LOW])
         word, is_known = find_word(table, tag, low, high, attribute)
         number = int(marks[kernel.OLDEST]) + (at - head) % len(pool)
         assert is_known
@@ -88,7 +89,7 @@ def check_table(table):
     in_window = {int(pool[at, kernel.ATTRIBUTE]) for at in live}
     for row in in_window:
         low, high, people, _ = attrs[row].tolist()
-        assert kernel.position_of(names[PIECES.find_name(names, attrs, kernel.fold(np.int64(low)), low, high)]) == row
+        assert index.position_of(names[PIECES.find_name(names, attrs, index.fold(np.int64(low)), low, high)]) == row
         assert people == len({tuple(pool[at, :2]) for at in live if pool[at, 3] == row}) > 0
     assert len(in_window) == marks[kernel.ATTRS]
     check_free_rows(attrs, marks, in_window)
@@ -130,7 +131,9 @@ def decide(table, events, z, *, cut=7, check=True):
         at = 0
         while at < len(piece):
             table.make_room(1)
-            reached = kernel.count_values(*table.arrays, persons, values, times, usable, WINDOW, at, out)
+            reached = kernel.count_values(
+                *table.arrays, persons, values, times, usable, np.arange(len(piece)), WINDOW, at, out
+            )
             assert reached > at
             at = reached
         table.trim()
@@ -218,15 +221,39 @@ def test_only_usable_rows_are_counted():
     values, out = np.array([A, A, A]), np.empty(3, dtype=np.int64)
     table.make_room(1)
     usable = np.array([True, False, True])
-    kernel.count_values(*table.arrays, persons, values, times, usable, WINDOW, 0, out)
+    kernel.count_values(*table.arrays, persons, values, times, usable, np.arange(3), WINDOW, 0, out)
     assert out.tolist() == [1, 0, 2]
+
+
+@given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.booleans()), max_size=40), st.integers(1, 5))
+@tries(40)
+def test_rows_are_dealt_by_value(given_rows, shards):
+    values = np.array([(0, high) for high, _ in given_rows], dtype=np.int64).reshape(-1, 2)
+    present = np.array([is_present for _, is_present in given_rows], dtype=np.bool_)
+    rows, bounds = np.empty(len(values), dtype=np.int64), np.zeros(shards + 2, dtype=np.int64)
+    kernel.deal_rows(values, present, rows, bounds)
+    expected = [[] for _ in range(shards)]
+    for row, (high, is_present) in enumerate(given_rows):
+        if is_present:
+            expected[high % 2**32 * shards // 2**32].append(row)
+    assert [rows[bounds[shard] : bounds[shard + 1]].tolist() for shard in range(shards)] == expected
+
+
+def test_some_rows_are_counted_and_the_others_left_alone():
+    table = CrowdTable()
+    times, persons = columns([(0, A, A), (1, B, A), (2, C, A)])
+    out = np.full(3, -7)
+    table.make_room(1)
+    rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), np.array([0, 2]), WINDOW)
+    assert kernel.count_values(*table.arrays, *rest, 0, out) == 2
+    assert out.tolist() == [1, -7, 2]
 
 
 def test_the_kernel_stops_where_there_is_no_room():
     with tiny(2) as table:
         times, persons = columns([(0, A, A), (0, B, A), (0, C, A)])
         out = np.empty(3, dtype=np.int64)
-        rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), WINDOW)
+        rest = (persons, np.array([A, A, A]), times, np.ones(3, np.bool_), np.arange(3), WINDOW)
         assert kernel.count_values(*table.arrays, *rest, 0, out) == 2
         assert kernel.count_values(*table.arrays, *rest, 2, out) == 2
         table.make_room(1)
@@ -282,7 +309,7 @@ def test_find_word_knows_only_the_pair_itself_while_it_is_in_the_ring():
     with tiny(4) as table:
         decide(table, [(0, A, A), (11, B, A)], 1)  # A has expired, its row and its entry are still in memory
         row = int(table.pool[1, kernel.ATTRIBUTE])
-        tags = {person: kernel.pair_tag(np.int64(person[0]), np.int64(A[0])) for person in (A, B)}
+        tags = {person: index.pair_tag(np.int64(person[0]), np.int64(A[0])) for person in (A, B)}
         assert find_word(table, tags[B], *B, row)[1]
         assert not find_word(table, tags[B], *A, row)[1]
         assert not find_word(table, tags[B], *B, row + 1)[1]
@@ -388,7 +415,7 @@ def test_levels_are_those_of_the_loose_residual_rule(events, z, smallest, cut):
 
 @given(st.lists(st.tuples(steps, st.sampled_from("abcdef"), st.sampled_from(["", "x", "y", "é"])), max_size=60))
 @tries(50)
-def test_decide_text_decides_as_the_batch_does(rows):
+def test_decide_value_decides_as_the_batch_does(rows):
     key = bytes(range(16))
     words_of_key = np.frombuffer(key, dtype="<u8").astype(np.uint64)
     events = timed(rows)
@@ -397,65 +424,20 @@ def test_decide_text_decides_as_the_batch_does(rows):
         for time, person, value in events:
             low, high = np.frombuffer(siphash128(key, person.encode()), dtype="<i8")
             data = np.frombuffer(value.encode() or b"\x00", dtype=np.uint8)[: len(value.encode())]
-            given_event = (np.array([[low, high]]), data, time, 2, WINDOW)
-            level = event_kernel.decide_text(words_of_key, *table.arrays, *given_event)
+            key_of_value = np.empty((1, 2), dtype=np.int64)
+            assert event_kernel.hash_value(words_of_key, data, 1, key_of_value) == 0
+            assert key_of_value.tobytes() == siphash128(key, value.encode())
+            given_event = (np.array([[low, high]]), key_of_value, time, 2, WINDOW)
+            level = event_kernel.decide_value(*table.arrays, *given_event)
             if level == event_kernel.NO_ROOM:
                 table.make_room(1)
-                level = event_kernel.decide_text(words_of_key, *table.arrays, *given_event)
+                level = event_kernel.decide_value(*table.arrays, *given_event)
             levels.append(level)
             check_table(table)
     assert [level == 0 for level in levels] == algorithm1(events, z=2, window=WINDOW)
 
 
-# ---- the open-addressed index by itself
-
-
-@given(
-    st.integers(2, 12),
-    st.lists(st.tuples(st.booleans(), st.sampled_from([LAST_SLOT, LAST_SLOT - 1, 0, 2**31, 2**30])), max_size=40),
-)
-@example(4, [(True, LAST_SLOT)] * 3 + [(False, 0)] * 3)
-@example(5, [(True, LAST_SLOT), (True, 0), (True, LAST_SLOT), (False, LAST_SLOT), (False, LAST_SLOT)])
-@tries(100)
-def test_put_find_position_and_erase_keep_every_entry_findable(size, actions):
-    index, there = np.zeros(size, dtype=np.int64), {}
-    for number, (adds, tag) in enumerate(actions):
-        if adds and len(there) < size - 1:
-            PIECES.put(index, np.int64(tag), number)
-            there[number] = tag
-        elif not adds and there:
-            first = next(iter(there))
-            PIECES.erase(index, PIECES.find_position(index, np.int64(there.pop(first)), first))
-        assert np.count_nonzero(index) == len(there)
-        for position, its_tag in there.items():
-            slot = kernel.home_of(size, np.int64(its_tag))
-            while kernel.position_of(index[slot]) != position:
-                assert index[slot] != 0
-                slot = kernel.after(size, slot)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 2**31 - 2))
-@tries(30)
-def test_entry_gives_back_tag_of_and_position_of(tag, position):
-    held = kernel.entry(np.int64(tag), position)
-    assert held != 0
-    assert (kernel.tag_of(held), kernel.position_of(held)) == (tag, position)
-
-
-@given(words)
-@tries(30)
-def test_fold_mixes_both_halves(word):
-    assert kernel.fold(np.int64(word)) == ((word & 0xFFFFFFFF) ^ ((word >> 32) & 0xFFFFFFFF))
-
-
-def test_steps_between_goes_round_the_end():
-    assert [kernel.steps_between(5, 3, stop) for stop in (3, 4, 0, 2)] == [0, 1, 2, 4]
-
-
-@given(words, words)
-@tries(30)
-def test_pair_tag_folds_both_keys(person, value):
-    assert kernel.pair_tag(np.int64(person), np.int64(value)) == kernel.fold(np.int64(signed(person + value)))
+# ---- parts of the table by themselves
 
 
 def test_see_attribute_row_and_forget_attribute():
@@ -480,7 +462,7 @@ def test_pack_index_pairs_and_index_names_start_afresh():
         marks = np.zeros(kernel.MARKS, dtype=np.int64)
         marks[[kernel.USED, kernel.LIVE]], marks[kernel.OLDEST] = 2, 1
         kernel.index_pairs(pool, attrs, marks, pairs)
-        kernel.index_names(attrs, 2, names)
+        index.index_names(attrs, 2, names)
         assert np.count_nonzero(pairs) == np.count_nonzero(names) == 2
         renumbered = np.full(int(table.marks[kernel.TOP]), -1, dtype=np.int32)
         assert kernel.pack(table.pool, table.attrs, table.marks, pool, attrs, renumbered) == (2, 2)

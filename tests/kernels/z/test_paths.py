@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.hierarchies import Hierarchy
-from shoal.kernels.z import crowd, paths
+from shoal.kernels.z import index, paths
 from tests.reference.effort import tries
 from tests.reference.open_paths import open_path
 from tests.reference.plain import plain_kernels
@@ -109,7 +109,7 @@ TREE = Hierarchy.from_nested({"all": {"news": ["a", "b"], "shop": {"food": ["c"]
 def closed(hierarchy):
     keys = np.array([key_of(label) for label in hierarchy.labels], dtype=np.int64)
     names = np.zeros(32, dtype=np.int64)
-    crowd.index_names(keys, len(hierarchy), names)
+    index.index_names(keys, len(hierarchy), names)
     return names, keys
 
 

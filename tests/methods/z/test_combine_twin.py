@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 import shoal
 from shoal.auditor import audit
-from shoal.methods.z.shared_sets import shared_by
+from shoal.methods.z.epochs.shared_sets import shared_by
 from shoal.methods.z.z_anonymity import ZAnonymity
 from shoal.testing.strategies import SECOND, cuts
 from tests.methods.z.driving import GAP, KEY, LATENESS, as_batch, configurations, expected_in, for_twin, found_in

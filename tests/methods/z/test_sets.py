@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.methods.z import shared_sets as z_sets
-from shoal.methods.z.shared_sets import shared_by
+from shoal.methods.z.epochs import shared_sets as z_sets
+from shoal.methods.z.epochs.shared_sets import shared_by
 from tests.reference.effort import tries
 from tests.reference.z_combining import as_entries, least_loss
 

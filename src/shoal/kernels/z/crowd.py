@@ -10,12 +10,15 @@ State (all int64; CrowdTable allocates it):
             then the caller makes room and numbering starts again. An entry whose number has left the ring is stale:
             it is overwritten, never erased.
 ``attrs``   one row [key low, key high, people, next free] for each attribute inside the window.
-``names``   open-addressed index of ``attrs``; 0 is empty, else tag << 32 | position + 1. It has no stale entries.
+``names``   open-addressed index of ``attrs`` (index.py). It has no stale entries.
 ``marks``   the scalars below. OLDEST is the number of the sighting at HEAD.
 
-The tag alone determines where the search for an entry begins. ATTR_LIMIT keeps ``names`` from filling up, which bounds
+ATTR_LIMIT keeps ``names`` from filling up, which bounds
 every probe; ``pairs`` has more entries than the ring has rows. A kernel that finds no room stops and returns how far it
 came; the caller makes room and calls it again.
+
+People behind one value never matter for another, so values are dealt to shards: each has tables of its own, and threads
+count them side by side.
 
 Indices are converted to unsigned numbers on purpose: a signed index may count from the end, and checking that on every
 access took a third of the time.
@@ -27,67 +30,17 @@ import numpy as np
 
 from shoal.kernels.compiling import inlined, kernel, piece
 from shoal.kernels.instructions import WORDS, compare_line, lowest_bit, prefetch
+from shoal.kernels.z.index import LOW32, entry, erase, find_name, find_position, fold, home_of, pair_tag, position_of
 
 HEAD, USED, LIVE, OLDEST, ATTRS, TOP, FREE, ATTR_LIMIT = range(8)
 MARKS = 8
 PERSON_LOW, PERSON_HIGH, TIME, ATTRIBUTE = 0, 1, 2, 3
 KEY_LOW, KEY_HIGH, PEOPLE, NEXT_FREE = 0, 1, 2, 3
 
-_LOW32 = np.int64(0xFFFFFFFF)
 _ENTRIES = np.int64(0xFE)  # the words of a line that are entries
 LAST_NUMBER = 2**32 - 1
 PRIVATE = -1
 AHEAD = 12  # events between prefetching memory and using it: longer than memory takes, shorter than the cache
-
-
-@inlined
-def fold(word):
-    """The tag of a key: 32 well-mixed bits."""
-    return (word ^ (word >> 32)) & _LOW32
-
-
-@inlined
-def pair_tag(person_low, value_low):
-    """The tag of a pair: both words are hashes under keys of their own, so their sum is as good as one."""
-    return fold(person_low + value_low)
-
-
-@inlined
-def entry(tag, position):
-    """The entry of ``names`` for a position."""
-    return np.int64((tag << 32) | (position + 1))
-
-
-@inlined
-def home_of(size, tag):
-    """The slot where the search for a tag begins: tags spread evenly over any size."""
-    return (tag * size) >> 32
-
-
-@inlined
-def after(size, slot):
-    """The next slot, round the end."""
-    following = slot + 1
-    return following if following < size else 0
-
-
-@inlined
-def steps_between(size, start, stop):
-    """Slots from start on to stop, round the end."""
-    steps = stop - start
-    return steps if steps >= 0 else steps + size
-
-
-@inlined
-def tag_of(found):
-    """The tag of an entry."""
-    return (found >> 32) & _LOW32
-
-
-@inlined
-def position_of(found):
-    """The position that an entry of ``names`` points at."""
-    return (found & _LOW32) - 1
 
 
 @inlined
@@ -120,7 +73,7 @@ def find_word(pairs, pool, head, oldest, used, tag, low, high, attribute):
         matches = found & _ENTRIES
         while matches != 0:
             word = line + lowest_bit(matches)
-            at = ring_row(pool, head, (pairs[np.uint64(word)] & _LOW32) - oldest)
+            at = ring_row(pool, head, (pairs[np.uint64(word)] & LOW32) - oldest)
             if pool[np.uint64(at), 0] == low and pool[np.uint64(at), 1] == high and pool[np.uint64(at), 3] == attribute:
                 return word, True
             matches &= matches - 1
@@ -141,43 +94,6 @@ def write_entry(pairs, tag, word, number):
         pairs[np.uint64(line)] = number
         line = next_line(pairs, line)
     pairs[np.uint64(word)] = np.int64((tag << 32) | number)
-
-
-@piece
-def find_name(names, attrs, tag, low, high):
-    """Slot of the attribute's entry, or of the empty slot where it belongs."""
-    slot = home_of(len(names), tag)
-    while names[np.uint64(slot)] != 0:
-        if tag_of(names[np.uint64(slot)]) == tag:
-            at = position_of(names[np.uint64(slot)])
-            if attrs[np.uint64(at), 0] == low and attrs[np.uint64(at), 1] == high:
-                break
-        slot = after(len(names), slot)
-    return slot
-
-
-@piece
-def find_position(index, tag, position):
-    """Slot of the entry that points at a position; it must be there."""
-    slot = home_of(len(index), tag)
-    wanted = entry(tag, position)
-    while index[np.uint64(slot)] != wanted:
-        slot = after(len(index), slot)
-    return slot
-
-
-@piece
-def erase(index, slot):
-    """Empty a slot and close the gap, so that no search stops too early."""
-    gap = slot
-    probe = after(len(index), slot)
-    while index[np.uint64(probe)] != 0:
-        home = home_of(len(index), tag_of(index[np.uint64(probe)]))
-        if steps_between(len(index), home, probe) >= steps_between(len(index), gap, probe):
-            index[np.uint64(gap)] = index[np.uint64(probe)]
-            gap = probe
-        probe = after(len(index), probe)
-    index[np.uint64(gap)] = 0
 
 
 @piece
@@ -246,7 +162,7 @@ def see_in_ring(pool, pairs, attrs, head, oldest, used, low, high, time, attribu
     tag = pair_tag(low, attrs[np.uint64(attribute), 0])
     word, is_known = find_word(pairs, pool, head, oldest, used, tag, low, high, attribute)
     if is_known:
-        at = ring_row(pool, head, (pairs[np.uint64(word)] & _LOW32) - oldest)
+        at = ring_row(pool, head, (pairs[np.uint64(word)] & LOW32) - oldest)
         if pool[np.uint64(at), 2] == time:
             return 0
         pool[np.uint64(at), 3] = -1
@@ -286,26 +202,53 @@ def prefetch_pair(pairs, person_low, value_low):
     prefetch(pairs, line_of(pairs, pair_tag(person_low, value_low)))
 
 
-@kernel
-def count_values(pool, pairs, attrs, names, marks, persons, values, times, usable, window, first, sizes):
-    """Count the people who exposed the value of each event within the window, 0 for an event that is not usable.
+@inlined
+def shard_of(value_high, shards):
+    """The shard of a value; processes that share a stream split it by other bits of the key."""
+    return ((value_high & LOW32) * shards) >> 32
 
-    Events are in time order; counting begins at `first`. Algorithm 1 of the paper, with one expiry order for all
-    attributes instead of one list each. Returns the first event not counted.
+
+@kernel
+def deal_rows(values, present, rows, bounds):
+    """Deal rows to shards by value: those of shard s become rows[bounds[s]:bounds[s + 1]], in order.
+
+    Rows without a value are left out. `bounds` has two entries more than there are shards, all 0.
+    """
+    shards = len(bounds) - 2
+    for i in range(len(values)):
+        if present[i]:
+            bounds[shard_of(values[i, 1], shards) + 2] += 1
+    for shard in range(shards):
+        bounds[shard + 2] += bounds[shard + 1]
+    for i in range(len(values)):
+        if present[i]:
+            shard = shard_of(values[i, 1], shards)
+            rows[bounds[shard + 1]] = i
+            bounds[shard + 1] += 1
+
+
+@kernel
+def count_values(pool, pairs, attrs, names, marks, persons, values, times, usable, rows, window, first, sizes):
+    """Count the people who exposed the value of some events within the window, 0 for an event that is not usable.
+
+    The events in `rows` are in time order; counting begins at rows[first]. Algorithm 1 of the paper, with one expiry
+    order for all attributes instead of one list each. Returns the place of the first row not counted.
     """
     head, used, live = marks[HEAD], marks[USED], marks[LIVE]
     end = marks[OLDEST] + used
-    reached = len(times)
-    for i in range(first, len(times)):
+    reached = len(rows)
+    for at in range(first, len(rows)):
+        i = rows[at]
         sizes[i] = 0
         if not usable[i]:
             continue
-        if i + AHEAD < len(times):
-            prefetch_pair(pairs, persons[i + AHEAD, 0], values[i + AHEAD, 0])
-            prefetch(names, home_of(len(names), fold(values[i + AHEAD, 0])))
+        if at + AHEAD < len(rows):
+            coming = rows[at + AHEAD]
+            prefetch_pair(pairs, persons[coming, 0], values[coming, 0])
+            prefetch(names, home_of(len(names), fold(values[coming, 0])))
         head, used, live = expire_ring(pool, attrs, names, marks, head, used, live, times[i] - window)
         if used == len(pool) or marks[ATTRS] == marks[ATTR_LIMIT] or end > LAST_NUMBER:
-            reached = i
+            reached = at
             break
         attribute = attribute_row(attrs, names, marks, values[i, 0], values[i, 1])
         low, high = persons[i, 0], persons[i, 1]
@@ -377,15 +320,6 @@ def pack(pool, attrs, marks, new_pool, new_attrs, renumbered):
     return live, known
 
 
-@piece
-def put(index, tag, position):
-    """Add an entry that is not there yet."""
-    slot = home_of(len(index), tag)
-    while index[np.uint64(slot)] != 0:
-        slot = after(len(index), slot)
-    index[np.uint64(slot)] = entry(tag, position)
-
-
 @kernel
 def index_pairs(pool, attrs, marks, pairs):
     """Fill an empty index with the live sightings of a packed ring: all its rows, from the first on."""
@@ -396,10 +330,3 @@ def index_pairs(pool, attrs, marks, pairs):
         tag = pair_tag(low, attrs[np.uint64(attribute), 0])
         word, _ = find_word(pairs, pool, np.int64(0), marks[OLDEST], at, tag, low, high, attribute)
         write_entry(pairs, tag, word, marks[OLDEST] + at)
-
-
-@kernel
-def index_names(attrs, known, names):
-    """Fill an empty index with the first rows of packed attributes."""
-    for at in range(known):
-        put(names, fold(attrs[np.uint64(at), 0]), at)

@@ -7,7 +7,7 @@ State (all int64; StrictLabels allocates it):
 ``pairs``   one row for each person and value inside the window. TOP is how many steps above the value it counts.
 ``nodes``   one row for each value or label with a pair at or below it, linked to parent, children and its own pairs.
 ``people``  one row for each person and label, with the number of the person's pairs that count for the label.
-``pair_index``, ``names``, ``people_index``  open-addressed indexes of these rows, as in crowd.py.
+``pair_index``, ``names``, ``people_index``  open-addressed indexes of these rows (index.py).
 ``marks``   the scalars below. SPAN is the number of labels on the paths of all pairs: no more rows of ``people`` can be
             needed, whatever passes.
 """
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from shoal.kernels.bundles import bundle
 from shoal.kernels.compiling import piece
-from shoal.kernels.z.crowd import (
+from shoal.kernels.z.index import (
     after,
     entry,
     erase,

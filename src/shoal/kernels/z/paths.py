@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.siphash import siphash128
-from shoal.kernels.z.crowd import find_name, fold, position_of
+from shoal.kernels.z.index import find_name, fold, position_of
 
 MOST_ANCESTORS = 64
 ROOT = -1

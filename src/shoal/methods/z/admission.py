@@ -17,8 +17,9 @@ import pyarrow as pa
 from shoal.kernels import clock as kernel
 from shoal.kernels.z.events import admit_text
 from shoal.methods.base import NO_REASON
+from shoal.methods.counts import Counts
 from shoal.methods.text_keys import Bools, Ints, Words
-from shoal.methods.z.reader import AHEAD, LATE, Arrivals
+from shoal.methods.z.reader import AHEAD, LATE, Arrivals, Reader
 from shoal.methods.z.settings import ZSettings
 from shoal.times import EARLIEST, LATEST
 
@@ -94,11 +95,12 @@ class Admitted:
 
 
 class Admission:
-    """The clock of a stream; the only state of this step."""
+    """The clock of a stream and, in its counts, the number of the next event; the only state of this step."""
 
-    def __init__(self, settings: ZSettings, person_key: Words) -> None:
+    def __init__(self, settings: ZSettings, person_key: Words, reader: Reader, counts: Counts) -> None:
         self._lateness_ns, self._max_gap_ns = settings.lateness_ns, settings.max_gap_ns
         self._person_key = person_key
+        self._reader, self._counts = reader, counts
         self.clock = np.zeros(kernel.CLOCK, dtype=np.int64)
         self.clock[kernel.NEWEST] = EARLIEST  # time only ever moves forward, from the first event on too
         self._latest = EARLIEST  # the latest time of an accepted event, kept where events wait
@@ -111,7 +113,9 @@ class Admission:
         return int(self.clock[kernel.NEWEST])
 
     def admit(self, rows: Arrivals) -> Admitted:
-        """Let numbered arrivals move time; refuse those that are late or too far ahead."""
+        """Number arrivals and let them move time; refuse those that are late or too far ahead, count all refused."""
+        rows.seqs += self._counts.pushed
+        self._counts.pushed += len(rows.seqs)
         usable = rows.reasons == NO_REASON
         codes = np.empty(len(usable), dtype=np.int8)
         newest = np.empty(len(usable), dtype=np.int64)
@@ -127,6 +131,7 @@ class Admission:
             since = restarts[-1] if restarts else 0
             accepted = rows.times[since:][codes[since:] <= kernel.RESTART]
             self._latest = int(accepted.max(initial=EARLIEST if restarts else self._latest))
+        self._counts.refuse_all(rows.reasons[rows.reasons != NO_REASON].tolist())
         return Admitted(rows, Clock(rows.seqs, newest, tuple(rows.seqs[restarts].tolist())))
 
     def admit_one(self, person: str, time: int) -> int:
@@ -139,7 +144,7 @@ class Admission:
             self._latest = time if code == kernel.RESTART else max(self._latest, time)
         return code
 
-    def advance(self, now_ns: int) -> None:
+    def admit_time(self, now_ns: int) -> Admitted:
         """Let time pass without an event."""
         clock = self.clock
         if clock[kernel.STARTED] == 0:
@@ -147,11 +152,17 @@ class Admission:
         if clock[kernel.STARTED] == 0 or now_ns > clock[kernel.NEWEST]:
             clock[kernel.NEWEST] = now_ns
             clock[kernel.STARTED] = clock[kernel.CONFIRMED] = 1
+        return self._admit_nothing(is_end=False)
 
-    def close(self) -> None:
-        """Refuse what is older than an accepted event from now on: everything that waits is decided."""
+    def admit_end(self) -> Admitted:
+        """Let nothing wait any longer; what comes later and is older than an accepted event is late."""
         if self._latest > EARLIEST:
             self.clock[kernel.CLOSED] = max(int(self.clock[kernel.CLOSED]), self._latest)
+        return self._admit_nothing(is_end=True)
+
+    def _admit_nothing(self, *, is_end: bool) -> Admitted:
+        clock = Clock(np.array([self._counts.pushed]), np.array([self.newest]), is_end=is_end)
+        return Admitted(self._reader.read(self._reader.joined([])), clock)
 
     def dump(self) -> dict[str, Any]:
         """Everything, as arrays."""

@@ -14,24 +14,21 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.crypto.pseudonyms import Pseudonyms
-from shoal.errors import InputError
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import IS_RELEASED, IS_SUPPRESSED, NO_REASON, Guarantee, Record, Refusal, Release
+from shoal.methods.base import IS_RELEASED, IS_SUPPRESSED, NO_REASON, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.text_keys import Bools, Ints, as_text, key_words
 from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
 from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.combiner import Combiner, Passed
-from shoal.methods.z.follower import Follower, ZChange
-from shoal.methods.z.helper_thread import ahead, piece_rows
+from shoal.methods.z.epochs.combiner import Combiner, Passed
+from shoal.methods.z.epochs.follower import Follower, ZChange
+from shoal.methods.z.helper_thread import ahead, each, helpers, piece_rows
 from shoal.methods.z.judge import Judge, Judged
 from shoal.methods.z.publisher import Pieces, Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
 from shoal.methods.z.reorder_buffer import OneWaiting, Waiting
-from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.shards import split
-from shoal.methods.z.trace import AT_ONCE, Decisions, Tracer, verdicts_of
-from shoal.schema import format_duration
+from shoal.methods.z.settings import ZSettings, guarantee_of
+from shoal.methods.z.trace import AT_ONCE, Decisions, tracer_for, verdicts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,11 @@ class _Turns:
     """Decisions on the arrivals that are refused, where the rows decided are others."""
 
 
+def _at_once(admitted: Admitted) -> _Turns:
+    """Every row is decided with its own arrival."""
+    return _Turns(admitted.numbers, np.zeros(len(admitted), dtype=np.int64), admitted.clock)
+
+
 class ZEngine:
     """Reads, decides and publishes; a target adds a follower, combine a combiner."""
 
@@ -54,10 +56,10 @@ class ZEngine:
         self._person, self._lateness_ns = settings.person, settings.lateness_ns  # read once: settings are slow to read
         self._waits = self._lateness_ns > 0
         self.columns = settings.read_columns
-        self.guarantee = _guarantee(settings)
+        self.guarantee = guarantee_of(settings)
         reasons = reasons_of(settings)
         self.counts = Counts(reasons)
-        self._tracer = _tracer(settings, reasons)
+        self._tracer = tracer_for(settings, reasons)
         self.trace_schema = self._tracer.schema
         self.attributes = [
             CrowdColumn(column, key_words(secret.subkey("table of values", column.name.encode())))
@@ -70,13 +72,13 @@ class ZEngine:
             window_ns=max(column.window_ns for column in settings.attributes),
         )  # fmt: skip
         self._combiner = None if settings.k is None else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
-        self._reader = Reader(settings, self.attributes, person_key)
-        self.admission = Admission(settings, person_key)
+        self.reader = Reader(settings, self.attributes, person_key)
+        self.admission = Admission(settings, person_key, self.reader, self.counts)
         self._judge = Judge(settings, self.attributes, follower=self.follower, keeps_blank=self._keeps_blank)
         self._publisher = Publisher(settings, self.attributes, Pseudonyms(secret, rotation_ns=settings.rotation_ns))
-        self.assumed_schema = self._reader.assumed_schema
-        self.check_types = self._reader.check_types
-        self.read_record = self._reader.read_record
+        self.assumed_schema = self.reader.assumed_schema
+        self.check_types = self.reader.check_types
+        self.read_record = self.reader.read_record
 
     # ---- what it is
 
@@ -93,7 +95,7 @@ class ZEngine:
     @property
     def state_bytes(self) -> int:
         """Bytes of the tables."""
-        return sum(column.crowd.nbytes for column in self.attributes)
+        return sum(column.nbytes for column in self.attributes)
 
     def take_changes(self) -> list[ZChange]:
         """Every z set since the last call; none where z is fixed."""
@@ -106,7 +108,7 @@ class ZEngine:
     def set_types(self, schema: pa.Schema, *, is_bound: bool) -> pa.Schema:
         """Prepare for input of these types; return the output schema."""
         output = self._publisher.set_types(schema)
-        self._judge.buffer.schema = schema
+        self.reader.schema = self._judge.buffer.schema = schema
         if self._combiner is not None:
             self._combiner.epochs.schema = output
         return output
@@ -114,72 +116,34 @@ class ZEngine:
     # ---- batches
 
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
-        """Decide about batches; while one piece is decided, helper threads read the next and publish the last."""
+        """Decide about batches; all threads read and publish pieces of them, and count shards of their values."""
         pieces = []
         for batch in batches:
             rows = piece_rows(batch.num_rows)
             pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
-        if len(pieces) <= 1:
-            return [release for piece in pieces for release in self._push(self._reader.read(piece))]
-        if self._waits or self._combiner is not None:
-            return [release for read in ahead(self._reader.read, pieces) for release in self._push(read)]
+        if len(pieces) <= 1 or self._waits or self._combiner is not None:
+            read_ahead = ahead(self.reader.read, pieces)
+            return [release for read in read_ahead for release in self.judge(self.admission.admit(read))]
         published = Pieces(self._publisher, sum(piece.num_rows for piece in pieces))
-        releases = [release for read in ahead(self._reader.read, pieces) for release in self._push(read, published)]
+        releases, at_once = [], helpers() + 1
+        for start in range(0, len(pieces), at_once):
+            group = pieces[start : start + at_once]
+            rows = sum(piece.num_rows for piece in group)
+            reads = each(self.reader.read, group, rows=rows)
+            releases += self._judge_all([self.admission.admit(read) for read in reads], published)
         return [Release(published.joined, lambda: pa.concat_batches([release.trace for release in releases]))]
-
-    def _push(self, arrivals: Arrivals, published: Pieces | None = None) -> list[Release]:
-        return self.judge(self._admit(arrivals), published)
 
     # ---- admission
 
     def admit(self, batches: list[pa.RecordBatch]) -> Admitted:
         """Number rows, let them move time and refuse what is late, too far ahead or unusable."""
-        admitted = self._admit(self._reader.read(self._together(batches)))
+        admitted = self.admission.admit(self.reader.read(self.reader.joined(batches)))
         return Admitted(admitted.rows, admitted.clock.condensed())
-
-    def _admit(self, arrivals: Arrivals) -> Admitted:
-        arrivals.seqs += self.counts.pushed
-        self.counts.pushed += len(arrivals.seqs)
-        admitted = self.admission.admit(arrivals)
-        self.counts.refuse_all(arrivals.reasons[arrivals.reasons != NO_REASON].tolist())
-        return admitted
-
-    def admit_time(self, now_ns: int) -> Admitted:
-        """Let time pass without a record."""
-        self.admission.advance(now_ns)
-        return self._admit_nothing(is_end=False)
-
-    def admit_end(self) -> Admitted:
-        """Let nothing wait any longer; what comes later and is older than an accepted record is late."""
-        self.admission.close()
-        return self._admit_nothing(is_end=True)
-
-    def _admit_nothing(self, *, is_end: bool) -> Admitted:
-        nothing = self._reader.read(self._together([]))
-        clock = Clock(np.array([self.counts.pushed]), np.array([self.admission.newest]), is_end=is_end)
-        return Admitted(nothing, clock)
-
-    def read_admitted(self, batches: list[pa.RecordBatch], numbers: Ints, clock: Clock) -> Admitted:
-        """Rows that another engine admitted, by their numbers; this one neither admits nor counts them."""
-        if sum(batch.num_rows for batch in batches) != len(numbers):
-            raise InputError(f"there are {len(numbers)} numbers; give one for each record")
-        order = np.argsort(numbers, kind="stable")
-        arrivals = self._reader.read(self._together(batches).take(pa.array(order)))
-        arrivals.seqs = numbers[order]
-        return Admitted(arrivals, clock)
-
-    def _together(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-        nothing = pa.RecordBatch.from_pylist([], schema=self._judge.buffer.schema)
-        return pa.concat_batches(batches) if batches else nothing
 
     def refused(self, admitted: Admitted) -> pa.RecordBatch:
         """The trace of the rows that admission refused."""
         rows, dead = admitted.rows, ~admitted.accepted
         return self._tracer.trace(self._tracer.refused(rows.seqs[dead], rows.times[dead], rows.reasons[dead]))
-
-    def split(self, admitted: Admitted, shards: int) -> list[Admitted]:
-        """Deal admitted rows to shards that can be judged one by one."""
-        return split(admitted, shards, self.attributes, self._reader)
 
     # ---- judgement
 
@@ -192,25 +156,32 @@ class ZEngine:
         bounds = pairwise([*starts, len(admitted)])
         releases = []
         if len(first.numbers):
-            releases.append(self._decide(self._reader.part(admitted.rows, 0, starts[0]), first, published))
+            releases.append(self._decide(self.reader.part(admitted.rows, 0, starts[0]), first, published))
         for clock, (start, stop) in zip(later, bounds, strict=True):
-            part = self._reader.part(admitted.rows, start, stop)
+            part = self.reader.part(admitted.rows, start, stop)
             releases += [self._start_over(), self._decide(part, clock, published)]
         return releases
+
+    def _judge_all(self, admitted: list[Admitted], published: Pieces) -> list[Release]:
+        """Judge parts of a batch that follow on each other; nothing in them waits."""
+        if any(part.clock.restarts for part in admitted):
+            return [release for part in admitted for release in self.judge(part, published)]
+        judged = self._judge.judge([part.rows for part in admitted])
+        return [self._release(one, _at_once(part), published) for one, part in zip(judged, admitted, strict=True)]
 
     def _decide(self, arrivals: Arrivals, clock: Clock, published: Pieces | None = None) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
         if not len(arrivals.seqs):
-            arrivals = self._reader.read(self._together([]))  # in the types of this engine
+            arrivals = self.reader.read(self.reader.joined([]))  # in the types of this engine
         if self._waits:
             ready, numbers, delays = self._judge.reorder(arrivals, clock)
             dead = arrivals.reasons != NO_REASON
             refused = self._tracer.refused(arrivals.seqs[dead], arrivals.times[dead], arrivals.reasons[dead])
-            turns, rows = _Turns(numbers, delays, clock, refused), self._reader.read_waiting(ready)
+            turns, rows = _Turns(numbers, delays, clock, refused), self.reader.read_waiting(ready)
         else:
-            turns = _Turns(arrivals.seqs, np.zeros(len(arrivals.seqs), dtype=np.int64), clock)
-            rows = arrivals
-        release = self._release(self._judge.judge(rows), turns, published)
+            turns, rows = _at_once(Admitted(arrivals, clock)), arrivals
+        (judged,) = self._judge.judge([rows])
+        release = self._release(judged, turns, published)
         if not len(arrivals.seqs) and not clock.is_end:
             self._judge.expire(int(clock.newest[-1]) - self._lateness_ns)
         return release
@@ -222,30 +193,17 @@ class ZEngine:
             rows = self._publisher.rows(judged, judged.passed) if published is None else None
             if published is not None:
                 published.add(judged, judged.passed)
-            decisions = self._decisions(judged, turns, released=judged.passed)
+            decisions = _decisions(judged, turns, released=judged.passed)
             if refused:
                 decisions = Decisions.joined([decisions, *refused])
                 decisions = decisions.arranged(np.argsort(decisions.turns, kind="stable"))
         else:
             waits = combiner.waits(judged)
             combiner.keep(judged, waits, self._publisher.rows(judged, waits))
-            decided = self._decisions(judged, turns, released=np.zeros_like(waits)).arranged(~waits)
+            decided = _decisions(judged, turns, released=np.zeros_like(waits), has_epochs=True).arranged(~waits)
             closed = combiner.close_ended(turns.clock)
             rows, decisions = combiner.joined(Decisions.joined([decided, *refused]), closed)
         return self._counted(rows, decisions)
-
-    def _decisions(self, judged: Judged, turns: _Turns, *, released: Bools) -> Decisions:
-        arrivals = judged.arrivals
-        if judged.z is not None:
-            details = judged.z[:, np.newaxis]
-        elif self._combiner is not None:
-            details = np.column_stack((np.full(len(arrivals.seqs), AT_ONCE), *judged.levels))
-        else:
-            details = np.empty((len(arrivals.seqs), 0), dtype=np.int64)
-        verdicts = verdicts_of(released, arrivals.reasons)
-        return Decisions(
-            arrivals.seqs, arrivals.times, turns.numbers, verdicts, arrivals.reasons, turns.delays, details
-        )  # fmt: skip
 
     def _counted(self, rows: pa.RecordBatch | None, decisions: Decisions) -> Release:
         self.counts.released += int(np.count_nonzero(decisions.verdicts == IS_RELEASED))
@@ -294,7 +252,7 @@ class ZEngine:
         while (one := self._judge.buffer.pop_one(limit)) is not None:
             self.admission.person[0] = one.key
             person = as_text(one.record[self._person]) or ""
-            rows += self._decide_one(one.record, person, one.time, self._reader.texts(one.record), one.seq)
+            rows += self._decide_one(one.record, person, one.time, self.reader.texts(one.record), one.seq)
         return rows
 
     def _decide_one(
@@ -321,12 +279,12 @@ class ZEngine:
 
     def advance(self, now_ns: int) -> Release:
         """Let time pass without a record."""
-        (release,) = self.judge(self.admit_time(now_ns))
+        (release,) = self.judge(self.admission.admit_time(now_ns))
         return release
 
     def flush(self) -> Release:
         """Decide everything pending; what comes later and is older is late."""
-        (release,) = self.judge(self.admit_end())
+        (release,) = self.judge(self.admission.admit_end())
         return release
 
     # ---- state
@@ -347,32 +305,11 @@ class ZEngine:
             self._combiner.load(arrays)
 
 
-def _tracer(settings: ZSettings, reasons: tuple[str, ...]) -> Tracer:
-    names = [f".{column.name}" for column in settings.attributes] if settings.is_table else [""]
-    thresholds = {f"z{name}": column.z for name, column in zip(names, settings.attributes, strict=True)}
-    levels = [] if settings.k is None else [f"level{name}" for name in names]
-    return Tracer(reasons, thresholds, follows=settings.target is not None, levels=levels)
-
-
-def _guarantee(settings: ZSettings) -> Guarantee:
-    promises = [
-        f"every published {column.name!r} was exposed by at least {column.z} different people "
-        f"within the {format_duration(column.window_ns)} up to it"
-        for column in settings.attributes
-    ]
-    target, max_delay_ns = settings.target, settings.lateness_ns
-    if target is not None:
-        promises.append(
-            f"z follows the stream, never below {target.least}, so that at least {target.p:g} of the people shown in "
-            f"an epoch are {target.k}-anonymous by all that is released of them: that is aimed at, not promised"
-        )
-    if settings.k is not None:
-        max_delay_ns += settings.rotation_ns
-        promises.append(
-            f"the set of all values published of a person in an epoch of {format_duration(settings.rotation_ns)} is "
-            f"shared by at least {settings.k} different people; rows wait for that to the end of their epoch"
-        )
-    return Guarantee(
-        method="z-anonymity", statement="; ".join(promises), parameters=settings.describe(),
-        max_delay_ns=max_delay_ns, max_pending=None if max_delay_ns else 0,
-    )  # fmt: skip
+def _decisions(judged: Judged, turns: _Turns, *, released: Bools, has_epochs: bool = False) -> Decisions:
+    arrivals, details = judged.arrivals, np.empty((len(judged.arrivals.seqs), 0), dtype=np.int64)
+    if judged.z is not None:
+        details = judged.z[:, np.newaxis]
+    elif has_epochs:
+        details = np.column_stack((np.full(len(arrivals.seqs), AT_ONCE), *judged.levels))
+    verdicts = verdicts_of(released, arrivals.reasons)
+    return Decisions(arrivals.seqs, arrivals.times, turns.numbers, verdicts, arrivals.reasons, turns.delays, details)

@@ -1,25 +1,23 @@
-"""Helper threads: they read the next pieces of a batch and publish the last ones while the current one is decided.
+"""Helper threads: they read parts of a batch, count shards of its values and publish rows, next to the calling thread.
 
-Decisions depend on each other; hashing, pseudonyms and building rows do not. The kernels release the interpreter lock,
-so all threads run in parallel. A thread that needs a result that no helper has begun to make makes it itself: no thread
-waits while there is work. The decisions do not depend on any of this.
+Only admission, and each shard by itself, depend on what came before; hashing, pseudonyms and building rows do not. The
+kernels release the interpreter lock, so all threads run in parallel. A thread that needs a result that no helper has
+begun to make makes it itself: no thread waits while there is work. The decisions do not depend on any of this.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Final, ParamSpec, TypeVar
 
 SMALLEST_PIECE: Final = 16_384
 LARGEST_PIECE: Final = 65_536
-_PIECES: Final = 8
-"""Pieces of a batch, within the bounds above: enough of them keep all threads at work."""
 _MOST_HELPERS: Final = 2
-"""Reading and publishing take twice as long as deciding, so a third helper would wait."""
+"""There are two shards of values, and counting takes half of the time, so a third helper would wait."""
 
 _P = ParamSpec("_P")
 _Item = TypeVar("_Item")
@@ -40,14 +38,27 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive 
 
 
 def piece_rows(rows: int) -> int:
-    """Rows of a piece: small enough that all threads soon have work, large enough to be worth the handover."""
-    return min(max(SMALLEST_PIECE, -(-rows // _PIECES)), LARGEST_PIECE)
+    """Rows of a piece: small enough that all threads have one, large enough to be worth the handover."""
+    return min(max(SMALLEST_PIECE, -(-rows // (helpers() + 1))), LARGEST_PIECE)
 
 
 def soon(function: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> Callable[[], _Made]:
     """Call a function in a helper thread; the returned function gives the result, or calls it if no helper has yet."""
     future = _pool().submit(function, *args, **kwargs)
     return lambda: function(*args, **kwargs) if future.cancel() else future.result()
+
+
+def gathered(waiting: Sequence[Callable[[], _Made]]) -> list[_Made]:
+    """All results of soon(), in order; the caller begins with the last, because helpers begin with the first."""
+    return [result() for result in reversed(waiting)][::-1]
+
+
+def each(function: Callable[[_Item], _Made], items: Sequence[_Item], *, rows: int) -> list[_Made]:
+    """Map a function over items in all threads, if they are about enough rows to be worth the handover."""
+    if rows <= SMALLEST_PIECE:
+        return [function(item) for item in items]
+    waiting = [soon(function, item) for item in items[1:]]
+    return [function(items[0]), *gathered(waiting)]
 
 
 def ahead(function: Callable[[_Item], _Made], items: Iterable[_Item]) -> Iterator[_Made]:

@@ -17,12 +17,14 @@ from shoal.methods.base import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.admission import Clock
 from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.follower import Follower
+from shoal.methods.z.crowd import Levels
+from shoal.methods.z.epochs.follower import Follower
+from shoal.methods.z.helper_thread import each
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.reorder_buffer import ReorderBuffer, Waiting
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.values import Levels
-from shoal.times import EARLIEST, LATEST
+from shoal.methods.z.values import Rule
+from shoal.times import LATEST
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class Judge:
     def forget(self) -> Waiting:
         """Forget all events, because the first clock was wrong; return the rows that waited."""
         for column in self.attributes:
-            column.crowd.clear()
+            column.clear()
         if self._follower is not None:
             self._follower.forget()
         return self.buffer.take_until(LATEST)
@@ -66,8 +68,7 @@ class Judge:
     def expire(self, limit: int) -> None:
         """Forget what no event from a time on can count; an idle stream gives its memory back."""
         for column in self.attributes:
-            column.crowd.expire(max(limit - column.window_ns, 2 * EARLIEST))
-            column.crowd.trim()
+            column.expire(limit)
 
     # ---- the reorder buffer
 
@@ -85,20 +86,39 @@ class Judge:
 
     # ---- z
 
-    def judge(self, arrivals: Arrivals) -> Judged:
-        """Count the people behind every value of rows in time order; the only place where the crowds change."""
-        usable, z = arrivals.reasons == NO_REASON, None
-        if self._follower is None:
-            levels = [
-                column.decide(reading, persons=arrivals.persons, times=arrivals.times, usable=usable)
-                for column, reading in zip(self.attributes, arrivals.readings, strict=True)
-            ]
-        else:
-            levels, z = self._follower.judge(self.attributes, arrivals, usable)
+    def judge(self, parts: Sequence[Arrivals]) -> list[Judged]:
+        """Count the people behind every value of parts, whose rows are in time order; only here the crowds change."""
+        if self._follower is not None:
+            return [self._followed(self._follower, part) for part in parts]
+        usable = [part.reasons == NO_REASON for part in parts]
+        found = [[column.undecided(len(part.seqs)) for column in self.attributes] for part in parts]
+
+        def decide(task: tuple[int, int]) -> None:
+            place, shard = task
+            column = self.attributes[place]
+            for part, rows, out in zip(parts, usable, found, strict=True):
+                rule = Rule(part.persons, part.times, rows, column.window_ns)
+                column.decide(shard, part.readings[place], rule, out[place])
+
+        tasks = [(place, shard) for place, column in enumerate(self.attributes) for shard in range(len(column.crowds))]
+        each(decide, tasks, rows=sum(map(len, usable)))
+        for column in self.attributes:
+            column.settle()
+        return [
+            self._judged(part, rows, [column.levels(one) for column, one in zip(self.attributes, out, strict=True)])
+            for part, rows, out in zip(parts, usable, found, strict=True)
+        ]
+
+    def _followed(self, follower: Follower, part: Arrivals) -> Judged:
+        usable = part.reasons == NO_REASON
+        levels, z = follower.judge(self.attributes, part, usable)
+        return self._judged(part, usable, levels, z)
+
+    def _judged(self, part: Arrivals, usable: Bools, levels: list[Levels], z: Ints | None = None) -> Judged:
         passed = usable if self._keeps_blank else levels[0] >= 0
         for level in [] if self._keeps_blank else levels[1:]:
             passed |= level >= 0
-        return Judged(arrivals, levels, passed, z)
+        return Judged(part, levels, passed, z)
 
     def judge_one(self, texts: list[str | None], person: Ints, time: int) -> list[int]:
         """The level of every value of one event."""
@@ -121,7 +141,7 @@ class Judge:
             "held.persons": waiting.persons,
         }
         for number, column in enumerate(self.attributes):
-            arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"] = column.crowd.dump()
+            arrays |= {f"crowd{number}.{name}": array for name, array in column.dump().items()}
         return arrays if self._follower is None else {**arrays, **self._follower.dump()}
 
     def load(self, arrays: Mapping[str, Any]) -> None:
@@ -129,6 +149,6 @@ class Judge:
         rows = pa.ipc.read_record_batch(pa.py_buffer(arrays["held.rows"]), self.buffer.schema)
         self.buffer.add(Waiting(arrays["held.seqs"], arrays["held.times"], arrays["held.persons"], rows))
         for number, column in enumerate(self.attributes):
-            column.crowd.load(arrays[f"crowd{number}.pool"], arrays[f"crowd{number}.attrs"])
+            column.load({name.removeprefix(f"crowd{number}."): array for name, array in arrays.items()})
         if self._follower is not None:
             self._follower.load(arrays)

@@ -15,7 +15,7 @@ from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
 from shoal.methods.text_keys import Bools, Bytes, Ints, Texts
 from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.helper_thread import soon
+from shoal.methods.z.helper_thread import gathered, soon
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
 
@@ -102,4 +102,4 @@ class Pieces:
 
     def joined(self) -> pa.RecordBatch:
         """All rows added."""
-        return self._publisher.joined([part() for part in self._parts], self._names[: self._used])
+        return self._publisher.joined(gathered(self._parts), self._names[: self._used])

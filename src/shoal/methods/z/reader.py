@@ -63,7 +63,7 @@ Event: TypeAlias = tuple[Record, str, int, list[str | None], int]
 
 
 class Reader:
-    """Reads batches and records of one stream; keeps no state."""
+    """Reads batches and records of one stream; keeps only their types."""
 
     def __init__(self, settings: ZSettings, attributes: Sequence[CrowdColumn], person_key: Words) -> None:
         self._person, self._time = settings.person, settings.time
@@ -74,6 +74,8 @@ class Reader:
         self._person_key = person_key
         self._waits = bool(settings.lateness_ns)
         self._needs_types = self._waits or settings.k is not None
+        self.schema = pa.schema([])
+        """Types of the rows; set before the first one."""
 
     # ---- types
 
@@ -118,6 +120,10 @@ class Reader:
         reasons[~filled] = NULL_PERSON
         seqs = np.arange(batch.num_rows, dtype=np.int64)
         return Arrivals(batch, seqs, times, persons, reasons, readings)
+
+    def joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """All rows in one batch."""
+        return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=self.schema)
 
     def read_waiting(self, rows: Waiting) -> Arrivals:
         """Rows that waited in the reorder buffer, as they are decided."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from shoal.errors import InputError
 from shoal.methods.base import IS_RELEASED, NO_REASON, Release
 from shoal.methods.text_keys import Ints
-from shoal.methods.z.admission import Admitted
+from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.reader import Reader
 
@@ -50,6 +50,17 @@ def _owners(column: CrowdColumn, reading: Any, home: int, shards: int) -> Ints:
     """The shard that owns each value; `home` is that of a column with a hierarchy."""
     owners = np.full(len(reading.present), home) if column.hierarchy is not None else shard_of(reading.keys, shards)
     return np.where(reading.present, owners, _NOBODY)
+
+
+def read_admitted(reader: Reader, batches: list[pa.RecordBatch], numbers: Ints, clock: Clock) -> Admitted:
+    """Rows that another process admitted, by their numbers; this one neither admits nor counts them."""
+    batch = reader.joined(batches)
+    if batch.num_rows != len(numbers):
+        raise InputError(f"there are {len(numbers)} numbers; give one for each record")
+    order = np.argsort(numbers, kind="stable")
+    arrivals = reader.read(batch.take(pa.array(order)))
+    arrivals.seqs = numbers[order]
+    return Admitted(arrivals, clock)
 
 
 def shard_of(keys: Ints, shards: int) -> Ints:

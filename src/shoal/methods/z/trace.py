@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from shoal.methods.base import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, VERDICTS
 from shoal.methods.text_keys import Bools, Ints
+from shoal.methods.z.settings import ZSettings
 
 AT_ONCE: Final = np.iinfo(np.int64).min
 """The epoch of a row that did not wait for the end of one."""
@@ -122,3 +123,11 @@ class Tracer:
             return pa.repeat(pa.scalar(z, pa.int64()), len(decisions.rows))
         in_force = decisions.details[:, 0]
         return pa.array(in_force, mask=in_force < 0)
+
+
+def tracer_for(settings: ZSettings, reasons: tuple[str, ...]) -> Tracer:
+    """The tracer of a method with these settings."""
+    names = [f".{column.name}" for column in settings.attributes] if settings.is_table else [""]
+    thresholds = {f"z{name}": column.z for name, column in zip(names, settings.attributes, strict=True)}
+    levels = [] if settings.k is None else [f"level{name}" for name in names]
+    return Tracer(reasons, thresholds, follows=settings.target is not None, levels=levels)

@@ -1,4 +1,4 @@
-"""The three kinds of attribute values: as they are, labels of a listed hierarchy, texts of an open one.
+"""The kinds of attribute values: as they are, labels of a listed hierarchy, texts of an open one, computed paths.
 
 Each kind reads a column, decides about its rows and publishes them.
 """
@@ -6,22 +6,21 @@ Each kind reads a column, decides about its rows and publishes them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.hierarchies import Hierarchy
 from shoal.kernels.siphash import siphash128
 from shoal.kernels.z import crowd as crowd_kernel
-from shoal.kernels.z import paths
+from shoal.kernels.z import index, paths
 from shoal.methods.arrow_input import plain
-from shoal.methods.text_keys import Bools, Ints, Texts, Words, keys_of, pick_texts
-from shoal.methods.z.crowd import CrowdTable
-from shoal.methods.z.label_crowd import LooseLabels, StrictLabels
+from shoal.methods.text_keys import Bools, Ints, Texts, Words, is_present, keys_of, pick_texts
+from shoal.methods.z.crowd import CrowdTable, Levels, LooseLabels, StrictLabels
 
-Levels = npt.NDArray[np.int32]
+SHARDS: Final = 2
+"""Tables that the values of a column are dealt to, on any machine: threads count them side by side."""
 
 
 def hash_text(key: Words, text: str) -> tuple[int, int]:
@@ -38,13 +37,38 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """What all attribute columns of a batch share, and the window of one."""
+
+    persons: Ints
+    times: Ints
+    usable: Bools
+    window_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Values:
-    """Keys of plain values."""
+    """Keys of plain values, and which rows each shard counts."""
 
     keys: Ints
     present: Bools
     known: Bools
     column: pa.Array
+    dealt: Ints
+    bounds: Ints
+
+    @classmethod
+    def of(cls, keys: Ints, present: Bools, column: pa.Array) -> Values:
+        """Deal the rows to shards."""
+        dealt, bounds = np.empty(len(keys), dtype=np.int64), np.zeros(SHARDS + 2, dtype=np.int64)
+        crowd_kernel.deal_rows(keys, present, dealt, bounds)
+        return cls(keys, present, present, column, dealt, bounds)
+
+    def rows_of(self, shard: int, part: slice) -> Ints:
+        """The rows of a shard within a part of all rows."""
+        rows = self.dealt[self.bounds[shard] : self.bounds[shard + 1]]
+        first, last = np.searchsorted(rows, (part.start, part.stop))
+        return rows[first:last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +97,16 @@ class PlainValues:
 
     def read(self, column: pa.Array) -> Values:
         """Prepare a column."""
-        keys, present = keys_of(column, self._key)
-        return Values(keys, present, present, column)
+        return Values.of(*keys_of(column, self._key), column)
 
-    def decide(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Levels) -> None:
-        """Decide some rows of a column: level 0 where at least z people exposed the value, else private."""
-        sizes = np.empty(len(out), dtype=np.int64)
-        self.count(crowd, reading, rows, rule, sizes)
-        np.subtract(sizes >= rule.z, 1, out=out, dtype=np.int32)
-
-    def count(self, crowd: CrowdTable, reading: Values, rows: slice, rule: Rule, out: Ints) -> None:
-        """Count the people behind some rows of a column; 0 where a row has no value."""
-        usable = rule.usable[rows] & reading.known[rows]
-        persons, keys, times = rule.persons[rows], reading.keys[rows], rule.times[rows]
-        at = 0
-        while at < len(times):
+    def decide(self, crowd: CrowdTable, shard: int, reading: Values, part: slice, rule: Rule, out: Ints) -> None:
+        """Count the people behind those rows of a part that belong to a shard."""
+        rows, at = reading.rows_of(shard, part), 0
+        while at < len(rows):
             crowd.make_room(1)
-            at = crowd_kernel.count_values(*crowd.arrays, persons, keys, times, usable, rule.window_ns, at, out)
+            at = crowd_kernel.count_values(
+                *crowd.arrays, rule.persons, reading.keys, rule.times, rule.usable, rows, rule.window_ns, at, out
+            )
 
     def publish(self, reading: Values, rows: Ints, levels: Levels) -> pa.Array:
         """The published values of some rows; null where private."""
@@ -102,10 +119,12 @@ class PlainValues:
 class PathValues:
     """Values in a hierarchy, decided along the path to its root."""
 
-    def decide(self, crowd: LooseLabels | StrictLabels, reading: Any, rows: slice, rule: Rule, out: Levels) -> None:
-        """Decide some rows of a column along their paths."""
-        starts, nodes = self._paths(reading, rows, rule.usable[rows] & reading.known[rows])
-        crowd.decide_paths(rule.persons[rows], nodes, starts, rule.times[rows], rule.window_ns, out)
+    def decide(
+        self, crowd: LooseLabels | StrictLabels, shard: int, reading: Any, part: slice, rule: Rule, out: Levels
+    ) -> None:
+        """Decide the rows of a part along their paths; there is one shard."""
+        starts, nodes = self._paths(reading, part, rule.usable[part] & reading.known[part])
+        crowd.decide_paths(rule.persons[part], nodes, starts, rule.times[part], rule.window_ns, out[part])
 
     def _paths(self, reading: Any, rows: slice, usable: Bools) -> tuple[Ints, Ints]:
         raise NotImplementedError  # abstract
@@ -121,7 +140,7 @@ class ListedLabels(PathValues):
         self._labels = pa.array(hierarchy.labels, type=pa.string())
         self._label_keys = np.array([hash_text(key, label) for label in hierarchy.labels], dtype=np.int64)
         self._names = np.zeros(1 << (2 * len(hierarchy)).bit_length(), dtype=np.int64)
-        crowd_kernel.index_names(self._label_keys, len(hierarchy), self._names)
+        index.index_names(self._label_keys, len(hierarchy), self._names)
 
     def read(self, column: pa.Array) -> Nodes:
         """Prepare a column."""
@@ -191,11 +210,55 @@ class OpenTexts(PathValues):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """What all attribute columns of a batch share, and the column's own threshold."""
+class ComputedRows:
+    """The paths of the distinct values of a column, one after another, and the value of each row."""
 
-    persons: Ints
-    times: Ints
-    usable: Bools
-    z: int
-    window_ns: int
+    values: Ints
+    """For each row the number of its value; -1 for a missing value."""
+    starts: Ints
+    """Where the path of each value begins; a value without a path has an empty one."""
+    labels: pa.Array
+    keys: Ints
+    present: Bools
+    known: Bools
+
+
+class ComputedPaths(PathValues):
+    """Values of a hierarchy that computes paths; every distinct value of a batch once."""
+
+    def __init__(self, hierarchy: Hierarchy, key: Words) -> None:
+        self._hierarchy, self._key = hierarchy, key
+
+    def read(self, column: pa.Array) -> ComputedRows:
+        """Prepare a column."""
+        present = is_present(column)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        encoded = column.cast(pa.string()).dictionary_encode()
+        values = np.where(present, encoded.indices.fill_null(0).to_numpy(zero_copy_only=False), -1).astype(np.int64)
+        texts = encoded.dictionary.to_pylist()
+        found = [self._hierarchy.path(text) if text in self._hierarchy else () for text in texts]
+        starts = np.concatenate(([0], np.cumsum([len(path) for path in found]))).astype(np.int64)
+        labels = pa.array([label for path in found for label in path], type=pa.string())
+        keys, _ = keys_of(labels, self._key)
+        lengths = np.append(np.diff(starts), 0)
+        return ComputedRows(values, starts, labels, keys, present, present & (lengths[values] > 0))
+
+    def _paths(self, reading: ComputedRows, rows: slice, usable: Bools) -> tuple[Ints, Ints]:
+        first, length = self._spans(reading, reading.values[rows], usable)
+        starts = np.concatenate(([0], np.cumsum(length)))
+        places = np.repeat(first - starts[:-1], length) + np.arange(starts[-1])
+        return starts, np.ascontiguousarray(reading.keys[places])
+
+    def _spans(self, reading: ComputedRows, values: Ints, usable: Bools) -> tuple[Ints, Ints]:
+        """Where the path of each row begins, and how long it is; 0 where the row is not usable."""
+        kept = np.where(usable, values, 0)
+        if not len(reading.starts) > 1:
+            return np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+        return reading.starts[kept], np.where(usable, reading.starts[kept + 1] - reading.starts[kept], 0)
+
+    def publish(self, reading: ComputedRows, rows: Ints, levels: Levels) -> pa.Array:
+        """The label each row is released under; null where private."""
+        private = levels < 0
+        first, _ = self._spans(reading, reading.values[rows], ~private)
+        return reading.labels.take(pa.array(first + np.maximum(levels, 0), mask=private))

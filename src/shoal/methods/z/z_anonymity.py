@@ -17,7 +17,7 @@ from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.shards import join
+from shoal.methods.z.shards import join, read_admitted, split
 from shoal.models.z.controller import EpochOutcome
 from shoal.models.z.epoch_needs import Lesson
 from shoal.models.z.target import KTarget
@@ -165,11 +165,11 @@ class ZAnonymity(StreamMethod):
 
     def admit_time(self, now: object) -> Admitted:
         """Take the first step of :meth:`advance`."""
-        return self._engine.admit_time(now_ns(now, name="now"))
+        return self._engine.admission.admit_time(now_ns(now, name="now"))
 
     def admit_end(self) -> Admitted:
         """Take the first step of :meth:`flush`."""
-        return self._engine.admit_end()
+        return self._engine.admission.admit_end()
 
     def refused(self, admitted: Admitted) -> pa.RecordBatch:
         """The trace of the records that :meth:`admit` refused, for dead letters."""
@@ -178,13 +178,13 @@ class ZAnonymity(StreamMethod):
     def split(self, admitted: Admitted, shards: int) -> list[Admitted]:
         """Deal what was admitted to shards by column and value; depends on key and settings, changes nothing."""
         self._require_shards()
-        return self._engine.split(admitted, shards)
+        return split(admitted, shards, self._engine.attributes, self._engine.reader)
 
     def read_admitted(self, batch: Any, numbers: Any, clock: Clock) -> Admitted:
         """Records that another process admitted and did not refuse, by number and in any order, and its clock."""
         self._require_shards()
         with self._bound_batches(batch, ()) as batches:
-            return self._engine.read_admitted(batches, np.asarray(numbers, dtype=np.int64), clock)
+            return read_admitted(self._engine.reader, batches, np.asarray(numbers, dtype=np.int64), clock)
 
     def judge(self, admitted: Admitted) -> Release:
         """Take the second step: decide about every record whose turn has come, and publish those that pass."""
@@ -254,4 +254,4 @@ class ZAnonymity(StreamMethod):
     @property
     def live_pairs(self) -> int:
         """(person, value) pairs inside the windows now: what the memory is for."""
-        return sum(column.crowd.live_pairs for column in self._engine.attributes)
+        return sum(column.live_pairs for column in self._engine.attributes)

@@ -20,11 +20,11 @@ from shoal.methods.arrow_input import as_bytes
 from shoal.methods.base import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.admission import Clock
+from shoal.methods.z.crowd import Levels
+from shoal.methods.z.epochs.shared_sets import shared_by
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.shared_sets import shared_by
 from shoal.methods.z.trace import Decisions, verdicts_of
-from shoal.methods.z.values import Levels
 
 _NEVER: Final = np.iinfo(np.int64).max
 """The end of an epoch that no time reaches."""

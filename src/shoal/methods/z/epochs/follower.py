@@ -18,8 +18,8 @@ from shoal.kernels.z.crowd import PRIVATE
 from shoal.kernels.z.peaks import move_peaks, note_peaks
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.crowd import Levels
 from shoal.methods.z.reader import Arrivals
-from shoal.methods.z.values import Levels
 from shoal.models.z.controller import EpochOutcome, ZController
 from shoal.models.z.epoch_needs import QUARTERS, EpochProfile, Lesson, dump_lessons, lesson_of, load_lessons
 from shoal.models.z.target import NOTHING, KTarget
