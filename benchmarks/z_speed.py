@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns
+from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns, thread_seconds
 from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
+from shoal.methods.z import helper_thread
 from shoal.methods.z.helper_thread import SMALLEST_PIECE
 
 TRIES = 5
@@ -47,6 +50,33 @@ def push_all(stream: Stream, z: int, rows: int) -> tuple[Cost, int, int]:
     with Meter() as meter:
         released = sum(method.push_batch(batch).rows.num_rows for batch in batches)
     return meter.cost, released, method.live_pairs
+
+
+class _NoHelpers(ThreadPoolExecutor):
+    """A pool that never begins: the calling thread does all the work."""
+
+    def submit(self, *_: Any, **__: Any) -> Future[Any]:
+        return Future()
+
+
+def shared_cost(stream: Stream, rows: int) -> list[float]:
+    """Seconds: of the processor on one thread, of the busiest of all threads, of the wall clock on one and on all."""
+    found = []
+    for _ in range(TRIES):
+        with mock.patch.object(helper_thread, "_pool", return_value=_NoHelpers(1)):
+            alone, *_ = push_all(stream, 10, rows)
+        before = thread_seconds()
+        shared, *_ = push_all(stream, 10, rows)
+        busiest = max(now - before.get(name, 0.0) for name, now in thread_seconds().items())
+        found.append([alone.processor, busiest, alone.wall, shared.wall])
+    return [min(column) for column in zip(*found, strict=True)]
+
+
+def shared_row(stream: Stream, rows: int) -> list[str]:
+    """How much of the work the busiest thread does, and what is gained by it."""
+    alone, busiest, wall_alone, wall = shared_cost(stream, rows)
+    ratio, gain = alone / max(busiest, 1e-9), wall_alone / max(wall, 1e-9)
+    return [f"{rows:,}", f"{alone:.2f}", f"{busiest:.2f}", f"{ratio:.2f}", f"{gain:.2f}"]
 
 
 def push_cost(stream: Stream, z: int) -> tuple[Cost, int]:
@@ -119,6 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows += more
     columns = ["z", "", *rate_columns("events"), "processor time, shoal = 1"]
     report.table("rates", columns, rows)
+    columns = ["rows of a batch", "one thread, processor s", "busiest of all threads, processor s"]
+    columns += ["one thread / busiest", "one thread / all, by wall clock (on a quiet machine)"]
+    report.table("threads", columns, [shared_row(stream, rows) for rows in (65_536, 262_144)])
     cost, count = push_cost(stream, 10)
     report.figures["push"] = vars(cost) | {"events": count}
     report.text("push", f"One record pushed alone takes {cost.processor / count * 1e6:.1f} µs of the processor.")

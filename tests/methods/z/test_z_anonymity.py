@@ -628,6 +628,26 @@ def test_helpers_work_ahead_of_the_caller_and_an_error_reaches_it(monkeypatch):
     assert helper_thread.piece_rows(10**6) == helper_thread.LARGEST_PIECE
 
 
+def test_each_keeps_the_order_and_an_error_reaches_the_caller():
+    numbers = range(9)
+    for rows in (1, helper_thread.SMALLEST_PIECE + 1):
+        assert helper_thread.each(lambda number: 10 * number, numbers, rows=rows) == [10 * number for number in numbers]
+        with pytest.raises(ZeroDivisionError):
+            helper_thread.each(lambda number: 1 // number, [1, 2, 0, 3], rows=rows)
+
+
+def test_a_wrong_first_clock_is_found_in_any_piece(monkeypatch):
+    events = [event(10**6, "u0", "s0"), *(event(ts, f"u{ts % 7}", f"s{ts % 4}") for ts in range(100))]
+    whole, sliced = make(), make()
+    expected = whole.push_batch(pa.Table.from_pylist(events))
+    assert expected.trace.num_rows == 101
+    monkeypatch.setattr(helper_thread, "SMALLEST_PIECE", 16)
+    found = sliced.push_batch(pa.Table.from_pylist(events))
+    assert found.rows.to_pylist() == expected.rows.to_pylist()
+    assert found.trace.to_pylist() == expected.trace.to_pylist()
+    assert sliced.snapshot() == whole.snapshot()
+
+
 def test_single_records_give_memory_back(monkeypatch):
     monkeypatch.setattr(attributes, "SLICE", 50)
     z = make(window=10)

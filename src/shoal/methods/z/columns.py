@@ -140,7 +140,7 @@ class CrowdColumn:
 
     def levels(self, out: Any) -> Levels:
         """Level at which each row may be published, 0 for the value itself; -1 where it is private."""
-        levels: Levels = out if self.hierarchy is not None else np.subtract(out >= self.z, 1, dtype=np.int32)
+        levels: Levels = out if self.hierarchy is not None else np.subtract(out >= self.z, 1, dtype=np.int8)
         return levels
 
     def count(self, reading: Values, part: slice, *, persons: Ints, times: Ints, usable: Bools) -> Ints:

@@ -17,7 +17,7 @@ from shoal.kernels.z import label_rows as layout
 from shoal.times import EARLIEST
 
 Ints = npt.NDArray[np.int64]
-Levels = npt.NDArray[np.int32]
+Levels = npt.NDArray[np.signedinteger]
 
 _SMALLEST: Final = 64
 _SPARE: Final = 1.4

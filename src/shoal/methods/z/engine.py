@@ -15,20 +15,20 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.crypto.pseudonyms import Pseudonyms
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import IS_RELEASED, IS_SUPPRESSED, NO_REASON, Record, Refusal, Release
+from shoal.methods.base import NO_REASON, Record, Refusal, Release
 from shoal.methods.counts import Counts
 from shoal.methods.text_keys import Bools, Ints, as_text, key_words
 from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.epochs.combiner import Combiner, Passed
 from shoal.methods.z.epochs.follower import Follower, ZChange
-from shoal.methods.z.helper_thread import ahead, each, helpers, piece_rows
+from shoal.methods.z.helper_thread import ahead, each, groups, piece_rows
 from shoal.methods.z.judge import Judge, Judged
 from shoal.methods.z.publisher import Pieces, Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
 from shoal.methods.z.reorder_buffer import OneWaiting, Waiting
 from shoal.methods.z.settings import ZSettings, guarantee_of
-from shoal.methods.z.trace import AT_ONCE, Decisions, tracer_for, verdicts_of
+from shoal.methods.z.trace import AT_ONCE, Decisions, tracer_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,9 @@ class ZEngine:
             read_ahead = ahead(self.reader.read, pieces)
             return [release for read in read_ahead for release in self.judge(self.admission.admit(read))]
         published = Pieces(self._publisher, sum(piece.num_rows for piece in pieces))
-        releases, at_once = [], helpers() + 1
-        for start in range(0, len(pieces), at_once):
-            group = pieces[start : start + at_once]
-            rows = sum(piece.num_rows for piece in group)
-            reads = each(self.reader.read, group, rows=rows)
+        releases = []
+        for group in groups(pieces):
+            reads = each(self.reader.read, group, rows=sum(piece.num_rows for piece in group))
             releases += self._judge_all([self.admission.admit(read) for read in reads], published)
         return [Release(published.joined, lambda: pa.concat_batches([release.trace for release in releases]))]
 
@@ -206,8 +204,9 @@ class ZEngine:
         return self._counted(rows, decisions)
 
     def _counted(self, rows: pa.RecordBatch | None, decisions: Decisions) -> Release:
-        self.counts.released += int(np.count_nonzero(decisions.verdicts == IS_RELEASED))
-        self.counts.suppressed += int(np.count_nonzero(decisions.verdicts == IS_SUPPRESSED))
+        released, judged = np.count_nonzero(decisions.released), np.count_nonzero(decisions.reasons == NO_REASON)
+        self.counts.released += int(released)
+        self.counts.suppressed += int(judged - released)
         return Release(rows, partial(self._tracer.trace, decisions))
 
     def _start_over(self) -> Release:
@@ -311,5 +310,4 @@ def _decisions(judged: Judged, turns: _Turns, *, released: Bools, has_epochs: bo
         details = judged.z[:, np.newaxis]
     elif has_epochs:
         details = np.column_stack((np.full(len(arrivals.seqs), AT_ONCE), *judged.levels))
-    verdicts = verdicts_of(released, arrivals.reasons)
-    return Decisions(arrivals.seqs, arrivals.times, turns.numbers, verdicts, arrivals.reasons, turns.delays, details)
+    return Decisions(arrivals.seqs, arrivals.times, turns.numbers, released, arrivals.reasons, turns.delays, details)

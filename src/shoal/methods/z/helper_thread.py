@@ -42,6 +42,12 @@ def piece_rows(rows: int) -> int:
     return min(max(SMALLEST_PIECE, -(-rows // (helpers() + 1))), LARGEST_PIECE)
 
 
+def groups(pieces: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Pieces to work on at the same time, one for each thread."""
+    threads = helpers() + 1
+    return (pieces[start : start + threads] for start in range(0, len(pieces), threads))
+
+
 def soon(function: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> Callable[[], _Made]:
     """Call a function in a helper thread; the returned function gives the result, or calls it if no helper has yet."""
     future = _pool().submit(function, *args, **kwargs)

@@ -13,7 +13,7 @@ from shoal.kernels.text_hashes import DIGITS
 from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
-from shoal.methods.text_keys import Bools, Bytes, Ints, Texts
+from shoal.methods.text_keys import Bools, Bytes, Texts
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.helper_thread import gathered, soon
 from shoal.methods.z.judge import Judged
@@ -43,12 +43,12 @@ class Publisher:
 
     def rows(self, judged: Judged, which: Bools) -> pa.RecordBatch:
         """Some of the rows judged, as they may be published."""
-        rows = np.flatnonzero(which)
-        names = np.empty(DIGITS * len(rows), dtype=np.uint8)
-        return self.joined([self.columns(judged, rows, names)], names)
+        names = np.empty(DIGITS * np.count_nonzero(which), dtype=np.uint8)
+        return self.joined([self.columns(judged, which, names)], names)
 
-    def columns(self, judged: Judged, rows: Ints, names: Bytes) -> list[pa.Array]:
+    def columns(self, judged: Judged, which: Bools, names: Bytes) -> list[pa.Array]:
         """The columns of some rows, apart from their pseudonyms, which are written to `names`."""
+        rows = np.flatnonzero(which)
         arrivals, batch, chosen = judged.arrivals, judged.arrivals.batch, pa.array(rows)
         people = Texts.of(batch.column(self._person))
         self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times[rows], names)
@@ -96,9 +96,8 @@ class Pieces:
 
     def add(self, judged: Judged, which: Bools) -> None:
         """Publish some of the rows judged, soon."""
-        rows = np.flatnonzero(which)
-        start, self._used = self._used, self._used + DIGITS * len(rows)
-        self._parts.append(soon(self._publisher.columns, judged, rows, self._names[start : self._used]))
+        start, self._used = self._used, self._used + DIGITS * int(np.count_nonzero(which))
+        self._parts.append(soon(self._publisher.columns, judged, which, self._names[start : self._used]))
 
     def joined(self) -> pa.RecordBatch:
         """All rows added."""

@@ -31,7 +31,7 @@ class Decisions:
     times: Ints
     turns: Ints
     """The row with whose arrival each row was decided."""
-    verdicts: npt.NDArray[np.int8]
+    released: Bools
     reasons: npt.NDArray[np.int8]
     delays: Ints
     details: Ints
@@ -43,7 +43,7 @@ class Decisions:
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.times for part in parts]),
             np.concatenate([part.turns for part in parts]),
-            np.concatenate([part.verdicts for part in parts]),
+            np.concatenate([part.released for part in parts]),
             np.concatenate([part.reasons for part in parts]),
             np.concatenate([part.delays for part in parts]),
             np.concatenate([part.details for part in parts]),
@@ -52,16 +52,9 @@ class Decisions:
     def arranged(self, order: Ints | Bools) -> Decisions:
         """The same decisions in another order, or some of them."""
         return Decisions(
-            self.rows[order], self.times[order], self.turns[order], self.verdicts[order], self.reasons[order],
+            self.rows[order], self.times[order], self.turns[order], self.released[order], self.reasons[order],
             self.delays[order], self.details[order],
         )  # fmt: skip
-
-
-def verdicts_of(released: Bools, reasons: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Released, else dead with a reason, else suppressed."""
-    verdicts = np.where(released, np.int8(IS_RELEASED), np.int8(IS_SUPPRESSED))
-    verdicts[reasons != NO_REASON] = IS_DEAD
-    return verdicts
 
 
 class Tracer:
@@ -93,16 +86,18 @@ class Tracer:
     def refused(self, rows: Ints, times: Ints, reasons: npt.NDArray[np.int8]) -> Decisions:
         """Decisions on rows that are refused when they arrive."""
         count = len(rows)
-        verdicts, delays = np.full(count, IS_DEAD, dtype=np.int8), np.zeros(count, np.int64)
-        return Decisions(rows, times, rows, verdicts, reasons, delays, np.tile(self._unjudged, (count, 1)))
+        released, delays = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+        return Decisions(rows, times, rows, released, reasons, delays, np.tile(self._unjudged, (count, 1)))
 
     def trace(self, decisions: Decisions) -> pa.RecordBatch:
         """One row for each decision."""
         no_reason = decisions.reasons == NO_REASON
+        verdicts = np.where(decisions.released, np.int8(IS_RELEASED), np.int8(IS_SUPPRESSED))
+        verdicts[~no_reason] = IS_DEAD
         reasons = pa.array(np.where(no_reason, 0, decisions.reasons).astype(np.int8), mask=no_reason)
         columns = [
             pa.array(decisions.rows),
-            pa.DictionaryArray.from_arrays(pa.array(decisions.verdicts), self._verdicts),
+            pa.DictionaryArray.from_arrays(pa.array(verdicts), self._verdicts),
             pa.DictionaryArray.from_arrays(reasons, self._reasons),
             self._groups(decisions),
             pa.array(decisions.delays),

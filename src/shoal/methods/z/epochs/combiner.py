@@ -24,7 +24,7 @@ from shoal.methods.z.crowd import Levels
 from shoal.methods.z.epochs.shared_sets import shared_by
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.trace import Decisions, verdicts_of
+from shoal.methods.z.trace import Decisions
 
 _NEVER: Final = np.iinfo(np.int64).max
 """The end of an epoch that no time reaches."""
@@ -187,7 +187,7 @@ class Combiner:
         released: Bools = np.ones(len(ended), np.bool_) if self._keeps_blank else np.logical_or.reduce(keep)
         reasons = np.full(len(ended), NO_REASON, dtype=np.int8)
         decisions = Decisions(
-            ended.seqs, ended.times, np.full(len(ended), turn), verdicts_of(released, reasons), reasons,
+            ended.seqs, ended.times, np.full(len(ended), turn), released, reasons,
             np.maximum(newest - ended.times, 0), np.column_stack((ended.times // self._rotation_ns, ended.levels)),
         )  # fmt: skip
         return _without_cells(ended.batch, self._names, keep, np.flatnonzero(released)), decisions
