@@ -757,3 +757,27 @@ def test_the_doctor_reports_an_m_beyond_all_sets(stage: Scene) -> None:
     ended = shoal("doctor", stage.policy, "--json")
     assert ended.code == 0
     assert any(remark["topic"] == "sizes" for remark in ended.summary["remarks"])
+
+
+@pytest.mark.parametrize("entry", ["statement", "seed", "error", "released", "binding"])
+def test_a_certificate_with_a_changed_entry_is_convicted(stage: Scene, entry: str) -> None:
+    assert stage.run("--quiet").code == 0
+    path = Path(f"{stage.sections['sink']['path']}.certificate.json")
+    audited = ("audit", stage.sections["sink"]["path"], "--policy", stage.policy)
+    assert shoal(*audited).code == 0
+    found = json.loads(path.read_text())
+    found[entry] = "forged" if isinstance(found[entry], str) else found[entry] + 1
+    path.write_text(json.dumps(found))
+    ended = shoal(*audited)
+    assert ended.code == 1
+    assert b"certificate-differs" in ended.out
+
+
+def test_a_certificate_of_another_release_is_convicted(stage: Scene) -> None:
+    assert stage.run("--quiet").code == 0
+    path = Path(stage.sections["sink"]["path"])
+    lines = path.read_text().splitlines()
+    another = next(line for line in lines if line != lines[-1])
+    path.write_text("\n".join([*lines[:-1], another]) + "\n")
+    ended = shoal("audit", path, "--policy", stage.policy)
+    assert b"certificate-differs" in ended.out

@@ -38,11 +38,9 @@ class _Column:
     outside: Ints | None
     """The values of people who are not in the data, by the same numbers."""
 
-    @property
-    def prior(self) -> float:
-        """The share of the most common value."""
-        total = self.counts.sum()
-        return float(self.counts.sum(axis=0).max() / total) if total else 0.0
+    def prior(self, true: Ints) -> float:
+        """Return how often the most common value is right about people with these values."""
+        return float((true == self.counts.sum(axis=0).argmax()).mean()) if len(true) else 0.0
 
 
 def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
@@ -147,7 +145,7 @@ def _class_mode(evidence: RowEvidence, column: _Column, attack: Attack, raw: flo
         return attack.not_applicable("it needs the trace, to know which row is whose")
     true = column.true[evidence.members.targets]
     found = _share_right(column.counts[mine], true)
-    return replace(attack, success=Rate.of(found), guess=column.prior, raw=raw)
+    return replace(attack, success=Rate.of(found), guess=column.prior(true), raw=raw)
 
 
 def _scores(evidence: RowEvidence, people: People, column: _Column, rows: Ints) -> Floats:
@@ -174,7 +172,7 @@ def _rows_that_fit(evidence: RowEvidence, column: _Column, attack: Attack, raw: 
         without[np.arange(len(true)), true] -= narrow[mine]
         control, what = float(_share_right(np.maximum(without, 0), true).mean()), _OWN_OUT
     return replace(
-        attack, success=Rate.of(_share_right(scores, true)), guess=column.prior, raw=raw, control=control,
+        attack, success=Rate.of(_share_right(scores, true)), guess=column.prior(true), raw=raw, control=control,
         control_is=what,
     )  # fmt: skip
 
@@ -203,7 +201,7 @@ def _classifier(evidence: RowEvidence, column: _Column, attack: Attack, raw: flo
     if control is None and mine is not None:
         without = model.scores(people.attributes, people.targets, without=(mine, true))
         control, what = float(_share_right(np.exp(_calm(without)), true).mean()), _OWN_OUT
-    return replace(attack, success=success, guess=column.prior, raw=raw, control=control, control_is=what)
+    return replace(attack, success=success, guess=column.prior(true), raw=raw, control=control, control_is=what)
 
 
 def _calm(scores: Floats) -> Floats:
@@ -239,4 +237,4 @@ def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: f
             scores = column.counts[evidence.class_of[at]]
         total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-9) - prior
     found = _share_right(np.exp(_calm(total)), low[chosen])
-    return replace(attack, success=Rate.of(found), guess=column.prior, raw=max(raw, 0.0))
+    return replace(attack, success=Rate.of(found), guess=column.prior(low[chosen]), raw=raw)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
@@ -119,6 +123,33 @@ def check_certificate(found: Certificate, promise: SetPromise, release: Sets, no
         fault = _fault(found.of(size), size, promise, release)
         if fault:
             _differs(f"size {size}: {fault}", notes)
+
+
+def check_binding(found: Certificate, release: Sets, notes: Notes) -> None:
+    """Check that no entry of the certificate, its sentences included, was changed, and that it is of these sets."""
+    claimed = found.others.get("binding")
+    if claimed is None:
+        notes.skip("The certificate's sentences, seed and error were not checked: it is not bound to the release.")
+    elif claimed != _binding(found.others, release):
+        _differs("it was changed, or it is of another release", notes)
+
+
+def _binding(certificate: Mapping[str, Any], release: Sets) -> str:
+    """Return the digest of a certificate and of the released sets in any order, each as ranks of its labels."""
+    content = {name: value for name, value in certificate.items() if name != "binding"}
+    names = sorted(release.labels[item] for item in np.unique(release.items).tolist())
+    place = {name: rank for rank, name in enumerate(names)}
+    digest = hashlib.sha256(b"shoal set certificate 1\n")
+    for part in (content, names):
+        text = json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        digest.update(f"{text}\n".encode())
+    records = []
+    for start, end in pairwise(release.offsets.tolist()):
+        ranks = sorted(place[release.labels[item]] for item in release.items[start:end].tolist())
+        records.append(b"".join(rank.to_bytes(4, "little") for rank in ranks))
+    for record in sorted(records):
+        digest.update(len(record).to_bytes(8, "little") + record)
+    return digest.hexdigest()
 
 
 def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:

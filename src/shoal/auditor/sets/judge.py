@@ -16,7 +16,7 @@ from shoal.auditor.reading.files import Format, read
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
-from shoal.auditor.sets.certificate import Certificate, check_certificate, check_empty, read_certificate
+from shoal.auditor.sets.certificate import Certificate, check_binding, check_certificate, check_empty, read_certificate
 from shoal.auditor.sets.partition import (
     Partition,
     check_antichain,
@@ -84,6 +84,7 @@ def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets,
         notes.skip("The certificate was not checked: the release has no certificate file next to it.")
         return promise
     check_certificate(certificate, promise, sets, notes)
+    check_binding(certificate, sets, notes)
     counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
     sigma = tuple(1.0 if sure else share for sure, share in zip(counted, promise.sigma, strict=True))
     return replace(promise, sigma=sigma)

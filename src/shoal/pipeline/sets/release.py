@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +29,29 @@ def generalized(sets: ReadRecords, blocks: Mapping[str, Iterable[str]]) -> ReadR
     label_of = np.array([place[name] for name in sets.labels], np.int32)
     owners = np.repeat(np.arange(len(sets), dtype=np.int64), np.diff(sets.starts))
     return grouped(owners, label_of[sets.codes], labels)[1]
+
+
+def bound_to(sets: ReadRecords, certificate: Mapping[str, Any]) -> str:
+    """The digest that binds a certificate to the published sets, in any order: a change of either shows.
+
+    SHA-256 of the certificate as JSON with sorted keys, of the labels in use, and of all sets as ranks of their labels.
+    """
+    used = np.unique(sets.codes)
+    names = sorted(sets.labels[code] for code in used.tolist())
+    number = {name: place for place, name in enumerate(names)}
+    rank = np.zeros(len(sets.labels), "<u4")
+    for code in used.tolist():
+        rank[code] = number[sets.labels[code]]
+    owners = np.repeat(np.arange(len(sets)), np.diff(sets.starts))
+    ranks = rank[sets.codes]
+    data = ranks[np.lexsort((ranks, owners))].tobytes()
+    ends = (sets.starts * 4).tolist()
+    found = hashlib.sha256(b"shoal set certificate 1\n")
+    for content in (json.loads(orjson.dumps(certificate)), names):
+        found.update(json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+    for record in sorted(data[begin:end] for begin, end in pairwise(ends)):
+        found.update(len(record).to_bytes(8, "little") + record)
+    return found.hexdigest()
 
 
 def release_order(sets: ReadRecords, seed: int) -> Ints:

@@ -24,6 +24,7 @@ from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import (
     DEFAULT_SEPARATOR,
     TRACE,
+    bound_to,
     check_separator,
     generalized,
     release_batches,
@@ -212,7 +213,7 @@ class SetRun:
             self.rows.write(batch)
         self._note_result(shown, result)
         next_to_it = {
-            CERTIFICATE: self._certificate(certificate),
+            CERTIFICATE: self._certificate(certificate, shown),
             BLOCKS: {name: list(blocks[name]) for name in shown.labels},
         }
         self._finish(trace_table(sets, order), next_to_it)
@@ -228,17 +229,18 @@ class SetRun:
         summary.statement = result.certificate.statement
         summary.guarantee = summary.statement.replace("\n", " ")
 
-    def _certificate(self, certificate: Any) -> dict[str, Any]:
+    def _certificate(self, certificate: Any, shown: ReadRecords) -> dict[str, Any]:
         """What may be published with the release: not the fingerprint of the data, which would confirm a guess."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
-        return {
+        content = {
             "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
             "error": summary.error, "error_kind": summary.error_kind, "blocks_before": summary.blocks_before,
             "blocks": summary.blocks_after, "blocks_used": summary.blocks_used,
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
         }  # fmt: skip
+        return {**content, "binding": bound_to(shown, content)}
 
     def _finish(self, trace: pa.RecordBatch, next_to_it: Mapping[str, Any]) -> None:
         """Rename everything, the release last: it never exists next to the certificate of another one."""
