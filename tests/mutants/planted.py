@@ -19,6 +19,28 @@ class Mutant:
 
 
 MUTANTS: Final = (
+    # ---- several workers
+    Mutant(
+        "sources/shares.py",
+        "two workers read a partition",
+        "partition % self.workers == self.worker",
+        "partition % self.workers in (0, self.worker)",
+        "tests/sources/test_shares.py",
+    ),
+    Mutant(
+        "sources/shares.py",
+        "a value in a foreign partition is counted",
+        "chosen != partition",
+        "chosen < 0",
+        "tests/sources/test_shares.py",
+    ),
+    Mutant(
+        "sinks/kafka_keyed.py",
+        "messages that the topic holds are written again",
+        "islice(self._messages(rows, first), skipped, None)",
+        "islice(self._messages(rows, first), 0, None)",
+        "tests/pipeline/live/test_repartition.py",
+    ),
     # ---- z-anonymity
     Mutant(
         "methods/z/columns.py",

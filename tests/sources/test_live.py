@@ -186,4 +186,16 @@ def test_durable_positions_are_passed_on() -> None:
     with opened(reader) as source:
         read(source)
         source.keep(source.position)
+        source.leave(source.position)
     assert list(reader.kept) == [1]
+    assert reader.left == {"log 0": 1}
+
+
+def test_positions_of_a_checkpoint_are_found_by_name() -> None:
+    """JSON sorts names, so "log 10" comes before "log 2"."""
+    reader = Memory([[message(1, f"{log}")] * (log + 1) for log in range(11)])
+    with opened(reader) as source:
+        read(source)
+        position = source.position
+        source.keep({**position, "logs": dict(sorted(position["logs"].items()))})
+    assert list(reader.kept) == list(range(11))

@@ -25,6 +25,7 @@ class MemorySystem:
         self.seen: list[SourceParts | SinkParts] = []
         self.findings: list[Finding] = [Finding("good", "the broker in memory answers")]
         self.failure: Exception | None = None
+        self.left: list[int] = []
 
     def make_source(self, parts: SourceParts) -> MemorySource:
         self.seen.append(parts)
@@ -95,7 +96,7 @@ class MemorySource:
         pass
 
     def leave(self, position: dict[str, Any]) -> None:
-        pass
+        self._system.left.append(position["next"])
 
     def lag(self) -> int:
         return len(self._system.log) - self._next
