@@ -102,7 +102,10 @@ class LiveSource:
         known = found.get("logs", {})
         missing = [log for log in known if log not in self._logs]
         if missing:
-            raise InputError(f"{self.name}: {missing[0]} is gone; start over with a new checkpoint folder")
+            raise InputError(
+                f"{self.name}: {missing[0]} is gone: it was removed, or its topic has another number of partitions "
+                "now, which moves keys to others; start over with a new checkpoint folder and another place to write to"
+            )
         before = [known.get(log, {}) for log in self._logs]
         merged = {
             "newest": [one.get("newest") for one in before],

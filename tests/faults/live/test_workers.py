@@ -129,6 +129,16 @@ def test_workers_with_one_transactional_id_shut_each_other_out(tmp_path: Path) -
     assert "of a run that has published" in (ended := shared.run(1).ended) or "no complete one" in ended
 
 
+def test_another_number_of_partitions_is_refused(tmp_path: Path) -> None:
+    """Values would be at other workers than their people."""
+    shared = z(tmp_path, keyed(visits(), PARTITIONS), 2)
+    assert shared.run(0, {40: "before"}).ended == "killed"
+    seen = len(shared.rows)
+    shared.topic = keyed(visits(), PARTITIONS + 1)
+    assert "another number of partitions" in shared.run(0).ended
+    assert len(shared.rows) == seen
+
+
 @pytest.mark.parametrize("method", ["z", "least-loss"])
 def test_the_auditor_accepts_the_union(tmp_path: Path, method: str) -> None:
     records = [one | {"site": "ab"[number % 3 == 0]} for number, one in enumerate(visits(rows=90))]
