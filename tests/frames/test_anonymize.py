@@ -13,6 +13,8 @@ import shoal
 from shoal.errors import InputError, PolicyError
 from tests.inspection.stories import METHODS, STORIES, admissions, baskets, visits
 
+pytestmark = pytest.mark.compiled
+
 PEOPLE = pa.table({
     "id": list(range(80)), "age": [20 + row % 40 for row in range(80)], "sex": ["f", "m"] * 40,
     "born": pa.array([row * 40_000_000 for row in range(80)]).cast(pa.timestamp("s")),
