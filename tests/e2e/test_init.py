@@ -102,7 +102,11 @@ def test_lines_of_items(folder: Path) -> None:
     lines = [",".join(items) for items in baskets().column("items").to_pylist()]
     (folder / "baskets.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     assert init("baskets.csv.gz").code == 0
-    assert shoal("run", "policy.toml", "--quiet").code == 0
+    ran = shoal("run", "policy.toml", "--quiet")
+    assert ran.code == 0
+    blocks = json.loads((folder / "released.csv.blocks.json").read_text())
+    merged = sum(len(items) for items in blocks.values() if len(items) > 1)
+    assert f"generalized    {merged:>12,}  items" in ran.out.decode()
     assert audited("baskets.csv.gz", "released.csv").code == 0
 
 

@@ -274,6 +274,8 @@ def _set_lines(summary: SetSummary) -> list[str]:
         f"items          {summary.items:>12,}  different ones, of {summary.blocks_before:,} that are known",
         f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "
         f"({summary.blocks_used:,} of them in use)",
+        f"generalized    {summary.items_generalized:>12,}  items, "
+        f"{_share(summary.items_generalized, summary.blocks_before).strip()} of all; the others stay as they are",
         f"error          {summary.error:>12,g}  {unit}",
         f"time           {summary.seconds:>12,.1f}  s",
         "promise",

@@ -89,6 +89,8 @@ class SetSummary(RunSummary):
     blocks_after: int = 0
     blocks_used: int = 0
     """Blocks with at least one person's item."""
+    items_generalized: int = 0
+    """Items that share their block with others."""
     error: float = 0.0
     """To two digits: more digits would reveal counts that the release hides."""
     error_kind: str = ""

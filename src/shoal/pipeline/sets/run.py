@@ -222,6 +222,7 @@ class SetRun:
         summary, blocks = self.summary, result.blocks
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
+        summary.items_generalized = sum(len(own) for own in blocks.values() if len(own) > 1)
         summary.blocks_after, summary.blocks_used = len(blocks), len(np.unique(shown.codes))
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
