@@ -61,13 +61,13 @@ class Meter:
     cost: Cost
 
     def __enter__(self) -> Meter:
-        self._threads, self._processor, self._wall = thread_seconds(), _processor_seconds(), time.perf_counter()
+        self._threads, self._processor, self._wall = _thread_seconds(), _processor_seconds(), time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
         wall = time.perf_counter() - self._wall
         own, children = (now - then for now, then in zip(_processor_seconds(), self._processor, strict=True))
-        parts = [now - self._threads.get(name, 0.0) for name, now in thread_seconds().items()]
+        parts = [now - self._threads.get(name, 0.0) for name, now in _thread_seconds().items()]
         ended = own - sum(parts)  # work of threads that are gone; ticks are coarse, so it may be below 0
         busy = sum(part > _BUSY * (own + children) for part in [*parts, ended, children])
         self.cost = Cost(max(wall, 1e-9), max(own + children, 1e-9), max(busy, 1))
@@ -79,7 +79,7 @@ def _processor_seconds() -> tuple[float, float]:
     return time.process_time(), children.ru_utime + children.ru_stime
 
 
-def thread_seconds() -> dict[str, float]:
+def _thread_seconds() -> dict[str, float]:
     """Processor seconds of every living thread of this process; empty where the system does not tell."""
     found = {}
     for task in Path("/proc/self/task").glob("*/stat"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,11 +15,11 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns, thread_seconds
+from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns
 from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
-from shoal.methods.z import helper_thread
+from shoal.methods.z import engine, helper_thread, judge, publisher
 from shoal.methods.z.helper_thread import SMALLEST_PIECE
 
 TRIES = 5
@@ -59,24 +61,46 @@ class _NoHelpers(ThreadPoolExecutor):
         return Future()
 
 
-def shared_cost(stream: Stream, rows: int) -> list[float]:
-    """Seconds: of the processor on one thread, of the busiest of all threads, of the wall clock on one and on all."""
-    found = []
-    for _ in range(TRIES):
-        with mock.patch.object(helper_thread, "_pool", return_value=_NoHelpers(1)):
-            alone, *_ = push_all(stream, 10, rows)
-        before = thread_seconds()
-        shared, *_ = push_all(stream, 10, rows)
-        busiest = max(now - before.get(name, 0.0) for name, now in thread_seconds().items())
-        found.append([alone.processor, busiest, alone.wall, shared.wall])
-    return [min(column) for column in zip(*found, strict=True)]
+def work_of_two(stream: Stream, rows: int) -> tuple[float, float]:
+    """Processor seconds of all work, and on the longest path of two threads; counted on one, whatever the load."""
+    saved = 0.0
+
+    def shared(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        nonlocal saved
+        made, costs = [], [0.0, 0.0]
+        for call in calls:
+            start = time.thread_time()
+            made.append(call())
+            costs[costs.index(min(costs))] += time.thread_time() - start
+        saved += min(costs)
+        return made
+
+    def each(function: Callable[[Any], Any], items: Sequence[Any], *, rows: int) -> list[Any]:
+        calls = [partial(function, item) for item in items]
+        return shared(calls) if rows > SMALLEST_PIECE else [call() for call in calls]
+
+    with (
+        mock.patch.object(engine, "each", each), mock.patch.object(judge, "each", each),
+        mock.patch.object(publisher, "soon", partial), mock.patch.object(publisher, "gathered", shared),
+    ):  # fmt: skip
+        cost, *_ = push_all(stream, 10, rows)
+    return cost.processor, cost.processor - saved
+
+
+def wall_of_threads(stream: Stream, rows: int) -> tuple[float, float]:
+    """Wall clock seconds on one thread and on all."""
+    with mock.patch.object(helper_thread, "_pool", return_value=_NoHelpers(1)):
+        alone, *_ = push_all(stream, 10, rows)
+    return alone.wall, push_all(stream, 10, rows)[0].wall
 
 
 def shared_row(stream: Stream, rows: int) -> list[str]:
-    """How much of the work the busiest thread does, and what is gained by it."""
-    alone, busiest, wall_alone, wall = shared_cost(stream, rows)
-    ratio, gain = alone / max(busiest, 1e-9), wall_alone / max(wall, 1e-9)
-    return [f"{rows:,}", f"{alone:.2f}", f"{busiest:.2f}", f"{ratio:.2f}", f"{gain:.2f}"]
+    """What two threads gain: by the longest path of the work, and by the wall clock."""
+    works = [work_of_two(stream, rows) for _ in range(TRIES)]
+    walls = [wall_of_threads(stream, rows) for _ in range(TRIES)]
+    (work, path), (alone, shared) = min(works), (min(column) for column in zip(*walls, strict=True))
+    figures = f"{1000 * work:.0f}", f"{1000 * path:.0f}", f"{work / max(path, 1e-9):.2f}", f"{alone / shared:.2f}"
+    return [f"{rows:,}", *figures]
 
 
 def push_cost(stream: Stream, z: int) -> tuple[Cost, int]:
@@ -149,8 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows += more
     columns = ["z", "", *rate_columns("events"), "processor time, shoal = 1"]
     report.table("rates", columns, rows)
-    columns = ["rows of a batch", "one thread, processor s", "busiest of all threads, processor s"]
-    columns += ["one thread / busiest", "one thread / all, by wall clock (on a quiet machine)"]
+    columns = ["rows of a batch", "all work, processor ms", "longest path of two threads, processor ms"]
+    columns += ["work / path", "wall clock, one thread / all (on a quiet machine)"]
     report.table("threads", columns, [shared_row(stream, rows) for rows in (65_536, 262_144)])
     cost, count = push_cost(stream, 10)
     report.figures["push"] = vars(cost) | {"events": count}
