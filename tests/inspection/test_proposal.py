@@ -66,6 +66,13 @@ def test_what_only_a_person_can_decide_is_asked() -> None:
     assert any("'shoe_size'" in question for question in found.questions)
 
 
+@pytest.mark.parametrize(("column", "is_sure"), [("session_id", False), ("deviceId", False), ("USERID", True)])
+def test_a_session_or_a_device_is_not_surely_a_person(column: str, is_sure: bool) -> None:
+    found = propose(look(pa.table({column: ["a", "b", "a"], "age": [20, 30, 40]})), Wishes())
+    assert found.stream["person"] == column
+    assert any("a person?" in question for question in found.questions) is not is_sure
+
+
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [

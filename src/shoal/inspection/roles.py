@@ -22,6 +22,10 @@ _PERSON: Final = _words("""
     imei imsi msisdn mac owner rider driver worker respondent individual household basket session order invoice
     transaction uid pid
 """)
+_PEOPLE: Final = _words("""
+    user person patient customer client subscriber member passenger employee student respondent individual
+""")
+"""Of these, the ones that are people for sure: a device, a session or an order is not."""
 _TIME: Final = _words("""
     ts time timestamp datetime when at date moment day admitted admission arrived created start started recorded
 """)
@@ -79,7 +83,7 @@ def find_person(facts: Mapping[str, Facts]) -> Role | None:
     one = facts[best]
     per = (one.rows - one.missing) / max(one.distinct, 1)
     reason = f"its name; {one.distinct:,} different ones, {per:.1f} rows each"
-    return Role(best, "person", reason, is_sure=scores[best] >= 3)
+    return Role(best, "person", reason, is_sure=_has(best, _PEOPLE))
 
 
 def _person_score(one: Facts) -> float:
