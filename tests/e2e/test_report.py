@@ -189,7 +189,8 @@ def test_another_method(stage: Scene) -> None:
     ended = reported(stage)
     assert ended.code == 2
     assert ended.sentences == [
-        "shoal: [anonymize] method: only z-anonymity has windows to report on; for others there is shoal audit"
+        "shoal: [anonymize] method: only z-anonymity has windows to report on; "
+        "for others write a page with -o report.html"
     ]
 
 

@@ -64,3 +64,21 @@ def test_an_end_that_two_people_have_is_nobodys():
         {"age": ranges([1] * 4, [9] * 4), "height": ranges([5] * 4, [5] * 4), "zone": ["n1"] * 4, "ill": ["flu"] * 4}
     )
     assert attack(release, truth, POLICY, trace=traced(range(4)))["range end"].success.value == 0
+
+
+def test_a_range_of_whole_numbers_includes_its_last_one():
+    truth = pa.table(
+        {"id": [f"p{row}" for row in range(40)], "age": [1, 2] * 20, "height": [5] * 40, "zone": ["n1"] * 40,
+         "ill": ["flu"] * 40}
+    )  # fmt: skip
+    release = pa.table(
+        {
+            "age": ranges([1] * 40, [2] * 40),
+            "height": ranges([5] * 40, [5] * 40),
+            "zone": ["n1"] * 40,
+            "ill": ["flu"] * 40,
+        }
+    )
+    age = report_evidence(release, truth, POLICY, trace=traced(range(40))).content["columns"][0]
+    assert age["before"] == pytest.approx([0.5, 0.5])
+    assert age["after"] == pytest.approx([0.5, 0.5])

@@ -22,8 +22,11 @@ class Spread:
     def __init__(self, attribute: Attribute, first: Ints) -> None:
         self.name = attribute.name
         if isinstance(attribute, Spans):
-            self.edges = self._quantiles(attribute)
-            self.share = self._of_ranges(attribute.low[first], attribute.high[first])
+            ends = np.concatenate([attribute.low, attribute.high])
+            ends = ends[np.isfinite(ends)]
+            step = float((ends == np.rint(ends)).all())  # a range of whole numbers includes its last one
+            self.edges = self._quantiles(ends, step)
+            self.share = self._of_ranges(attribute.low[first], attribute.high[first] + step)
         else:
             assert isinstance(attribute, Labels)
             used = np.unique(attribute.true_code[attribute.true_code >= 0])
@@ -31,12 +34,11 @@ class Spread:
             self.share = self._of_labels(attribute, used, attribute.code[first])
 
     @staticmethod
-    def _quantiles(attribute: Spans) -> Floats:
-        ends = np.concatenate([attribute.low, attribute.high])
-        ends = ends[np.isfinite(ends)]
+    def _quantiles(ends: Floats, step: float) -> Floats:
         if not len(ends):
             return np.array([0.0, 1.0])
-        edges = np.unique(np.quantile(ends, np.linspace(0, 1, _BINS + 1)))
+        edges = np.quantile(ends, np.linspace(0, 1, _BINS + 1))
+        edges = np.unique(np.append(np.floor(edges) if step else edges, ends.max() + step))
         return edges if len(edges) > 1 else np.array([edges[0], edges[0] + 1.0])
 
     def _of_ranges(self, low: Floats, high: Floats) -> Floats:

@@ -53,7 +53,8 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     written = read_policy(policy)
     if written.section("anonymize").get("method") not in METHODS:
         raise PolicyError(
-            f"[anonymize] method: only {', '.join(METHODS)} has windows to report on; for others there is shoal audit"
+            f"[anonymize] method: only {', '.join(METHODS)} has windows to report on; "
+            "for others write a page with -o report.html"
         )
     promise = read_z_promise(written)
     level = _level(promise, k)
