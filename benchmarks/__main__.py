@@ -58,7 +58,9 @@ LONG = (
     "live_workers",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
-docs are filled from both lists and from nothing else."""
+docs are filled from both lists and from `BY_HAND`, and from nothing else."""
+BY_HAND = ("soak",)
+"""What neither of them runs, because it takes as long as it is told."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "sets_trees", "flexible_compare",
     "limits",
