@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from shoal.spark.columns import ROW, SHARD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_MOST_BROADCAST: Final = 5_000_000
 
 
 def mapped(frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
@@ -35,6 +37,16 @@ def by_shard(frame: DataFrame, shards: int) -> DataFrame:
     from pyspark.sql import functions as f
 
     return frame.repartitionById(shards, f.col(SHARD)).sortWithinPartitions(SHARD, ROW)
+
+
+def without(frame: DataFrame, others: DataFrame) -> DataFrame:
+    """Rows of a frame that another one does not have, by number. Few of them are sent to every task."""
+    from pyspark.sql import functions as f
+
+    count, numbers = others.count(), others.select(ROW)
+    if not count:
+        return frame
+    return frame.join(f.broadcast(numbers) if count <= _MOST_BROADCAST else numbers, ROW, "left_anti")
 
 
 def runs_of(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.RecordBatch]]:

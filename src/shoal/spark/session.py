@@ -90,10 +90,11 @@ def readable_errors() -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
             raise
-        raise _translated(str(error)) from None
+        raise translated(str(error)) from None
 
 
-def _translated(text: str) -> ShoalError:
+def translated(text: str) -> ShoalError:
+    """The error behind the text of an error of Spark: what an executor raised, else its first line."""
     raised = _RAISED.search(text)
     if raised:
         kind = _KINDS.get(raised[1], RunError)

@@ -146,9 +146,10 @@ class DecideShards:
 
 def _decide_leftovers(left: DataFrame, assigned: DataFrame, shard: TupleShard, last: int) -> DataFrame | None:
     """Decide rows that were not due yet but found too few others in their shard: fewer than k of each shard, here."""
-    numbers = [row[0] for row in left.select(ROW).collect()]
-    if not numbers:
+    from pyspark.sql import functions as f
+
+    if not left.count():
         return None
-    ours = assigned.join(left.select(ROW), ROW, "left_semi")
+    ours = assigned.join(f.broadcast(left.select(ROW)), ROW, "left_semi")  # fewer than k of each shard
     rows = collected(ours, [ROW, CLOCK, *(name for name in assigned.columns if name not in (ROW, CLOCK))])
     return frame_of([shard.push(rows), *shard.finish(last)], left)

@@ -37,7 +37,7 @@ from shoal.spark.columns import (
     wire_schema,
 )
 from shoal.spark.decisions import Decisions
-from shoal.spark.frames import by_shard, mapped, quoted, runs_of, types_of
+from shoal.spark.frames import by_shard, mapped, quoted, runs_of, types_of, without
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.tuple_shard import decision_schema
@@ -61,7 +61,7 @@ def decide_z(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
     admitted = mapped(skeleton, AdmitRows(recipe, rows.types, needed), schema).persist()
     clock = whole_clock([row[0] for row in admitted.where(f"{NOTE} is not null").orderBy(ROW).select(NOTE).collect()])
     refused = admitted.where(f"{NOTE} is null")
-    usable = rows.frame.join(refused.select(ROW), ROW, "left_anti")
+    usable = without(rows.frame, refused)
     dealt = _dealt(usable, rows, recipe, settings, shards)
     judge = JudgeShards(recipe, rows.types, rows.frame.sparkSession.sparkContext.broadcast(clock), rows.end)
     judged = mapped(by_shard(dealt, shards), judge, schema)

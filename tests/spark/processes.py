@@ -1,0 +1,87 @@
+"""Runs of `shoal` on Spark in processes of their own, to be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import shoal
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+WORKER = "pyspark.daemon"
+CLUSTER = "local-cluster[2,1,1024]"
+_PATIENCE = 900
+"""Seconds until a run counts as hanging."""
+
+
+class Run:
+    """A run in a process group of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def wait_for(self, name: str) -> int:
+        """The number of the first process of the group whose command contains a name; fails if the run ends before."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until and self._process.poll() is None:
+            for number, command in self._group():
+                if name in command:
+                    return number
+            time.sleep(0.05)
+        raise AssertionError(f"no process {name}: {self.end()}")
+
+    def kill_all(self) -> None:
+        """Kill the driver and everything that it started."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def end(self) -> tuple[int, str]:
+        """The exit code and what was printed as errors."""
+        _, errors = self._process.communicate(timeout=_PATIENCE)
+        return self._process.returncode, errors
+
+    def _group(self) -> Iterator[tuple[int, str]]:
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                if os.getpgid(int(folder.name)) == self._process.pid:
+                    yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # it has ended
+
+
+@contextmanager
+def start(policy: Path, key: Path | None, *, master: str = CLUSTER) -> Iterator[Run]:
+    """`shoal run` on Spark; what is left of it is killed at the end."""
+    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env.pop("SHOAL_KEY_FILE", None)
+    if key is not None:
+        env["SHOAL_KEY_FILE"] = str(key)
+    command = [
+        sys.executable,
+        "-m",
+        "shoal.cli",
+        "run",
+        str(policy),
+        "--quiet",
+        "--engine",
+        "spark",
+        "--master",
+        master,
+    ]
+    process = subprocess.Popen(
+        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield Run(process)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

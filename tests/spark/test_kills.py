@@ -1,0 +1,58 @@
+"""Executors and the driver are killed; the release is the same, or there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from shoal.pipeline import Pipeline
+from shoal.policy import load_policy
+from tests.spark.processes import EXECUTOR, WORKER, start
+from tests.spark.scene import EVENTS, Stage, events
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def no_logs_are_left() -> Iterator[None]:
+    """A local cluster writes the logs of its executors into the folder of PySpark."""
+    yield
+    found = find_spec("pyspark")
+    assert found is not None
+    shutil.rmtree(Path(str(found.origin)).parent / "work", ignore_errors=True)
+
+
+def test_a_release_survives_the_death_of_an_executor_and_of_the_driver(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write(events(3000), files=3)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
+    Pipeline(load_policy(stage.policy(EVENTS, "here", time=True))).run()
+    policy = stage.policy(EVENTS, "there", time=True)
+    with start(policy, stage.key) as run:
+        run.wait_for(WORKER)
+        run.kill_all()
+    assert not list((stage.folder / "there").glob("*"))
+    with start(policy, stage.key) as run:
+        run.wait_for(WORKER)
+        os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
+        code, errors = run.end()
+    assert code == 0, errors
+    assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
+    assert stage.letters("there") == stage.letters("here")
+    assert stage.trace("there").to_pylist() == stage.trace("here").to_pylist()
+
+
+def test_without_a_key_nothing_starts(stage: Stage) -> None:
+    stage.write(events(10), files=1)
+    with start(stage.policy(EVENTS, "there", time=True), None) as run:
+        code, errors = run.end()
+    assert code == 1
+    assert errors.startswith("shoal: SHOAL_KEY_FILE is not set; on Spark every executor needs the same key")
+    assert len(errors.splitlines()) == 1
