@@ -20,6 +20,7 @@ SUITE = (
     "tuples_growth",
     "tuples_loss",
     "spark_loss",
+    "spark_parts",
     "audit_tuples",
     "arrival_attack",
     "sets_speed",
@@ -55,6 +56,7 @@ LONG = (
     "sets_city",
     "live_systems",
     "live_kafka",
+    "spark_cost",
     "live_workers",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
