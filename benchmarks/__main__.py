@@ -56,7 +56,6 @@ LONG = (
     "sets_city",
     "live_systems",
     "live_kafka",
-    "spark_cost",
     "live_workers",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and

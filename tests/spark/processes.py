@@ -33,7 +33,8 @@ class Run:
             for number, command in self._group():
                 if name in command:
                     return number
-            time.sleep(0.05)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.05)
         raise AssertionError(f"no process {name}: {self.end()}")
 
     def kill_all(self) -> None:
