@@ -26,6 +26,8 @@ from shoal.spark.tuple_trace import TupleTrace
 from shoal.spark.z import AdmitRows, JudgeShards, SplitRows, ZTrace, clock_between, whole_clock
 from tests.spark.scene import KEY, events
 
+pytestmark = pytest.mark.compiled
+
 ROWS = 1200
 QUASI = [Numeric("age", low=0, high=100), Numeric("height", low=100, high=220)]
 POLICY = {
