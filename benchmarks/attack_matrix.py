@@ -265,6 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--rows", type=int, help="rows of each stream (default: 30,000; 400 when tiny)")
     options.add_argument("--anjana", help="an interpreter that has the package anjana")
     given = parse(options, arguments)
+    given.words = ["PYTHON" if word == given.anjana else word for word in given.words]
     rows = given.rows or (400 if given.tiny else 30_000)
     targets, ks = (40, (5,)) if given.tiny else (1000, (5, 50))
     folder = folder_with(given.data, "adult.data")
