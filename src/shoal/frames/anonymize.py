@@ -21,7 +21,7 @@ from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
 from shoal.inspection.proposal import ROW
-from shoal.pipeline.identifying import refuse_identifying
+from shoal.pipeline.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy
@@ -181,9 +181,15 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
+    statement = "; each row counts as one person" if policy.stream.person == ROW else ""
     if policy.stream.person == ROW and ROW not in table.column_names:
         table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
+    warnings += [
+        f"column {found.name!r}: is sensitive and published unchanged, but {found.words()}: anyone who knows such a "
+        "value finds the row"
+        for found in measure_sensitive(policy, table) if found.is_identifying
+    ]  # fmt: skip
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
     reasons = {name: count for name, count in method.counts.items()
@@ -195,7 +201,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
             "refused": method.counts["dead"], "pending": method.pending,
         },
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=method.guarantee.statement, proposal=proposal, warnings=tuple(warnings),
+        statement=method.guarantee.statement + statement, proposal=proposal, warnings=tuple(warnings),
         metrics=dict(method.metrics),
     )  # fmt: skip
 

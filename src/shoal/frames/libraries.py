@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -30,12 +31,41 @@ def library_of(frame: Any) -> Library:
 
 def to_arrow(frame: Any) -> pa.Table:
     """The columns of a frame; the index of pandas is not one of them."""
-    library = library_of(frame)
-    if library == "pandas":
-        unnamed = [str(name) for name in frame.columns]
-        return pa.Table.from_pandas(frame.set_axis(unnamed, axis=1), preserve_index=False).replace_schema_metadata()
-    if library == "polars" and hasattr(frame, "collect"):
-        frame = frame.collect()
+    table = _from_pandas(frame) if library_of(frame) == "pandas" else _from_other(frame)
+    _refuse_twice(table.column_names)
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):  # categories of other rows must not be published
+            table = table.set_column(place, field.name, _decoded(table.column(place)))
+    return table
+
+
+def _decoded(column: Any) -> Any:
+    kind = column.type.value_type
+    kind = pa.large_string() if pa.types.is_string_view(kind) else kind  # views cannot be decoded
+    parts = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(kind)) for part in column.chunks]
+    return pa.chunked_array([part.dictionary_decode() for part in parts], kind)
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"columns {', '.join(map(repr, twice))}: occur more than once; rename them")
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    names = [str(name) for name in frame.columns]
+    _refuse_twice(names)
+    arrays = []
+    for name, (_, column) in zip(names, frame.items(), strict=True):
+        try:
+            arrays.append(pa.array(column, from_pandas=True))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # their words contain a value
+            raise InputError(f"column {name!r}: has values of several types; convert it to one") from None
+    return pa.table(arrays, names=names)
+
+
+def _from_other(frame: Any) -> pa.Table:
+    frame = frame.collect() if hasattr(frame, "collect") else frame
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
     return frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame).read_all()

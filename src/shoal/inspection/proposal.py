@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import pyarrow.compute as pc
+
 from shoal.errors import PolicyError
 from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings
@@ -192,7 +194,7 @@ class _Proposer:
                 return "z", "rows say who did what and when, several for each person"
             if self.time is None and more <= 2:
                 return "sets", "rows say which items a person has, without times"
-        if self._sparse():
+        if given.k is None and self._sparse():  # its K_s is below k
             return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
         return "tuples", "rows have several columns that together may identify a person"
 
@@ -281,9 +283,15 @@ class _Proposer:
 
     def _measurement(self, role: Role) -> Role:
         """In measurements a number that nobody can know beforehand is the result; nothing else is published exactly."""
-        is_result = role.role == "quasi" and not role.is_sure and self.facts[role.column].is_number
+        one = self.facts[role.column]
+        is_result = role.role == "quasi" and not role.is_sure and one.is_number and not self._numbers_people(one)
         reason = "a number that nobody knows beforehand: the result of a measurement"
         return Role(role.column, "sensitive", reason, is_sure=False) if is_result else role
+
+    def _numbers_people(self, one: Facts) -> bool:
+        """Whether most people have a whole number of their own, as telephones and cards do."""
+        is_whole = pc.all(pc.equal(pc.floor(one.values), one.values), min_count=0).as_py()
+        return bool(is_whole) and self.measure.of(one.name).unique > 0.5
 
     # ---- rows
 
@@ -347,8 +355,12 @@ class _Proposer:
             found.append("no column says whose row it is, so each row counts as one person; if people have several "
                          "rows, name the column (person)")  # fmt: skip
         elif not self.person.is_sure:
-            found.append(f"is {self.person.column!r} a person? If it is a device or a household, several of them may "
-                         "belong to one person")  # fmt: skip
+            found.append(f"is {self.person.column!r} a person? If it is a device, a household or the number of a row, "
+                         "several of them may belong to one person")  # fmt: skip
+        found += [f"the labels of {one.column!r} are made of its values, also of those that one person has; if they "
+                  "name people, give a tree of your own" for one in roles
+                  if one.role == "quasi" and one.column in self.trees and self.measure.of(one.column).unique > 0.5
+                  and self.facts[one.column].shape in ("words", "free", "set")]  # fmt: skip
         unsure = [one.column for one in roles if one.role == "quasi" and not one.is_sure]
         if unsure:
             found.append(f"can somebody know {_listed(unsure)} of a person? If not, it may be sensitive or carried")

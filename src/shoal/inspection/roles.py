@@ -26,6 +26,8 @@ _PEOPLE: Final = _words("""
     user person patient customer client subscriber member passenger employee student respondent individual
 """)
 """Of these, the ones that are people for sure: a device, a session or an order is not."""
+_NAMED: Final = _words("email mail ssn passport iban msisdn telephone mobile username fullname name")
+"""Columns whose values name one person, if that is all their name says."""
 _TIME: Final = _words("""
     ts time timestamp datetime when at date moment day admitted admission arrived created start started recorded
 """)
@@ -48,6 +50,9 @@ _ATTRIBUTE: Final = _words("""
     site page url host domain venue place product item app movie song track channel cell antenna station query
     topic category movieid itemid productid sku
 """)
+_ROW_NAMES: Final = _words("id no nr num number key hash uuid code card serial")
+_MOSTLY_OWN: Final = 0.5
+"""The share of people with a value of their own from which a column names people, whatever it is called."""
 _MODELS: Final = _words("model device phone agent version handset app browser firmware")
 _WORD: Final = re.compile(r"[a-z]+|\d+")
 
@@ -79,11 +84,29 @@ def find_person(facts: Mapping[str, Facts]) -> Role | None:
     scores = {name: _person_score(one) for name, one in facts.items() if one.kind in ("text", "whole", "list", "truth")}
     best = max(scores, key=lambda name: scores[name], default=None)
     if best is None or scores[best] < 2:
-        return None
+        return _find_named(facts)
     one = facts[best]
-    per = (one.rows - one.missing) / max(one.distinct, 1)
-    reason = f"its name; {one.distinct:,} different ones, {per:.1f} rows each"
-    return Role(best, "person", reason, is_sure=_has(best, _PEOPLE))
+    found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE))
+    if found.is_sure or one.distinct < _known(one):
+        return found
+    return _find_named(facts) or found  # it may number rows, and then one person has several
+
+
+def _find_named(facts: Mapping[str, Facts]) -> Role | None:
+    """A column with e-mail addresses, names and the like that recur: better one person too few than one too many."""
+    named = [one for one in facts.values() if one.kind in ("text", "whole") and 0.1 * _known(one) < one.distinct]
+    named = [one for one in named if one.shape == "email" or "".join(words_of(one.name)) in _NAMED]
+    named = [one for one in named if 2 <= one.distinct < _known(one)]
+    best = max(named, key=lambda one: one.distinct, default=None)
+    return None if best is None else Role(best.name, "person", _recurs(best), is_sure=False)
+
+
+def _known(one: Facts) -> int:
+    return one.rows - one.missing
+
+
+def _recurs(one: Facts) -> str:
+    return f"its name; {one.distinct:,} different ones, {_known(one) / max(one.distinct, 1):.1f} rows each"
 
 
 def _person_score(one: Facts) -> float:
@@ -94,7 +117,7 @@ def _person_score(one: Facts) -> float:
         words[-1] in ("id", "key", "no", "nr", "number", "hash", "uuid", "code") or words == ["id"]
     )
     score = 2.0 * _has(one.name, _PERSON) + 1.5 * (words in (["id"], ["user"], ["person"], ["patient"])) + 1.0 * is_id
-    score += 1.0 * (one.shape in ("email", "code"))
+    score += 1.0 * (one.shape in ("email", "code")) + 1.5 * _has(one.name, _PEOPLE)
     score += 0.6 * (words[:1] in (["user"], ["person"], ["patient"], ["customer"], ["maid"], ["subscriber"]))
     if one.time_unit is not None and not is_id:
         score -= 2
@@ -152,12 +175,13 @@ def role_of(one: Facts, measure: Measure) -> Role:
         return Role(name, "drop", "a date that is not ISO 8601; write it as 2026-03-02T08:00:00Z to use it")
     if one.shape in ("code", "free"):
         return Role(name, "drop", f"codes or free text: {risk.words()}")
-    if _has(name, _SENSITIVE) and not _has(name, _QUASI):
+    is_own = risk.unique > _MOSTLY_OWN and not _has(name, _QUASI)
+    if is_own and (one.kind == "text" or not _ROW_NAMES.isdisjoint(words_of(name))):
+        return Role(name, "drop", f"it names people or rows: {risk.words()}", is_sure=False)
+    if _has(name, _SENSITIVE) and not _has(name, _QUASI) and not is_own:
         words = "its name; published unchanged, so only if nobody can know it beforehand"
         return Role(name, "sensitive", words, is_sure=False)
     if one.kind == "text" and one.distinct > max(200, 0.5 * measure.people):
         return Role(name, "drop", f"too many different texts to generalize: {risk.words()}", is_sure=False)
-    if one.kind == "whole" and risk.unique > 0.95 and words_of(name)[-1:] in (["id"], ["no"], ["nr"], ["number"]):
-        return Role(name, "drop", f"a number that names rows: {risk.words()}")
     known = "its name; " if _has(name, _QUASI) else "an attacker may know it; "
     return Role(name, "quasi", f"{known}{risk.words()}", is_sure=_has(name, _QUASI))
