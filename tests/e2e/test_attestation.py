@@ -10,6 +10,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from shoal.auditor.attestation import Inputs, make_statement
+from shoal.auditor.digests import checksum
+from shoal.auditor.findings import AuditReport
+from shoal.errors import InputError
 from tests.e2e.scene import Scene, encode, shoal
 from tests.e2e.test_report import visits
 
@@ -104,3 +108,58 @@ def test_bad_keys_and_files(signed):
     code, text = verified(signed, "--key", "auditor.pem.pub")
     assert code == 1
     assert "not an attestation" in text
+
+
+def test_a_path_without_a_file_is_not_verified(signed):
+    for name in ("--truth", "--trace"):
+        code, text = verified(signed, "--key", "auditor.pem.pub", name, "nowhere.csv")
+        assert code == 1
+        assert "no file at nowhere.csv" in text
+
+
+def test_a_release_given_as_a_glob_is_signed_too(signed):
+    common = ("audit", "ou?.csv", "--truth", "i?.csv", "--policy", signed.policy)
+    assert shoal(*common, "--sign", "auditor.pem", "-o", "glob.json").code == 0
+    check = (*common, "--verify", "glob.json", "--key", "auditor.pem.pub")
+    assert shoal(*check).code == 0
+    Path("out.csv").write_text(Path("out.csv").read_text() + "\n")
+    assert b"release is another" in shoal(*check).out
+    Path("in.csv").write_text(Path("in.csv").read_text() + "\n")
+    assert b"truth is another" in shoal(*check).out
+
+
+def test_a_changed_hierarchy_is_noticed(signed):
+    hosts = sorted({row.rsplit(",", 1)[1] for row in Path("in.csv").read_text().splitlines()[1:]})
+    Path("levels.csv").write_text("".join(f"{host};any\n" for host in hosts))
+    signed.sections["anonymize"]["generalize"] = {"hierarchy": {"kind": "csv", "path": "levels.csv"}}
+    signed.write_policy()
+    common = ("audit", "out.csv", "--policy", signed.policy)
+    shoal(*common, "--sign", "auditor.pem", "-o", "att.json")
+    assert "levels.csv" not in verified(signed, "--key", "auditor.pem.pub")[1]
+    Path("levels.csv").write_text("".join(f"{host};all\n" for host in hosts))
+    code, text = verified(signed, "--key", "auditor.pem.pub")
+    assert code == 1
+    assert "policy, levels.csv is another" in text
+
+
+def test_a_file_that_changes_during_the_audit_is_not_signed(signed):
+    inputs = Inputs("out.csv", signed.policy, "in.csv")
+    before = inputs.digests()
+    Path("out.csv").write_text(Path("out.csv").read_text() + "\n")
+    with pytest.raises(InputError, match="changed during the audit"):
+        make_statement(AuditReport("z-anonymity", (), (), {}), inputs, before)
+
+
+def test_the_digest_of_a_folder(tmp_path):
+    folder, other = tmp_path / "one", tmp_path / "other"
+    for place in (folder, other):
+        place.mkdir()
+        (place / "a").write_text("1")
+    (folder / "b").write_text("2")
+    of_b = checksum(folder / "b")
+    (other / "a").rename(other / f"a\n{of_b}  b")
+    assert checksum(folder) != checksum(other)
+    before = checksum(folder)
+    (folder / "day=1").mkdir()
+    (folder / "day=1" / "more").write_text("3")
+    assert checksum(folder) != before

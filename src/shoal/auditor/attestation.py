@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from shoal.auditor.digests import checksum, checksums_beside
+from shoal.auditor.digests import checksum, checksums_beside, checksums_of_policy
 from shoal.auditor.findings import AuditReport
 from shoal.errors import InputError
 
@@ -32,15 +33,28 @@ class Inputs:
     trace: Any = None
 
     def digests(self) -> dict[str, str]:
-        """Return the digests of all files that exist."""
-        named = {name: getattr(self, name) for name in ("release", "policy", "truth", "trace")}
-        own = {name: digest for name, given in named.items() if (digest := checksum(given)) is not None}
-        return {**own, **{f"release.{ending}": digest for ending, digest in checksums_beside(self.release).items()}}
+        """Return the digests of all files; raise InputError if one that is given does not exist."""
+        own = {}
+        for name in ("release", "policy", "truth", "trace"):
+            given = getattr(self, name)
+            if given is not None:
+                digest = checksum(given)
+                if digest is None:
+                    raise InputError(f"{name}: no file at {given}; check the path")
+                own[name] = digest
+        named = {f"policy, {name}": digest for name, digest in checksums_of_policy(self.policy).items()}
+        beside = {f"release.{ending}": digest for ending, digest in checksums_beside(self.release).items()}
+        return {**own, **named, **beside}
 
 
-def make_statement(report: AuditReport, inputs: Inputs) -> dict[str, Any]:
-    """Return what is signed: the verdict, how much was checked, and the digests of what was audited."""
+def make_statement(report: AuditReport, inputs: Inputs, before: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is signed: the verdict, how much was checked, and the digests of what was audited.
+
+    ``before`` are the digests from before the audit: if a file has changed since, nothing is signed.
+    """
     found = report.to_dict()
+    if inputs.digests() != before:
+        raise InputError("files changed during the audit, so nothing is signed; audit again")
     return {
         "format": FORMAT,
         "shoal": _version(),
@@ -49,7 +63,7 @@ def make_statement(report: AuditReport, inputs: Inputs) -> dict[str, Any]:
         "violations": len(report.violations),
         "warnings": len(report.warnings),
         "not_checked": len(report.not_checked),
-        "sha256": {**inputs.digests(), "report": digest_of(found)},
+        "sha256": {**before, "report": digest_of(found)},
     }
 
 
@@ -101,7 +115,7 @@ def _differences(statement: dict[str, Any], inputs: Inputs) -> list[str]:
         return [f"It is not an attestation of the format {FORMAT}."]
     here = inputs.digests()
     found = [f"The {name} is another than the one that was audited." for name in here if signed.get(name) != here[name]]
-    gone = [name for name in signed if name.startswith("release") and name not in here]
+    gone = [name for name in signed if name.startswith(("release", "policy")) and name not in here]
     return found + [f"The file {name} that was audited is missing." for name in gone]
 
 

@@ -71,29 +71,39 @@ def audit(
 
     if verify is not None:
         return _verify(verify, release, policy, one_or_all(truth), trace, key)
+    signer = None if sign is None else _Signer(sign, release, policy, one_or_all(truth), trace, out)
     report = judge(
         release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=policy, max_memory=max_memory
     )
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
-    if sign is not None:
-        _sign(report, sign, release, policy, one_or_all(truth), trace, out)
+    if signer is not None:
+        signer.write(report)
     return 0 if report.ok else 1
 
 
-def _sign(
-    report: AuditReport, key: Path, release: Path, policy: Path, truth: Any, trace: Path | None, out: Path | None
-) -> None:
-    from shoal.auditor.attestation import Inputs, make_statement
-    from shoal.auditor.attestation import sign as signed
+class _Signer:
+    """Takes the digests of the files before the audit, and writes the attestation after it."""
 
-    place = out or Path(str(release).rstrip("/") + ".attestation.json")
-    text = signed(make_statement(report, Inputs(release, policy, truth, trace)), key)
-    try:
-        place.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written ({error.strerror}); choose another file with --out") from None
-    print(f"shoal: attestation written to {place}", file=sys.stderr)
+    def __init__(
+        self, key: Path, release: Path, policy: Path, truth: Any, trace: Path | None, out: Path | None
+    ) -> None:
+        from shoal.auditor.attestation import Inputs
+
+        self._key, self._inputs = key, Inputs(release, policy, truth, trace)
+        self._place = out or Path(str(release).rstrip("/") + ".attestation.json")
+        self._before = self._inputs.digests()
+
+    def write(self, report: AuditReport) -> None:
+        from shoal.auditor.attestation import make_statement, sign
+
+        text = sign(make_statement(report, self._inputs, self._before), self._key)
+        try:
+            self._place.write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror}); choose another file with --out"
+            raise OutputError(f"{self._place}: {reason}") from None
+        print(f"shoal: attestation written to {self._place}", file=sys.stderr)
 
 
 def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: Path | None, key: Path | None) -> int:
