@@ -59,6 +59,7 @@ def test_another_version_of_numba_compiles_pieces_its_own_way(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("FLAGS_PARTS", (*compiling.FLAGS_PARTS, "something_else")), ("_FLAGS_HASH", compiling._FLAGS_HASH + 1)],
+    ids=["parts", "hash"],
 )
 def test_another_version_of_numba_looks_up_options_its_own_way(monkeypatch, name, value):
     flags = Flags()
