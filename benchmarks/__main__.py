@@ -62,7 +62,7 @@ LONG = (
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
 docs are filled from both lists and from `BY_HAND`, and from nothing else."""
 BY_HAND = ("soak",)
-"""What neither of them runs, because it takes as long as it is told."""
+"""What neither of them runs, because its duration is an option."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "sets_trees", "flexible_compare",
     "limits",

@@ -147,7 +147,7 @@ found.to_csv(order["out"], index=False)
 
 
 def attack_anjana(python: str, folder: Path, k: int, targets: int) -> AttackReport:
-    """Attack what anjana publishes of Adult, with at most 5 % of the records suppressed."""
+    """Attack what anjana publishes of Adult, with at most 5% of the records suppressed."""
     trees = {
         "age": "age", "workclass": "workclass", "education": "education", "marital-status": "marital", "race": "race",
         "sex": "sex", "native-country": "country",

@@ -57,7 +57,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("models", "spark"):  # rooms with names of their own
+    if name in ("models", "spark"):  # packages with names of their own
         return import_module(f"shoal.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")

@@ -39,7 +39,7 @@ def test_settings_side_by_side(stage):
     ("args", "sentence"),
     [
         (("--methods", "fads"), "cannot publish"),
-        (("--set", "zz=3"), "no key of [anonymize]"),
+        (("--set", "zz=3"), "not a key of [anonymize]"),
         (("--set", "z"), "key=value"),
         (("--max-risk", "0"), "max-risk"),
         (("--set", "z=" + ",".join(map(str, range(2, 200)))), "too many"),

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from shoal.auditor.digests import checksum, checksums_beside, checksums_of_policy
+from shoal.auditor.digests import checksum, checksums_next_to, checksums_of_policy
 from shoal.auditor.findings import AuditReport
 from shoal.errors import InputError
 
@@ -43,8 +43,8 @@ class Inputs:
                     raise InputError(f"{name}: no file at {given}; check the path")
                 own[name] = digest
         named = {f"policy, {name}": digest for name, digest in checksums_of_policy(self.policy).items()}
-        beside = {f"release.{ending}": digest for ending, digest in checksums_beside(self.release).items()}
-        return {**own, **named, **beside}
+        companions = {f"release.{ending}": digest for ending, digest in checksums_next_to(self.release).items()}
+        return {**own, **named, **companions}
 
 
 def make_statement(report: AuditReport, inputs: Inputs, before: Mapping[str, str]) -> dict[str, Any]:

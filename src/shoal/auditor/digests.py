@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from shoal.auditor.policy import read_policy
 
-_BESIDE: Final = (".certificate.json", ".blocks.json", ".blocks.parquet")
+_ENDINGS: Final = (".certificate.json", ".blocks.json", ".blocks.parquet")
 
 
 def checksum(given: Any) -> str | None:
@@ -52,12 +52,12 @@ def _paths_in(content: Any) -> Iterator[str]:
             yield from _paths_in(inner)
 
 
-def checksums_beside(release: Any) -> dict[str, str]:
+def checksums_next_to(release: Any) -> dict[str, str]:
     """Return the digests of the files that belong to a release of sets, by their endings."""
     if not isinstance(release, str | Path):
         return {}
     base = str(release).rstrip("/")
-    found = {ending: Path(base + ending) for ending in _BESIDE}
+    found = {ending: Path(base + ending) for ending in _ENDINGS}
     return {ending.strip("."): _of_file(path) for ending, path in found.items() if path.is_file()}
 
 

@@ -28,7 +28,7 @@ def attack(  # noqa: PLR0913
 ) -> int:
     """Simulate attackers on a release, shoal's or another tool's, and compare them with guessing.
 
-    Each attacker has stated knowledge. Reported are the success rate with a 95 % confidence interval, the rate of
+    Each attacker has stated knowledge. Reported are the success rate with a 95% confidence interval, the rate of
     guessing without the release, the rate on the raw data, and the rate against people who are not in the data. Exit
     code 0 when attacks could be run, 1 when a file cannot be read, 2 when the policy is wrong.
 
@@ -53,7 +53,7 @@ def attack(  # noqa: PLR0913
     control
         Records of people who are not in the data, in the form of the input.
     knows
-        The quasi-identifiers that attackers know, separated by blanks or commas; by default all of the policy.
+        The quasi-identifiers that attackers know, separated by spaces or commas; by default all of the policy.
     sensitive
         Without a policy: the sensitive columns.
     person
@@ -94,5 +94,5 @@ def attack(  # noqa: PLR0913
 
 
 def split_names(given: list[str] | None) -> list[str] | None:
-    """Return names that are separated by blanks or commas."""
+    """Return names that are separated by spaces or commas."""
     return None if given is None else [name for one in given for name in one.split(",") if name]

@@ -40,9 +40,9 @@ def compare(
     policy
         A policy that reads files.
     methods
-        Methods of the same family, separated by blanks or commas; by default the policy's.
+        Methods of the same family, separated by spaces or commas; by default the policy's.
     k
-        Values of k, separated by blanks or commas.
+        Values of k, separated by spaces or commas.
     vary
         Values of other keys of [anonymize]: key=value,value.
     max_risk

@@ -54,7 +54,7 @@ def repartition(  # noqa: PLR0913 - one for each option
         The topic to write; by default the one that the policy reads, if --from names others. Never the sink of the
         policy.
     partitions
-        Create the new topic and that of dead letters if they do not exist, the new one with so many partitions.
+        Create the new topic and that of dead letters if they do not exist, the new one with this many partitions.
     until_end
         Stop at the end as it is at the start.
     checkpoint

@@ -27,7 +27,7 @@ def policy_text(
 ) -> tuple[str, dict[str, str]]:
     """The policy for a file at `path`, and the files of its hierarchies by name, all relative to the policy.
 
-    No value of the data is in the policy. Labels of hierarchies are, as the user is told, in the other files.
+    No value of the data is in the policy. Labels of hierarchies are in the other files, which only the user can read.
     """
     trees: dict[str, str] = {}
     source = {**data.source, "path": path, **_types(proposal, data, facts)}

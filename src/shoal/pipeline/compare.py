@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import tempfile
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,7 @@ from shoal.encode.sealed import is_sealed_trace, read_trace
 from shoal.errors import PolicyError
 from shoal.methods.registry import METHODS
 from shoal.pipeline.pipeline import Pipeline
-from shoal.policy.loading import parse_policy
+from shoal.policy.loading import parse_policy, read_tables
 from shoal.policy.methods import section_for
 
 _KEPT: Final = ("stream", "source", "anonymize")
@@ -48,7 +47,7 @@ def compare_settings(
     max_risk
         The largest acceptable chance to find a person's row, by which a setting is chosen.
     """
-    table, folder = _read(Path(policy)), Path(policy).absolute().parent
+    table, folder = read_tables(Path(policy)), Path(policy).absolute().parent
     own = str(table.get("anonymize", {}).get("method"))
     keys = dict(varied or {})
     combinations = list(itertools.product(methods or (own,), *keys.values()))
@@ -66,29 +65,20 @@ def compare_settings(
     return Comparison(tuple(found), max_risk)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise PolicyError(f"{path}: cannot be read ({error.strerror}); name a policy file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise PolicyError(f"{path}: is not TOML; `shoal doctor {path}` says where") from None
-
-
 def _check(methods: Sequence[str], own: str, keys: Mapping[str, Sequence[Any]]) -> None:
     known = METHODS.get(own)
     if known is None:
-        raise PolicyError(f"[anonymize] method: unknown; choose of {', '.join(METHODS)}")
+        raise PolicyError(f"[anonymize] method: unknown; choose from {', '.join(METHODS)}")
     fitting = [name for name, entry in METHODS.items() if entry.family == known.family]
     strange = [name for name in methods if name not in fitting]
     if strange:
         raise PolicyError(
-            f"methods: {', '.join(strange)} cannot publish what {own} does; choose of {', '.join(fitting)}"
+            f"methods: {', '.join(strange)} cannot publish what {own} does; choose from {', '.join(fitting)}"
         )
     allowed = {field for name in methods or (own,) for field in _fields(name)}
     unknown = [key for key in keys if key not in allowed]
     if unknown:
-        raise PolicyError(f"{', '.join(unknown)}: no key of [anonymize] for {', '.join(methods or (own,))}")
+        raise PolicyError(f"{', '.join(unknown)}: not a key of [anonymize] for {', '.join(methods or (own,))}")
 
 
 def _fields(method: str) -> set[str]:

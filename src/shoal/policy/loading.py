@@ -71,7 +71,7 @@ def load_policy(
     worker, from 0, if several share the stream.
     """
     file = Path(path)
-    table = _read(file)
+    table = read_tables(file)
     if checkpoint is not None:
         own = table.get("checkpoint")
         table["checkpoint"] = {**(own if isinstance(own, dict) else {}), "path": str(Path(checkpoint).absolute())}
@@ -97,7 +97,8 @@ def parse_policy(table: Table, *, folder: str | PathLike[str] | None = None, fil
     return _policy(sections, hierarchies, file)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_tables(file: Path) -> dict[str, Any]:
+    """The tables of a policy file, not checked; PolicyError with line and column if it is not TOML."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
         return tomllib.loads(text)

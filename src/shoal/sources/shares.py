@@ -70,7 +70,7 @@ class Keying:
 
 
 def require_shareable(name: str, share: Share, counts: dict[str, int]) -> None:
-    """InputError if topics with so many partitions cannot be shared by so many workers."""
+    """InputError if topics with these numbers of partitions cannot be shared by the workers."""
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
         raise InputError(

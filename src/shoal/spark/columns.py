@@ -40,7 +40,7 @@ DECISION: Final = pa.schema(
         (ORDER, pa.int64()), (AT_END, pa.bool_()), (NOTE, pa.string()),
     ]
 )  # fmt: skip
-"""What is said about every decided record; the published columns follow."""
+"""The columns of a decision about a record; the published columns follow."""
 
 
 def wire_type(kind: pa.DataType) -> pa.DataType:

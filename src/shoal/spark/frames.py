@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -55,6 +56,13 @@ def runs_of(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.Record
     starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
     for start, end in pairwise(starts):
         yield int(numbers[start]), batch.slice(start, end - start)
+
+
+def shards_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """The shards of rows that come sorted by shard: the number of each, and its rows, batch by batch."""
+    runs = (run for batch in batches for run in runs_of(batch, SHARD))
+    for number, parts in groupby(runs, key=itemgetter(0)):
+        yield number, (part for _, part in parts)
 
 
 def collected(frame: DataFrame, names: Sequence[str]) -> pa.RecordBatch:

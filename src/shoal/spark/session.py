@@ -1,4 +1,4 @@
-"""The connection to Spark: found or started, with settings that the methods need; and its errors in our words."""
+"""The connection to Spark: found or started, with settings that the methods need; and its errors as errors of shoal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks that every executor sees the driver's files, has its key and can import this shoal.
 
-A folder that looks the same on every machine but is not shared would lose rows without a word: each executor would
-write to its own.
+A folder that looks the same on every machine but is not shared would silently lose rows: each executor would write to
+its own.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import pyarrow as pa
 from shoal.methods.base import SUPPRESSED
 from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast
 from shoal.spark.decisions import Decisions
-from shoal.spark.frames import by_shard, collected, frame_of, mapped, runs_of, types_of
+from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of, types_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.tuple_clock import SKELETON, TIMES, MoveClock
@@ -132,15 +132,10 @@ class DecideShards:
     """The time of the whole stream at its end."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shard, number = None, -1
-        for batch in batches:
-            for own, part in runs_of(batch, SHARD):
-                if shard is None or own != number:
-                    if shard is not None:
-                        yield from shard.finish(self.last)
-                    shard, number = TupleShard(self.recipe, own, self.types), own
+        for number, parts in shards_of(batches):
+            shard = TupleShard(self.recipe, number, self.types)
+            for part in parts:
                 yield shard.push(part)
-        if shard is not None:
             yield from shard.finish(self.last)
 
 

@@ -37,7 +37,7 @@ from shoal.spark.columns import (
     wire_schema,
 )
 from shoal.spark.decisions import Decisions
-from shoal.spark.frames import by_shard, mapped, quoted, runs_of, types_of, without
+from shoal.spark.frames import by_shard, mapped, quoted, shards_of, types_of, without
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.tuple_shard import decision_schema
@@ -62,9 +62,9 @@ def decide_z(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
     clock = whole_clock([row[0] for row in admitted.where(f"{NOTE} is not null").orderBy(ROW).select(NOTE).collect()])
     refused = admitted.where(f"{NOTE} is null")
     usable = without(rows.frame, refused)
-    dealt = _dealt(usable, rows, recipe, settings, shards)
+    assigned = _assigned(usable, rows, recipe, settings, shards)
     judge = JudgeShards(recipe, rows.types, rows.frame.sparkSession.sparkContext.broadcast(clock), rows.end)
-    judged = mapped(by_shard(dealt, shards), judge, schema)
+    judged = mapped(by_shard(assigned, shards), judge, schema)
     if len(settings.attributes) > 1:
         judged = _joined(judged)
     names = method.trace_schema.names
@@ -139,8 +139,8 @@ def clock_between(clock: Clock, start: int, stop: int) -> Clock:
 # ---- shards
 
 
-def _dealt(usable: DataFrame, rows: NumberedRows, recipe: Recipe, settings: Any, shards: int) -> DataFrame:
-    """Rows with their shard. One plain column is dealt by Spark itself; else rows are split by the method."""
+def _assigned(usable: DataFrame, rows: NumberedRows, recipe: Recipe, settings: Any, shards: int) -> DataFrame:
+    """Rows with their shard. Spark assigns the values of a single column without a hierarchy; else the method does."""
     from pyspark.sql import functions as f
 
     columns = settings.attributes
@@ -153,7 +153,7 @@ def _dealt(usable: DataFrame, rows: NumberedRows, recipe: Recipe, settings: Any,
 
 @dataclass(frozen=True, slots=True)
 class SplitRows:
-    """Deals rows to shards by column and value; a row goes to every shard that owns one of its values."""
+    """Assigns rows to shards by column and value; a row goes to every shard that owns one of its values."""
 
     recipe: Recipe
     types: pa.Schema
@@ -198,15 +198,10 @@ class JudgeShards:
     """The number after the last record's."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shard, number = None, -1
-        for batch in batches:
-            for own, part in runs_of(batch, SHARD):
-                if shard is None or own != number:
-                    if shard is not None:
-                        yield from shard.finish(self.end)
-                    shard, number = ZShard(self.recipe, self.types, self.clock.value), own
+        for _, parts in shards_of(batches):
+            shard = ZShard(self.recipe, self.types, self.clock.value)
+            for part in parts:
                 yield shard.judge(part)
-        if shard is not None:
             yield from shard.finish(self.end)
 
 

@@ -153,7 +153,7 @@ def test_two_windows_link_people_who_do_not_change():
     assert rate(safe, "two windows") == pytest.approx(safe["two windows"].guess)
 
 
-def test_a_row_that_leaves_alone_at_its_deadline_is_found():
+def test_a_row_published_alone_at_its_deadline_is_found():
     deadline = POLICY["anonymize"]["deadline"]
     arrivals = np.arange(PEOPLE)
     alone = attack(at_the_root(TRUTH), TRUTH, POLICY, trace=traced(arrivals, event=arrivals + deadline))
@@ -188,7 +188,7 @@ def test_the_same_seed_gives_the_same_report():
 
 
 def test_bad_settings():
-    with pytest.raises(PolicyError, match="name is no quasi-identifier"):
+    with pytest.raises(PolicyError, match="name is not a quasi-identifier"):
         attack(at_the_root(TRUTH), TRUTH, POLICY, knows=["name"])
     with pytest.raises(PolicyError, match="targets"):
         attack(at_the_root(TRUTH), TRUTH, POLICY, targets=0)

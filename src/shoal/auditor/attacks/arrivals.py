@@ -44,7 +44,7 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
         blind[place] = 1 / max(end - begin, 1)
         if knows_values and len(rows):
             classes, turn = np.unique(evidence.released.of_row[rows], return_inverse=True)
-            fits = fitting_some(evidence, target, classes)
+            fits = _fitting_some(evidence, target, classes)
             rows = rows[fits[turn]]
             if len(rows):
                 volume = evidence.released.volume[evidence.released.of_row[rows]]
@@ -53,7 +53,7 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
     return replace(attack, success=Rate.of(found), guess=float(blind.mean()) if len(blind) else None, raw=1.0)
 
 
-def fitting_some(evidence: RowEvidence, target: int, classes: Ints) -> Bools:
+def _fitting_some(evidence: RowEvidence, target: int, classes: Ints) -> Bools:
     """Return which of some classes fit a record."""
     chosen = replace(evidence.released, rows=evidence.released.rows[classes], first=evidence.released.first[classes],
                      volume=evidence.released.volume[classes])  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.auditor.attacks.arrivals import attack_arrivals
 from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
-from shoal.auditor.attacks.outcome import Attack, AttackReport
+from shoal.auditor.attacks.outcome import Attack, AttackReport, by_question
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
@@ -138,18 +138,14 @@ def attack_rows(rows_read: RowEvidence, settings: Settings) -> AttackReport:
         "knows": [attribute.name for attribute in people.attributes],
         "seed": settings.seed,
     }
-    return AttackReport(rows_read.promise.method, tuple(sorted(found, key=_by_question)), facts)
-
-
-def _by_question(attack: Attack) -> int:
-    return list(type(attack.question)).index(attack.question)
+    return AttackReport(rows_read.promise.method, by_question(found), facts)
 
 
 def _check_knows(knows: Sequence[str] | None, quasi: Sequence[str]) -> None:
     unknown = [name for name in knows or () if name not in quasi]
     if unknown:
         raise PolicyError(
-            f"knows: {', '.join(unknown)} is no quasi-identifier of the policy; choose of {', '.join(quasi)}"
+            f"knows: {', '.join(unknown)} is not a quasi-identifier of the policy; choose from {', '.join(quasi)}"
         )
     if knows is not None and not knows:
         raise PolicyError("knows: name at least one quasi-identifier")

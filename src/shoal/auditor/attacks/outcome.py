@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _Z95: Final = 1.959963984540054
-"""The 97.5 % quantile of the normal distribution."""
+"""The 97.5% quantile of the normal distribution."""
 _CLEAR: Final = 0.02
 """A gain over the baselines below this is not called one."""
 
@@ -27,7 +27,7 @@ class Question(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A success rate over n targets, with its 95 % confidence interval (Wilson's)."""
+    """A success rate over n targets, with its 95% confidence interval (Wilson's)."""
 
     value: float
     low: float
@@ -154,13 +154,19 @@ class AttackReport:
         for question in Question:
             asked = self.of(question)
             if asked:
-                lines += [f"{question}", f"  {'':<{width}}  success (95 % interval)   guess     raw control       n"]
+                lines += [f"{question}", f"  {'':<{width}}  success (95% interval)    guess     raw control       n"]
             lines += [_line(attack, width) for attack in asked if attack.applies]
             lines += [f"  {attack.name:<{width}}  does not apply: {attack.why_not}" for attack in asked
                       if not attack.applies]  # fmt: skip
         lines.append("guess: without the release; raw: on the raw data; control: people who are not in the data;")
         lines.append("*: clearly above guess and control. What each attacker wants and knows: --json")
         return "\n".join(lines)
+
+
+def by_question(attacks: Iterable[Attack]) -> tuple[Attack, ...]:
+    """Return attacks in the order of the questions they ask."""
+    order = list(Question)
+    return tuple(sorted(attacks, key=lambda attack: order.index(attack.question)))
 
 
 def _line(attack: Attack, width: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -177,11 +177,10 @@ def _rows_that_fit(evidence: RowEvidence, column: _Column, attack: Attack, raw: 
     )  # fmt: skip
 
 
-def _control(evidence: RowEvidence, column: _Column, scores: object) -> tuple[float | None, str]:
+def _control(evidence: RowEvidence, column: _Column, scores: Callable[[People], Floats]) -> tuple[float | None, str]:
     outsiders = evidence.outsiders
     if outsiders is None or column.outside is None or not len(outsiders.targets):
         return None, ""
-    assert callable(scores)
     true = column.outside[outsiders.targets]
     found = np.zeros(len(true))
     listed: Bools = true >= 0  # a value that the release does not have is never guessed

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question
 from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.counting import dense
 from shoal.auditor.evidence import read_evidence
@@ -82,8 +82,7 @@ def attack_stream(found: StreamEvidence) -> AttackReport:
         "targets": min(settings.targets, int((found.shown.person >= 0).sum())),
         "seed": settings.seed,
     }
-    order = list(Question)
-    return AttackReport("z-anonymity", tuple(sorted(attacks, key=lambda one: order.index(one.question))), facts)
+    return AttackReport("z-anonymity", by_question(attacks), facts)
 
 
 def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> StreamEvidence:

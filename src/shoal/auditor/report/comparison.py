@@ -147,7 +147,7 @@ class Comparison:
             f"<p><b>{escape(self.reason)}</b></p>{picture}"
             f"{table_of(list(_HEAD.values()), rows, range(1, len(_HEAD)))}"
             '<p class="soft">Found: the success rate of the attack that a setting is chosen by (prosecutor for rows, '
-            "the whole released set for z-anonymity, two known items for sets), and the end of its 95 % interval. "
+            "the whole released set for z-anonymity, two known items for sets), and the end of its 95% interval. "
             "Attacks that gain: clearly better than guessing and than on people who are not in the data. "
             "<code>shoal report</code> has all of them.</p>"
         )

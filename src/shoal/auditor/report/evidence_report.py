@@ -219,7 +219,7 @@ def _delay(trace: Any) -> dict[str, Any] | None:
     if not len(delay):
         return None
     parts = {
-        name: float(np.quantile(delay, share)) for name, share in (("median", 0.5), ("95 %", 0.95), ("longest", 1.0))
+        name: float(np.quantile(delay, share)) for name, share in (("median", 0.5), ("95%", 0.95), ("longest", 1.0))
     }
     return {"records": len(delay), **parts}
 

@@ -154,7 +154,7 @@ def _attacks(found: Mapping[str, Any]) -> str:
              _share(attack["guess"]), _share(attack["control"]), _share(attack["raw"]), f"{attack['success']['n']:,}"]
             for attack in asked if attack["success"]
         ]  # fmt: skip
-        head = ["attacker", "success", "95 % interval", "guess", "control", "raw", "n"]
+        head = ["attacker", "success", "95% interval", "guess", "control", "raw", "n"]
         parts += [f"<h3>{words}</h3>", draw_rates(asked)]
         parts.append(table_of(head, rows, range(1, 7)) if rows else "")
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
@@ -230,7 +230,7 @@ def _delay(found: Mapping[str, Any] | None) -> str:
     cells = [f"{value:,.0f}" for name, value in found.items() if name != "records"]
     intro = "<p>In arrivals, or in nanoseconds if the deadline is a duration.</p>"
     return intro + table_of(
-        ["records", "median", "95 % within", "longest"], [[f"{found['records']:,}", *cells]], range(4)
+        ["records", "median", "95% within", "longest"], [[f"{found['records']:,}", *cells]], range(4)
     )
 
 

@@ -40,7 +40,7 @@ def draw_rates(attacks: Sequence[dict[str, Any]]) -> str:
     for tick in range(0, 101, 25):
         x = left + (right - left) * tick / 100
         parts.append(f'<line x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{bottom}" class="grid"/>')
-        parts.append(_text(x, bottom + 14, f"{tick} %", kind="small middle"))
+        parts.append(_text(x, bottom + 14, f"{tick}%", kind="small middle"))
     for place, attack in enumerate(shown):
         y, rate = 6 + _LINE * (place + 0.5), attack["success"]
         parts.append(_text(left - 8, y + 4, attack["name"], end=True))
@@ -56,7 +56,7 @@ def draw_rates(attacks: Sequence[dict[str, Any]]) -> str:
                     f'<line x1="{x:.1f}" y1="{y - 8}" x2="{x:.1f}" y2="{y + 8}" class="mark {side}">'
                     f"<title>{side}: {attack[side]:.1%}</title></line>"
                 )
-    return _picture(bottom + 20, "success rates of attacks, with 95 % intervals", parts)
+    return _picture(bottom + 20, "success rates of attacks, with 95% intervals", parts)
 
 
 def draw_bars(names: Sequence[str], values: Sequence[float], title: str, unit: str = "") -> str:

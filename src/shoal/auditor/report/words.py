@@ -12,7 +12,7 @@ from shoal.schema import format_duration
 
 
 def promise_in_words(promise: Any) -> list[str]:
-    """Return what is promised, what leaves, and what is not promised."""
+    """Return what is promised, what is published, and what is not promised."""
     if isinstance(promise, ZPromise):
         return _of_z(promise)
     if isinstance(promise, SetPromise):
@@ -65,10 +65,10 @@ def _of_sets(promise: SetPromise) -> list[str]:
     for size, (k, sigma) in enumerate(zip(promise.k, promise.sigma, strict=True), start=1):
         items = "item" if size == 1 else "items"
         if sigma == 1:
-            found.append(f"Whoever knows {size} {items} of a person finds at least {k} records that fit.")
+            found.append(f"Anyone who knows {size} {items} of a person finds at least {k} records that fit.")
         else:
             found.append(
-                f"Whoever knows {size} {items} finds at least {k} records that fit, in {sigma:.4%} of the cases."
+                f"Anyone who knows {size} {items} finds at least {k} records that fit, in {sigma:.4%} of the cases."
             )
     return [
         *found,

@@ -249,7 +249,7 @@ class _Judge:
         for adversary in self.promise.adversaries:
             share = found.shares[adversary]
             broken = share.low > 1 - sigma + _ROUNDING
-            how = "" if found.is_counted else " (lower bound, 99.9 % sure)"
+            how = "" if found.is_counted else " (lower bound, 99.9% sure)"
             self.notes.violation(
                 "sigma-broken",
                 f"Size {size}, adversary {adversary}: {share.low:.4%}{how} of the itemsets share their image with "

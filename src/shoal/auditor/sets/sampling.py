@@ -149,7 +149,7 @@ def subsets(sets: Sets, owner: Ints, size: int, rng: np.random.Generator) -> Int
 
 
 TAIL = 0.001
-"""Each bound is wrong with at most this probability: 99.9 % confidence, one-sided."""
+"""Each bound is wrong with at most this probability: 99.9% confidence, one-sided."""
 _HALVINGS = 60
 
 

@@ -22,7 +22,7 @@ from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
 from shoal.methods.z.columns import CrowdColumn
 from shoal.methods.z.epochs.combiner import Combiner, Passed
 from shoal.methods.z.epochs.follower import Follower, ZChange
-from shoal.methods.z.helper_thread import ahead, each, groups, piece_rows
+from shoal.methods.z.helper_thread import ahead, each, groups, pieces_of
 from shoal.methods.z.judge import Judge, Judged
 from shoal.methods.z.publisher import Pieces, Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
@@ -117,10 +117,7 @@ class ZEngine:
 
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
         """Decide about batches; all threads read and publish pieces of them, and count shards of their values."""
-        pieces = []
-        for batch in batches:
-            rows = piece_rows(batch.num_rows)
-            pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+        pieces = pieces_of(batches)
         if len(pieces) <= 1 or self._waits or self._combiner is not None:
             read_ahead = ahead(self.reader.read, pieces)
             return [release for read in read_ahead for release in self.judge(self.admission.admit(read))]

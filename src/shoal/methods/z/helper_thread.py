@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Final, ParamSpec, TypeVar
 
+import pyarrow as pa
+
 SMALLEST_PIECE: Final = 16_384
 LARGEST_PIECE: Final = 65_536
 _MOST_HELPERS: Final = 2
@@ -40,6 +42,15 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive 
 def piece_rows(rows: int) -> int:
     """Rows of a piece: small enough that all threads have one, large enough to be worth the handover."""
     return min(max(SMALLEST_PIECE, -(-rows // (helpers() + 1))), LARGEST_PIECE)
+
+
+def pieces_of(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches, divided into pieces."""
+    pieces = []
+    for batch in batches:
+        rows = piece_rows(batch.num_rows)
+        pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+    return pieces
 
 
 def groups(pieces: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

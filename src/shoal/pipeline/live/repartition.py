@@ -42,7 +42,7 @@ class Request:
     to: str | None = None
     """The topic to write; by default the one that the policy reads, if others are named in `read`."""
     partitions: int | None = None
-    """Create the topic with so many partitions if it does not exist."""
+    """Create the topic with this many partitions if it does not exist."""
     until_end: bool = False
 
 

@@ -111,7 +111,7 @@ class MessageSource(_Connected, SourceSection):
         return self.until is None
 
     def plain_fields(self) -> dict[str, Any]:
-        # A run that goes on may be told to end. A key left at its default does not count, so that older checkpoints
+        # `until` may be set while a run is stopped. A key left at its default does not count, so that older checkpoints
         # stay valid.
         fields = {**super().plain_fields(), "until": None}
         return {name: value for name, value in fields.items() if (name, value) != ("workers", 1)}

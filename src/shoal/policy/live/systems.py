@@ -59,7 +59,7 @@ class KafkaSource(MessageSource):
     partitioner: Literal["murmur2", "crc32"] = Field(
         "murmur2",
         description="With several `workers`: how producers choose the partition of a key; Java's clients and `shoal "
-        "repartition` by `murmur2`, librdkafka's by `crc32` unless they are told otherwise.",
+        "repartition` by `murmur2`, librdkafka's by `crc32` unless configured otherwise.",
     )
 
     def plain_fields(self) -> dict[str, Any]:
