@@ -14,7 +14,7 @@ from shoal.cli.app import app
 from shoal.methods.registry import METHODS
 from tests.e2e.scene import Scene, shoal
 
-COMMANDS = ["init", "run", "sanitize", "doctor", "tune", "audit", "report", "methods", "ontology", "demo", "warmup"]
+COMMANDS = [name for name in app if not name.startswith("-")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

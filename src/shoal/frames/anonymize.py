@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from shoal.inspection.proposal import ROW
 from shoal.pipeline.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
-from shoal.policy.loading import parse_policy
+from shoal.policy.loading import parse_policy, read_tables
 from shoal.times import column_ns
 
 _PLACES: Final = {
@@ -99,46 +98,34 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     (60, ['age'], True)
     """
     library, table = library_of(frame), to_arrow(frame)
-    if policy is not None:
-        given = {
-            "k": k,
-            "z": z,
-            "m": m,
-            "person": person,
-            "quasi": quasi,
-            "sensitive": sensitive,
-            "carry": carry,
-            "time": time,
-            "attribute": attribute,
-            "items": items,
-            "window": window,
-            "method": method,
-            **settings,
-        }
-        twice = [name for name, value in given.items() if value is not None]  # fmt: skip
-        if twice:
-            raise PolicyError(f"{', '.join(twice)}: the policy states it; give the policy alone")
+    wishes = Wishes(
+        person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
+        attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
+    )  # fmt: skip
+    if policy is None:
+        result = _guess_and_run(table, wishes, key)
+    elif wishes.names():
+        raise PolicyError(f"{', '.join(wishes.names())}: the policy states it; give the policy alone")
+    else:
         content, checked = _read(policy)
         result = _run(table, checked, content, None, key)
-    else:
-        wishes = Wishes(
-            person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
-            attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
-        )  # fmt: skip
+    return replace(result, frame=from_arrow(result.rows, library, intervals))
+
+
+def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> Anonymized:
+    facts = look(table)
+    proposal = propose(facts, wishes)
+    if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
+        order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
+        table = table.take(pa.array(order))
         facts = look(table)
         proposal = propose(facts, wishes)
-        if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
-            order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
-            table = table.take(pa.array(order))
-            facts = look(table)
-            proposal = propose(facts, wishes)
-        table, content = _with_moments(table, facts, proposal), proposal.content
-        item = proposal.anonymize.get("item")
-        if item is not None and facts[item].separator is not None:
-            split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
-            table = table.set_column(table.column_names.index(item), item, split)
-        result = _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
-    return replace(result, frame=from_arrow(result.rows, library, intervals))
+    table, content = _with_moments(table, facts, proposal), proposal.content
+    item = proposal.anonymize.get("item")
+    if item is not None and facts[item].separator is not None:
+        split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
+        table = table.set_column(table.column_names.index(item), item, split)
+    return _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
 
 
 def _names(given: Sequence[str] | str | None) -> Sequence[str] | None:
@@ -151,12 +138,7 @@ def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
         own = {name: policy[name] for name in ("stream", "anonymize") if name in policy}
         return own, parse_policy({**_PLACES, **own})
     path = Path(policy)
-    try:
-        written = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise PolicyError(f"{path}: cannot be read ({error.strerror}); name a policy file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise PolicyError(f"{path}: is not TOML; `shoal doctor {path}` says where") from None
+    written = read_tables(path)
     own = {name: written[name] for name in ("stream", "anonymize") if name in written}
     return path, parse_policy({**_PLACES, **own}, folder=path.absolute().parent)
 

@@ -24,38 +24,12 @@ from shoal.inspection.roles import (
     role_of,
 )
 from shoal.inspection.trees import nested, paths_of
+from shoal.inspection.wishes import Wishes
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
-_RECOMMENDED: Final = {"z": "z-anonymity", "sets": "k^m", "flexible": "flexible-k", "tuples": "least-loss"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
 ROW: Final = "row"
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What is given; everything else is guessed."""
-
-    person: str | None = None
-    time: str | None = None
-    quasi: Sequence[str] | None = None
-    sensitive: Sequence[str] | None = None
-    carry: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-    also_quasi: Sequence[str] = ()
-    """Quasi-identifiers besides those that are guessed."""
-    attribute: str | None = None
-    items: str | None = None
-    method: str | None = None
-    k: int | None = None
-    z: int | None = None
-    m: int | None = None
-    window: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    sees_all: bool = True
-    """Whether all rows are looked at; otherwise there may be items that are not known."""
-    reads_moments: bool = True
-    """Whether texts that are moments are read as such; in Parquet and Arrow files they stay texts."""
 
 
 @dataclass(slots=True)
@@ -69,7 +43,6 @@ class Proposal:
     roles: list[Role]
     stream: dict[str, Any]
     anonymize: dict[str, Any]
-    risks: dict[str, Risk]
     pairs: list[Risk]
     trees: dict[str, str] = field(default_factory=dict)
     """How the tree of a column was found."""
@@ -88,20 +61,13 @@ class Proposal:
 
 def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
     """Propose roles, a method and its parameters; raise PolicyError if a named column does not exist."""
-    _require(facts, wishes)
-    person = _named(wishes.person, "person") or find_person(_open(facts, wishes))
+    wishes.check(facts)
+    person = _named(wishes.person, "person") or find_person(wishes.open_columns(facts))
     rows = next(iter(facts.values())).rows if facts else 0
     has_row = person is None and ROW in facts
     measure = Measure(facts, ROW if has_row else person.column if person else None, 2)
     measure.k = wishes.k or wishes.z or _crowd(measure.people)
     return _Proposer(facts, wishes, person, measure, rows).proposal()
-
-
-def _open(facts: Mapping[str, Facts], wishes: Wishes) -> dict[str, Facts]:
-    """Columns without a given role."""
-    taken = {wishes.time, wishes.attribute, wishes.items, *wishes.drop}
-    taken |= {*wishes.also_quasi, *(wishes.quasi or ()), *(wishes.sensitive or ()), *(wishes.carry or ())}
-    return {name: one for name, one in facts.items() if name not in taken}
 
 
 def _crowd(people: int) -> int:
@@ -112,22 +78,6 @@ def _named(column: str | None, role: Any) -> Role | None:
     return None if column is None else Role(column, role, "as given")
 
 
-def _require(facts: Mapping[str, Facts], wishes: Wishes) -> None:
-    named = [wishes.person, wishes.time, wishes.attribute, wishes.items]
-    lists = (wishes.quasi, wishes.also_quasi, wishes.sensitive, wishes.carry, wishes.drop)
-    wanted = [name for name in named if name is not None] + [name for names in lists for name in names or ()]
-    missing = [f"column {name!r}: does not exist; check the name" for name in wanted if name not in facts]
-    twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
-    if missing or twice:
-        raise PolicyError(missing or sorted(twice))
-    families = {"z or attribute": wishes.z is not None or wishes.attribute is not None,
-                "m or items": wishes.m is not None or wishes.items is not None,
-                "quasi": wishes.quasi is not None}  # fmt: skip
-    chosen = [name for name, is_given in families.items() if is_given]
-    if len(chosen) > 1:
-        raise PolicyError(f"{'; '.join(chosen)}: belong to different families of methods; give one of them")
-
-
 class _Proposer:
     """Builds the proposal step by step."""
 
@@ -136,7 +86,7 @@ class _Proposer:
     ) -> None:
         self.facts, self.wishes, self.person, self.measure, self.rows = facts, wishes, person, measure, rows
         taken = {person.column} if person else set()
-        free = {name: one for name, one in _open(facts, wishes).items() if name not in taken}
+        free = {name: one for name, one in wishes.open_columns(facts).items() if name not in taken}
         self.time = _named(wishes.time, "time") or find_time(free)
         if self.time is not None:
             taken.add(self.time.column)
@@ -167,12 +117,10 @@ class _Proposer:
         stream |= {"carry": carried} if carried else {}
         if family == "sets" and self.person is None:
             stream = {}
-        published = [one.column for one in listed if one.role in ("quasi", "sensitive", "attribute", "carry")]
-        measured = {name: self.measure.of(name) for name in published}
         known_to_others = [one.column for one in listed if one.role in ("quasi", "attribute", "time")]
         pairs = self.measure.pairs(known_to_others)[:3]
         return Proposal(
-            family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, measured, pairs,
+            family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, pairs,
             self.trees, self._questions(listed),
         )  # fmt: skip
 
@@ -218,12 +166,12 @@ class _Proposer:
         roles = [time, attribute]
         for name in self.others:
             if name != attribute.column:
-                roles.append(self._beside(name))
+                roles.append(self._other_column(name))
         rules = {"method": "z-anonymity", "attribute": attribute.column, "z": z, "window": window}
         rules |= {"k": self.wishes.k} if self.wishes.k is not None else {}
         return roles, {**rules, **order_settings(self.facts[time.column]), **self.wishes.settings}
 
-    def _beside(self, name: str) -> Role:
+    def _other_column(self, name: str) -> Role:
         """Another column of events: carried if many share its values."""
         if name in (self.wishes.carry or ()):
             return Role(name, "carry", "as given")
