@@ -1,4 +1,4 @@
-"""Goals of the methods, and what was measured before and is measured now: one table from benchmarks/results.
+"""Goals of the methods, the first measurement and the present one: one table from benchmarks/results.
 
 `python -m benchmarks.fill` writes it between <!-- goals --> and <!-- end -->. What no benchmark measures names the test
 that checks it.
@@ -25,7 +25,7 @@ _ADULT = "k 5, deadline 2000, reuse 200", "k 50, deadline 2000, reuse 200"
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure: what it was before the work on it began, what it is, and what it should be."""
+    """One figure: the first measurement, the present one, and what it should be."""
 
     family: str
     what: str

@@ -25,8 +25,8 @@ from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import Stream
 from shoal.spark.columns import AT_END, CLOCK, NOTE, ROW, VERDICT
 from shoal.spark.recipe import Recipe
-from shoal.spark.tuple_cuts import LEARNING_ROWS, TupleSorter
-from shoal.spark.tuple_shard import TupleShard, shard_recipe
+from shoal.spark.tuples.cuts import LEARNING_ROWS, TupleSorter
+from shoal.spark.tuples.shard import TupleShard, shard_recipe
 
 FIXED = 2_000
 GROWING = 1_000

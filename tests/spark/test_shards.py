@@ -20,9 +20,9 @@ from shoal.spark.columns import AT_END, CLOCK, DECIDED, NOTE, ROW, SHARD, VERDIC
 from shoal.spark.deciding import check_settings
 from shoal.spark.decisions import SORTED
 from shoal.spark.recipe import Recipe
-from shoal.spark.tuple_cuts import TupleSorter
-from shoal.spark.tuple_shard import TupleShard, shard_recipe
-from shoal.spark.tuple_trace import TupleTrace
+from shoal.spark.tuples.cuts import TupleSorter
+from shoal.spark.tuples.shard import TupleShard, shard_recipe
+from shoal.spark.tuples.trace import TupleTrace
 from shoal.spark.z import AdmitRows, JudgeShards, SplitRows, ZTrace, clock_between, whole_clock
 from tests.spark.scene import KEY, events
 

@@ -164,7 +164,7 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
 
 
 def summary_lines(summary: RunSummary) -> list[str]:
-    """The summary of a run on sets, as text."""
+    """The summary of a run, as text."""
     if summary.finished_before:
         counts = f"{summary.rows_in:,} rows, {summary.released:,} released"
         return [f"this run was finished before; nothing was changed ({counts})"]
@@ -258,7 +258,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _set_lines(summary: SetSummary) -> list[str]:
-    """The summary of a run on sets, as text."""
+    """The summary of a run, as text."""
     is_distance = summary.error_kind == "distance"
     unit = "m on average from an item to the middle of its block" if is_distance else "of 1 (NCP)"
     lines = [

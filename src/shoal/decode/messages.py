@@ -26,7 +26,7 @@ from shoal.times import column_ns
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 TOO_LONG: Final = "longer than the longest message allowed; raise max_message_bytes"
 TOMBSTONE: Final = "a message without a value (a tombstone); there is nothing to publish"
-_NS_A_MS: Final = 1_000_000
+_NS_PER_MS: Final = 1_000_000
 _UTC_TIME: Final = pa.timestamp("ns", tz="UTC")
 _TEXTS: Final = pa.list_(pa.string())
 _HEADERS: Final = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
@@ -285,7 +285,7 @@ def _whole(messages: Messages) -> Any:
     columns = [
         pa.array(messages.values, pa.binary()),
         pa.array(list(map(_bytes, messages.keys)), pa.binary()) if messages.keys else pa.nulls(count, pa.binary()),
-        pa.array(np.maximum(times, 0) // _NS_A_MS),
+        pa.array(np.maximum(times, 0) // _NS_PER_MS),
         pa.array(listed, _HEADERS) if any(listed) else pa.nulls(count, _HEADERS),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(RAW_MESSAGE))

@@ -171,7 +171,7 @@ class KafkaTransactions:
         return left
 
     def publish(self, checkpoint: str, written: Mapping[str, int]) -> None:
-        """Commit the transaction with the marker: this checkpoint, and so many messages in every topic."""
+        """Commit the transaction with the marker: this checkpoint, and how many messages each topic has."""
         if self.published[:1] == (checkpoint,):
             return
         names = (checkpoint, *self.published[:1])

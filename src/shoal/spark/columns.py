@@ -65,6 +65,11 @@ def wire_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(field.name, wire_type(field.type)) for field in schema])
 
 
+def decision_schema(published: pa.Schema) -> pa.Schema:
+    """The columns of decisions about records of which these columns are published."""
+    return pa.schema([*DECISION, *wire_schema(published)])
+
+
 def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a schema, in its types: to the types of the wire, or back."""
     columns = [_cast(batch.column(field.name), field.type) for field in schema]

@@ -8,8 +8,8 @@ from shoal.errors import PolicyError
 from shoal.spark.decisions import Decisions
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.tuple_shard import shard_recipe
-from shoal.spark.tuples import decide_tuples
+from shoal.spark.tuples.decide import decide_tuples
+from shoal.spark.tuples.shard import shard_recipe
 from shoal.spark.z import decide_z
 
 SHARDS: Final = 16

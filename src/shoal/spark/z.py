@@ -34,13 +34,13 @@ from shoal.spark.columns import (
     SHARD,
     VERDICT,
     cast,
+    decision_schema,
     wire_schema,
 )
 from shoal.spark.decisions import Decisions
 from shoal.spark.frames import by_shard, mapped, quoted, shards_of, types_of, without
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.tuple_shard import decision_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

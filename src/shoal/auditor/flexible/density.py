@@ -38,7 +38,7 @@ def with_measured_density(
 
 
 def _cell(tree: Taxonomy, text: str, level: int | None) -> str | None:
-    """Return the label of a value so many levels below the root, the value itself if it is not that deep.
+    """Return the label of a value that many levels below the root, the value itself if it is not that deep.
 
     Return None for a value that is not listed: it is no place of its own.
     """

@@ -34,6 +34,7 @@ from shoal.spark.columns import (
     SHARD,
     VERDICT,
     cast,
+    decision_schema,
     wire_schema,
 )
 from shoal.spark.recipe import Recipe
@@ -169,11 +170,6 @@ class TupleShard:
     @property
     def _shown(self) -> Sequence[str]:
         return [RELEASED, SUPPRESSED] if self._shows_root else [RELEASED]
-
-
-def decision_schema(published: pa.Schema) -> pa.Schema:
-    """The columns of decisions about records of which these columns are published."""
-    return pa.schema([*DECISION, *wire_schema(published)])
 
 
 def dead_decisions(rows: pa.Array, clocks: pa.Array, reason: str, published: pa.Schema) -> pa.RecordBatch:

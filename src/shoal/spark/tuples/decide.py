@@ -18,15 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.methods.base import SUPPRESSED
-from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast
+from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast, decision_schema
 from shoal.spark.decisions import Decisions
 from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of, types_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.tuple_clock import SKELETON, TIMES, MoveClock
-from shoal.spark.tuple_cuts import LEARNING_ROWS, Cuts, TupleSorter
-from shoal.spark.tuple_shard import TupleShard, dead_decisions, decision_schema, shard_recipe
-from shoal.spark.tuple_trace import TupleTrace, tuple_metrics
+from shoal.spark.tuples.clock import SKELETON, TIMES, MoveClock
+from shoal.spark.tuples.cuts import LEARNING_ROWS, Cuts, TupleSorter
+from shoal.spark.tuples.shard import TupleShard, dead_decisions, shard_recipe
+from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
