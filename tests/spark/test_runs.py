@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import shoal
+import shoal.spark
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
 from shoal.spark.run import SparkRun
 from tests.docs.pages import blocks
-from tests.spark.scene import EVENTS, TUPLES, Stage, events, people
+from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events, people
 
 ONE_COLUMN = {**EVENTS, "lateness": "40s"}
 TWO_COLUMNS = {
@@ -67,6 +70,18 @@ def test_tuples_are_anonymous_on_the_union(session: Any, stage: Stage, anonymize
     assert there.released + there.suppressed + there.dead == 3000
     assert there.suppressed <= 0.02 * 3000
     assert there.metrics["loss"] <= 1.25 * here.metrics["loss"]
+
+
+def test_shuffled_rows_are_taken_in_the_order_that_is_named(session: Any) -> None:
+    """Spark divides a sorted DataFrame anew in every job; the numbers of records must fit all of them."""
+    rows = [{**row, "number": number, "site": row["site"] or "s0"} for number, row in enumerate(events(1500))]
+    made = partial(
+        shoal.ZAnonymity, z=2, window="20s", person="id", time="ts", attribute="site", lateness="5s", carry=["number"]
+    )
+    here = made(key=KEY).anonymize(pa.Table.from_pylist(rows)).rows.column("number").to_pylist()
+    frame = session.createDataFrame(rows).repartition(3)
+    there = shoal.spark.anonymize(frame, made(), order="number", shards=3).select("number").collect()
+    assert sorted(row[0] for row in there) == sorted(here)
 
 
 def test_the_script_of_the_page_runs(session: Any, stage: Stage) -> None:

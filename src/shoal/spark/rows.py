@@ -47,8 +47,16 @@ def number_rows(
     sorted_frame = frame.orderBy(*by) if by else frame
     chosen = sorted_frame.select(*(quoted(name) for name in columns))
     types = types_of(chosen)
+    if is_shuffled(chosen):
+        # Spark divides the rows of a sort or a join anew in every job: numbers counted in one would not fit the next.
+        chosen = chosen.localCheckpoint()
     numbered, count = with_numbers(chosen, first)
     return NumberedRows(numbered, types, first, count)
+
+
+def is_shuffled(frame: DataFrame) -> bool:
+    """Whether rows move between tasks before they are in the DataFrame, as in a sort, a join or a repartition."""
+    return "Exchange" in str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def with_numbers(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
