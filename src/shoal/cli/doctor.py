@@ -51,7 +51,7 @@ def doctor(
     """
     import orjson
 
-    from shoal.cli.render import LineObserver
+    from shoal.cli.render import LineObserver, print_remarks
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 
@@ -66,8 +66,6 @@ def doctor(
         content = {"ok": is_fit, "remarks": [remark.to_dict() for remark in remarks]}
         print(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(), file=sys.stdout)
     else:
-        marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
-        for remark in remarks:
-            print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}", file=sys.stdout)
+        print_remarks(remarks)
         print("this policy can run" if is_fit else "this policy cannot run; see WRONG above", file=sys.stdout)
     return 0 if is_fit else 1

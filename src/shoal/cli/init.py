@@ -116,7 +116,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     _show(proposal, found.table.num_rows, is_all=found.is_all)
     if not yes and sys.stdin.isatty():
         proposal = _ask(facts, wishes, proposal)
-    return _write(proposal, found, facts, data, out)
+    _write(proposal, found, facts, data, out)
+    return _check(data, out)
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
@@ -156,7 +157,7 @@ def _ask(facts: Mapping[str, Facts], wishes: Wishes, proposal: Proposal) -> Prop
             print("\n".join(error.problems))
             continue
         wishes = changed
-        _show(proposal, next(iter(facts.values())).rows, is_all=True)
+        _show(proposal, next(iter(facts.values())).rows, is_all=wishes.sees_all)
 
 
 def _changed(wishes: Wishes, answer: str) -> Wishes:
@@ -188,14 +189,12 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     return replace(wishes, **{**lists, field: [*(lists[field] or ()), name]})
 
 
-def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Path, out: Path) -> int:
+def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Path, out: Path) -> None:
+    """Write the policy and, into a private folder, its hierarchies."""
     import os
 
-    from shoal.cli.program import program
     from shoal.crypto.safe_open import write_file
     from shoal.inspection.policy_text import policy_text
-    from shoal.pipeline.doctor.doctor import examine
-    from shoal.policy import load_policy
     from shoal.sinks.durable import output_error
 
     source = os.path.relpath(data.absolute(), out.absolute().parent)
@@ -210,11 +209,20 @@ def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Pat
     print(f"\nwritten        {out}, which contains no value of the data")
     if trees:
         print(f"               {out.parent / folder}{os.sep}: trees of values, readable only by you")
+
+
+def _check(data: Path, out: Path) -> int:
+    """Let the doctor check the policy, and print what to do next; return the exit code."""
+    import os
+
+    from shoal.cli.program import program
+    from shoal.cli.render import LineObserver, print_remarks
+    from shoal.pipeline.doctor.doctor import examine
+    from shoal.policy import load_policy
+
     policy = load_policy(out)
-    remarks = examine(policy)
-    marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
-    for remark in remarks:
-        print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}")
+    remarks = examine(policy, observer=LineObserver(quiet=False))
+    print_remarks(remarks)
     is_fit = all(remark.level != "wrong" for remark in remarks)
     sink = policy.file_sink.path.path
     where = os.path.relpath(sink)

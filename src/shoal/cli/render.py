@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -15,6 +15,9 @@ from shoal.cli.program import from_here
 from shoal.observe.counts import RunSummary, SetSummary
 from shoal.observe.json_log import JsonLog
 from shoal.observe.observer import COMPILING, Observer, Observers
+
+if TYPE_CHECKING:
+    from shoal.pipeline.doctor.remarks import Remark
 
 _SECONDS_BETWEEN_LINES: Final = 5.0
 _LONG: Final = 0.1
@@ -127,6 +130,13 @@ def warn_of_key(other: Path | None = None) -> None:
     for sentence in (key_warning(), warning_about(other) if other else None):
         if sentence:
             print(f"shoal: warning: {sentence}", file=sys.stderr)
+
+
+def print_remarks(remarks: Iterable[Remark]) -> None:
+    """Print what the doctor found, one line each."""
+    marks = {"good": "ok   ", "look": "look ", "wrong": "WRONG"}
+    for remark in remarks:
+        print(f"{marks[remark.level]}  {remark.topic:<12} {remark.sentence}", file=sys.stdout)
 
 
 def say_compiling() -> None:

@@ -148,7 +148,7 @@ class AttackReport:
 
     def text(self) -> str:
         """Return a summary for people."""
-        facts = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in self.facts.items())
+        facts = "; ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in self.facts.items())
         lines = [f"attacks on a release of {self.method}: {facts}"]
         width = max((len(attack.name) for attack in self.attacks), default=0)
         for question in Question:
@@ -180,4 +180,8 @@ def _line(attack: Attack, width: int) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -19,7 +19,7 @@ from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
 from shoal.pipeline.doctor.live import connection_remarks, lag_remarks
 from shoal.pipeline.doctor.live_sample import take_live_sample
-from shoal.pipeline.doctor.remarks import Remark, Sample, row_remark, verdict
+from shoal.pipeline.doctor.remarks import Remark, Sample, files_remark, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
@@ -181,9 +181,7 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
         remarks.append(Remark("look", "source", "standard input cannot be read before the run; no sample was taken"))
         return None
     files = make_files(policy)
-    remarks.append(
-        Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
-    )
+    remarks.append(files_remark(len(files)))
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)

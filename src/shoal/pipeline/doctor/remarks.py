@@ -33,6 +33,11 @@ class Remark:
         return asdict(self)
 
 
+def files_remark(files: int) -> Remark:
+    """How many files are read."""
+    return Remark("good", "source", "1 file" if files == 1 else f"{files} files, read in the order of their names")
+
+
 def row_remark(*, numbers_rows: bool) -> Remark:
     """What ``person = "row"`` means, by whether rows are numbered or the input has a column of that name."""
     if numbers_rows:

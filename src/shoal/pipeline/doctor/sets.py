@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
-from shoal.pipeline.doctor.remarks import Level, Remark, row_remark
+from shoal.pipeline.doctor.remarks import Level, Remark, files_remark, row_remark
 from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, check_separator
 from shoal.pipeline.sets.run import set_reader
@@ -37,7 +37,7 @@ def set_remarks(policy: Policy, rows: int, observer: Observer) -> Iterator[Remar
         yield Remark("look", "source", "standard input cannot be read before the run; no sample was taken")
         return
     files = make_files(policy)
-    yield Remark("good", "source", f"{len(files)} file{'s' * (len(files) > 1)}, read in the order of their names")
+    yield files_remark(len(files))
     first: list[dict[str, Any]] = []
 
     def keep_first(letter: dict[str, Any], _: pa.RecordBatch | None) -> None:
