@@ -56,7 +56,8 @@ def number_rows(
 
 def is_shuffled(frame: DataFrame) -> bool:
     """Whether rows move between tasks before they are in the DataFrame, as in a sort, a join or a repartition."""
-    return "Exchange" in str(frame._jdf.queryExecution().executedPlan().toString())
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows plans in no other way
+    return "Exchange" in str(plan.toString())
 
 
 def with_numbers(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
