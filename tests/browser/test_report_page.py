@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -49,6 +50,18 @@ def test_it_opens_without_errors_or_requests(browser, page_file):
     page.close()
 
 
+def contrast(one: str, other: str) -> float:
+    """The ratio of the luminances of two colours, such as rgb(1, 2, 3), as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted(luminance(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
 def test_light_and_dark_differ_and_stay_readable(browser, page_file):
     colours = []
     for scheme in ("light", "dark"):
@@ -61,6 +74,8 @@ def test_light_and_dark_differ_and_stay_readable(browser, page_file):
     light, dark = colours
     assert light[0] != dark[0]
     assert light[1] != dark[1]
+    for behind, ink in colours:
+        assert contrast(behind, ink) >= 7, "WCAG's enhanced contrast"
 
 
 def test_links_work_by_keyboard(browser, page_file):
@@ -68,7 +83,7 @@ def test_links_work_by_keyboard(browser, page_file):
     page.goto(page_file.as_uri())
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.url.endswith("#promise")
+    page.wait_for_url("**#promise")
     page.close()
 
 
