@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from shoal.inspection.facts import Facts
 from shoal.inspection.proposal import Proposal
 from shoal.inspection.reading import Data
+from shoal.inspection.toml_text import toml, toml_key
 
 _ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow"}
 _MEANING: Final = {
@@ -43,7 +43,7 @@ def policy_text(
         *_roles(proposal),
         *_stream(proposal, facts),
         "[source]",
-        *(f"{key} = {_toml(value)}" for key, value in source.items()),
+        *(f"{key} = {toml(value)}" for key, value in source.items()),
         "",
         *_anonymize(proposal, folder, trees),
         "[sink]",
@@ -59,9 +59,9 @@ def policy_text(
 def _roles(proposal: Proposal) -> list[str]:
     lines = ["# column: role, why"]
     for one in proposal.roles:
-        lines.append(f"# {_toml(one.column)}: {one.role}, {one.reason}{'' if one.is_sure else '  CHECK'}")
+        lines.append(f"# {toml(one.column)}: {one.role}, {one.reason}{'' if one.is_sure else '  CHECK'}")
     for risk in proposal.pairs:
-        names = " and ".join(map(_toml, risk.columns))
+        names = " and ".join(map(toml, risk.columns))
         lines.append(f"# {names} together single out {risk.unique:.0%} of the {risk.people:,} people")
     return [*lines, *(f"# {question}  CHECK" for question in proposal.questions), ""]
 
@@ -74,7 +74,7 @@ def _stream(proposal: Proposal, facts: Mapping[str, Facts]) -> list[str]:
     time = stream.get("time") or next(epochs, None)
     if time is not None and facts[time].kind == "whole":
         stream |= {"time": time, "time_unit": facts[time].time_unit or "s"}
-    return ["[stream]", *(f"{key} = {_toml(value)}" for key, value in stream.items()), ""]
+    return ["[stream]", *(f"{key} = {toml(value)}" for key, value in stream.items()), ""]
 
 
 def _is_epoch(column: str, proposal: Proposal, facts: Mapping[str, Facts]) -> bool:
@@ -99,20 +99,20 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
     quasi, generalize = rules.pop("quasi", {}), rules.pop("generalize", None)
     lines = ["[anonymize]"]
     for key, value in rules.items():
-        line = f"{key} = {_toml(value)}"
+        line = f"{key} = {toml(value)}"
         lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
     lines.append("")
     if generalize is not None:
         words = proposal.trees.get(rules["item"], "a tree over the items by name")
         lines += ["[anonymize.generalize]", f"# {words}; a hierarchy of your own may be easier to read"]
         own = _in_file(generalize, f"{folder}/items.json", trees)
-        lines += [*(f"{key} = {_toml(value)}" for key, value in own.items()), ""]
+        lines += [*(f"{key} = {toml(value)}" for key, value in own.items()), ""]
     for number, (column, rule) in enumerate(quasi.items()):
-        lines.append(f"[anonymize.quasi.{_key(column)}]")
+        lines.append(f"[anonymize.quasi.{toml_key(column)}]")
         own = _in_file(rule, f"{folder}/{number + 1}.json", trees)
         if _is_tree(rule):
             lines.append(f"# {proposal.trees[column]}")
-        lines += [*(f"{key} = {_toml(value)}" for key, value in own.items()), ""]
+        lines += [*(f"{key} = {toml(value)}" for key, value in own.items()), ""]
     return lines
 
 
@@ -126,15 +126,3 @@ def _in_file(rule: Mapping[str, Any], name: str, trees: dict[str, str]) -> dict[
 
 def _is_tree(rule: Mapping[str, Any]) -> bool:
     return isinstance(rule.get("hierarchy"), Mapping) and rule["hierarchy"].get("kind") == "nested"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

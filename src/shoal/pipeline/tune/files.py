@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError
+from shoal.inspection.toml_text import toml
 from shoal.models.z.tuning import Candidate, WindowTuning
 from shoal.pipeline.tune.tune import Tuned
 
@@ -89,11 +89,11 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
         f"choosing it: {candidate.weakest:.4f} or more for every z from {candidate.z} to {candidate.z * 11 // 10}; "
         f"on its own in {candidate.later.held} of the {candidate.later.with_shown} that show anybody.",
         "# That is a measurement, not a guarantee for other data.",
-        "", "[stream]", f"person = {_toml(tuned.columns.person)}", f"time = {_toml(tuned.columns.time)}",
+        "", "[stream]", f"person = {toml(tuned.columns.person)}", f"time = {toml(tuned.columns.time)}",
         *_time_unit(tuned), *_carried(tuned),
         "", "[source]", *_source(tuned, folder),
-        "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {_toml(tuned.columns.attribute)}",
-        f"z = {candidate.z}", f"window = {_toml(window.window)}", *_kept_rules(tuned), *_clock(tuned),
+        "", "[anonymize]", 'method = "z-anonymity"', f"attribute = {toml(tuned.columns.attribute)}",
+        f"z = {candidate.z}", f"window = {toml(window.window)}", *_kept_rules(tuned), *_clock(tuned),
         "", "[sink]", 'kind = "parquet"', 'path = "released.parquet"', "", "[trace]", 'path = "trace.parquet"',
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -101,12 +101,12 @@ def policy_text(tuned: Tuned, window: WindowTuning, candidate: Candidate, folder
 
 def _time_unit(tuned: Tuned) -> Iterator[str]:
     if tuned.policy.stream.time_unit is not None:
-        yield f"time_unit = {_toml(tuned.policy.stream.time_unit)}"
+        yield f"time_unit = {toml(tuned.policy.stream.time_unit)}"
 
 
 def _carried(tuned: Tuned) -> Iterator[str]:
     if tuned.hints is not None and tuned.hints.stream.carry:
-        yield f"carry = {_toml(tuned.hints.stream.carry)}"
+        yield f"carry = {toml(tuned.hints.stream.carry)}"
 
 
 def _kept_rules(tuned: Tuned) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _kept_rules(tuned: Tuned) -> Iterator[str]:
         yield f"k = {rules.k}"
     for name in ("lateness", "max_gap"):
         if name in rules.model_fields_set:
-            yield f"{name} = {_toml(getattr(rules, name).given)}"
+            yield f"{name} = {toml(getattr(rules, name).given)}"
 
 
 def _clock(tuned: Tuned) -> Iterator[str]:
@@ -139,17 +139,8 @@ def _clock(tuned: Tuned) -> Iterator[str]:
 def _source(tuned: Tuned, folder: Path) -> Iterator[str]:
     source = tuned.policy.file_source
     paths = [place.text if place.is_standard else os.path.relpath(place.path, folder) for place in source.path]
-    yield f"kind = {_toml(source.kind)}"
-    yield f"path = {_toml(paths[0] if len(paths) == 1 else paths)}"
+    yield f"kind = {toml(source.kind)}"
+    yield f"path = {toml(paths[0] if len(paths) == 1 else paths)}"
     for key in _KEPT:
         if key in source.model_fields_set and getattr(source, key) not in (None, (), {}):
-            yield f"{key} = {_toml(getattr(source, key))}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(name)} = {_toml(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    # a JSON string is a TOML string, except for DEL
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            yield f"{key} = {toml(getattr(source, key))}"
