@@ -176,8 +176,34 @@ def test_a_table_without_a_policy():
     assert rate(found, "marketer") == 0.5
     with pytest.raises(PolicyError, match="name the quasi-identifiers"):
         attack(release, truth)
-    with pytest.raises(InputError, match="1 labels of column zip"):
+    with pytest.raises(InputError, match="column zip: 1 label is neither"):
         attack(release.set_column(0, "zip", pa.array(["130*", "130*", "145*", "west"])), truth, knows=["zip"])
+
+
+def test_without_a_policy_ranges_numbers_and_asterisks_may_be_mixed():
+    truth = pa.table({"age": [20, 25, 30, 35, 40]})
+    mixed = pa.table({"age": ["[20, 25]", "[20, 25]", "30", "[35, 35]", "*"]})
+    ranges_only = pa.table({"age": ["[20, 25]", "[20, 25]", "[30, 30]", "[35, 35]", "[20, 40]"]})
+    found, expected = (attack(release, truth, knows=["age"], seed=3).to_dict() for release in (mixed, ranges_only))
+    assert found == expected
+    assert found["facts"]["people"] == 5
+
+
+@pytest.mark.parametrize("last", ["*", "2020-01-04", "[2020-01-04, 2020-01-04]"])
+def test_without_a_policy_ranges_may_be_of_days(last):
+    truth = pa.table({"day": ["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"]})
+    release = pa.table({"day": ["[2020-01-01, 2020-01-02]", "[2020-01-01, 2020-01-02]", "2020-01-03", last]})
+    found = attack(release, truth, knows=["day"])
+    assert found.facts["people"] == 4
+    expected = 2 * 0.5 + 1 + 1 if last != "*" else 2 / 3 + 1 / 2 + 1  # everybody fits "*"
+    assert rate(found, "marketer") == pytest.approx(expected / 4)
+
+
+def test_only_strange_labels_of_a_column_with_ranges_are_counted():
+    truth = pa.table({"age": [20, 25, 30, 35, 40]})
+    release = pa.table({"age": ["[20, 25]", "25", "20-30", "20-30", "*"]})
+    with pytest.raises(InputError, match=r"age: 1 label is neither .* a range is written \[20, 30\]"):
+        attack(release, truth, knows=["age"])
 
 
 def test_the_same_seed_gives_the_same_report():

@@ -82,7 +82,7 @@ def attack(  # noqa: PLR0913
         raise PolicyError("targets: must be a whole number from 1")
     with limited(max_memory):
         if policy is None:
-            policy = describe(release, truth, settings.knows or (), tuple(sensitive), person)
+            policy, release = describe(release, truth, settings.knows or (), tuple(sensitive), person)
         written = read_policy(policy)
         method = str(written.section("anonymize").get("method"))
         if method == "z-anonymity":
