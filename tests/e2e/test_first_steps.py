@@ -63,6 +63,26 @@ def test_a_demo_without_its_picture_still_prints_its_result(scene: Scene) -> Non
     assert b"none: no pictures here" in ended.out
 
 
+def test_a_demo_counts_late_rows_as_the_run_does_and_names_every_file_once(scene: Scene) -> None:
+    ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
+    said = ended.out.decode()
+    refused = next(line.split()[1] for line in said.splitlines() if line.startswith("    late "))
+    assert f" {refused} of them later than the 5 minutes that the policy allows" in said
+    assert said.count("released.parquet\n") == 1
+
+
+def test_the_lines_that_a_demo_proposes_make_a_policy(scene: Scene) -> None:
+    folder = scene.folder / "demo"
+    said = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", folder).out.decode()
+    policy = (folder / "policy.toml").read_text()
+    proposed = [line.strip() for line in said.splitlines() if line.strip().startswith(("combine =", "k ="))]
+    assert len(proposed) == 2
+    (folder / "policy.toml").write_text(policy.replace("z = 5", "\n".join(["z = 5", *proposed])))
+    ended = shoal("run", folder / "policy.toml", "--json")
+    assert ended.code == 0, ended.err
+    assert "is shared by at least 2 different people" in ended.summary["guarantee"]
+
+
 def test_the_picture_of_a_demo_counts_as_the_console_does(scene: Scene) -> None:
     """Also the dead letters that have no usable time and no place in it."""
     drawn: list[Any] = []

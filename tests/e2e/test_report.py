@@ -106,7 +106,10 @@ def test_what_a_reader_sees(stage: Scene) -> None:
     exposed, shown = sum(below(sets, 2) for sets in minutes.values()), sum(map(len, minutes.values()))
     numbers = {" ".join(line.split()[:-2]): line.split()[-2:] for line in said.splitlines()[:7]}
     assert numbers["not k-anonymous"] == [str(exposed), f"{exposed / shown:.1%}"]
-    assert said.startswith("report of z-anonymity: 4 windows of 1min, k = 2\n  people active")
+    assert said.startswith("report of z-anonymity: 4 windows of 1min, k = 2 (the default; choose another with --k)\n")
+    assert said.splitlines()[1].startswith("  people active")
+    assert "--truth" not in said
+    assert "counted if you give the private input (--truth)" in reported(stage).out.decode()
     assert "windows with the smallest share of k-anonymous people" in said
     assert "values that cost most" in said
     assert "tables         report/windows.csv, report/costs.csv\npicture        report/windows.png" in said

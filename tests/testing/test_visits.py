@@ -136,6 +136,7 @@ def test_what_was_planted_is_there(visits, tmp_path):
         late += moment < newest
         newest = max(newest, moment)
     assert planted.late == late
+    assert planted.too_late == late, "none is allowed by default"
     assert 600 < late < 1500
     assert 3600 * 10**9 < planted.longest_lateness_ns <= 7200 * 10**9
 

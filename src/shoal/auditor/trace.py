@@ -82,4 +82,4 @@ def note_lost(is_overtaken: Bools, undecided: Ints, decided: Ints, notes: Notes)
 
 def note_pending(count: int, notes: Notes) -> None:
     """Report how many records were pending when the trace ended."""
-    notes.info("held", "Records had no verdict yet when the trace ended.", count=count)
+    notes.info("pending", "Records had no verdict yet when the trace ended.", count=count)

@@ -24,7 +24,7 @@ method = "z-anonymity"
 attribute = "site"
 z = {z}
 window = "1h"
-lateness = "5min"
+lateness = "{minutes}min"
 
 [sink]
 kind = "parquet"
@@ -33,6 +33,7 @@ path = "released.parquet"
 [trace]
 path = "trace.parquet"
 """
+_MINUTES_LATE: Final = 5
 
 
 def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_000, z: int = 20, seed: int = 7) -> int:
@@ -70,9 +71,12 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     visits = make_visits(people=people, events=events, seed=seed)
     with output_error(out):
         out.mkdir(parents=True, exist_ok=True)
-        planted = write_visits_csv(out / "visits.csv", visits, late_share=0.01, broken_share=0.001)
-        write_file(out / "policy.toml", _POLICY.format(z=z))
-    print(f"  among them {planted.late:,} late rows and {sum(planted.broken.values()):,} broken ones")
+        planted = write_visits_csv(out / "visits.csv", visits, allowed_lateness_ns=_MINUTES_LATE * 60 * 10**9)
+        write_file(out / "policy.toml", _POLICY.format(z=z, minutes=_MINUTES_LATE))
+    print(
+        f"  among them {sum(planted.broken.values()):,} broken rows and {planted.late:,} late ones, "
+        f"{planted.too_late:,} of them later than the {_MINUTES_LATE} minutes that the policy allows"
+    )
     print("anonymizing …", flush=True)
     if must_compile("z-anonymity"):
         say_compiling()
@@ -107,14 +111,15 @@ def _verdict(report: Any, seconds: float) -> list[str]:
     if unique is not None:
         lines += [
             f"               {unique:.1%} of those shown in an hour have a released set no one else has:",
-            '               z hides rare sites, not rare combinations (combine = "k" in the policy hides them too)',
+            "               z hides rare sites, not rare combinations. To hide these too, add to [anonymize]:",
+            '                   combine = "k"',
+            "                   k = 2           # rows then wait for the end of their hour",
         ]
     return lines
 
 
 def _places(out: Path, picture: str) -> list[str]:
     return [
-        f"released rows  {out / 'released.parquet'}",
         f"dead letters   {out / 'released.parquet.dead.jsonl'}  (why rows were refused)",
         f"picture        {picture}",
         f"policy         {out / 'policy.toml'}   ({program()} run {out / 'policy.toml'})",

@@ -83,10 +83,9 @@ def tune(
     """Choose z (and the window) so that a share of the people shown are k-anonymous, and check the choice.
 
     z-anonymity hides rare values, not rare combinations. A model of people and rates, by the time of the day,
-    is estimated from a part of the stream; every z is tried on it, and the smallest is taken whose bound reaches the
-    target up to 1.1 z. So is the smallest by which people reached it when these windows are replayed. Then the windows
-    that were not used are replayed with these, and people are counted. A z is proposed only if the target held there;
-    the table shows where it comes from.
+    is estimated. Two candidates are chosen on one part of the stream: the smallest z that reaches the target in the
+    model (up to 1.1 z), and the smallest that reaches it in a replay. Both are then checked on the windows that were
+    kept back. A z is proposed only if the target held there; the table shows where it comes from.
 
     Exit code 0 when a z held on the unused windows, 1 when none did or the input cannot be read, 2 when an option is
     wrong. Writes curve.csv, curve.png (with matplotlib) and, when a z held, policy.toml.

@@ -9,7 +9,7 @@ from typing import Final
 from shoal.observe.counts import Commit, RunSummary
 
 _LOG = logging.getLogger("shoal")
-COMPILING: Final = "compiling the kernels for this machine, once; this takes a minute or more"
+COMPILING: Final = "compiling the kernels for this machine, once; this usually takes 5 to 30 s"
 
 
 class Observer:

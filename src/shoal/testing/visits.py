@@ -42,6 +42,7 @@ _PEOPLE: Final = (
     "ada", "ben", "cleo", "dan", "eva", "finn", "gia", "hugo", "ines", "jan", "kim", "leo", "mia", "nils",
     "olga", "paul", "quin", "rosa", "sam", "tess", "uma", "vik", "wes", "xena", "yara", "zoe",
 )  # fmt: skip
+_MILLISECOND: Final = 1_000_000
 _BREAKS: Final = ("fields", "time", "user", "utf8", "nul")
 
 
@@ -78,6 +79,8 @@ class Planted:
     """Rows that can be read."""
     late: int
     """Sound rows older than the newest sound row before them."""
+    too_late: int
+    """Sound rows that are later than allowed, in whole milliseconds as the file has them."""
     longest_lateness_ns: int
     broken: dict[str, int]
     """Number of invalid rows by fault: fields, time, user, utf8, nul."""
@@ -206,11 +209,13 @@ def _bursts(
 
 
 def write_visits_csv(
-    path: str | PathLike[str], visits: Visits, *, late_share: float = 0.01, broken_share: float = 0.001
-) -> Planted:
+    path: str | PathLike[str], visits: Visits, *, late_share: float = 0.01, broken_share: float = 0.001,
+    allowed_lateness_ns: int = 0,
+) -> Planted:  # fmt: skip
     """Write ``ts,user,site,device`` in arrival order, with some rows late and some invalid.
 
-    Equal visits and shares give equal bytes. Late rows arrive seconds to two hours after their time.
+    Equal visits and shares give equal bytes. Late rows arrive seconds to two hours after their time; those later than
+    the allowed lateness are counted.
     """
     if not (0 <= late_share <= 1 and 0 <= broken_share <= 1):
         raise PolicyError("late_share and broken_share: must be between 0 and 1")
@@ -224,10 +229,13 @@ def write_visits_csv(
     is_sound[[row for rows in broken.values() for row in rows]] = False
     times = visits.times[order][is_sound]
     lateness = np.maximum.accumulate(times) - times if len(times) else times
+    written = times // _MILLISECOND * _MILLISECOND
+    written_lateness = np.maximum.accumulate(written) - written if len(times) else times
     return Planted(
         rows=len(lines),
         sound=len(times),
         late=int((lateness > 0).sum()),
+        too_late=int((written_lateness > allowed_lateness_ns).sum()),
         longest_lateness_ns=int(lateness.max(initial=0)),
         broken={what: len(rows) for what, rows in broken.items()},
     )

@@ -232,7 +232,7 @@ def test_nothing_released(release):
     report = report_windows(release, ONE)
     assert report.windows == report.costs == ()
     assert report.to_dict()["k_anonymous_share"] is None
-    assert report.text().startswith("report of z-anonymity: 0 windows of 1h, k = 2\n")
+    assert report.text().startswith("report of z-anonymity: 0 windows of 1h, k = 2 (the default; choose")
 
 
 def test_no_value_can_be_removed_to_help():

@@ -44,7 +44,7 @@ class TestTrace:
         report = case.audit()
         assert report.ok
         # with lateness 0 nothing can be held: the trace is of a part of the input, which is worth a look
-        assert [(found.code, found.count) for found in report.findings] == [("trace-ends-early", 2), ("held", 2)]
+        assert [(found.code, found.count) for found in report.findings] == [("trace-ends-early", 2), ("pending", 2)]
         assert report.metrics["verdicts"]["undecided"] == 2
 
     def test_a_late_record_counted_under_a_sorted_trace(self):
@@ -97,7 +97,7 @@ class TestTrace:
         rows = [(0, "u", "s"), (900, "v", "s"), (100, "w", "s")]
         trace = trace_table([{"row": 0, "verdict": "suppressed"}, {"row": 2, "verdict": "dead", "reason": "late"}])
         report = audit(table([]), table(records(rows)), trace, policy(z=5, lateness=600))
-        assert [(found.code, found.count) for found in report.findings] == [("held", 1)]
+        assert [(found.code, found.count) for found in report.findings] == [("pending", 1)]
 
     def test_a_trace_without_columns_proves_nothing(self, case):
         given = table(case.release, case.columns), table(case.truth, NAMES)

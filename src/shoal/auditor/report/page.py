@@ -37,7 +37,7 @@ circle.high{fill:var(--bad)}circle.low{fill:var(--after)}.mark{stroke-width:2}.m
 .key i{display:inline-block;width:.8rem;height:.8rem;margin-right:.3rem;vertical-align:-.1rem}
 code{font-size:.9em;overflow-wrap:anywhere}
 """
-_COSTS: Final = ("column", "value", "fewer people not k-anonymous without it")
+_COSTS: Final = ("column", "value", "people who become k-anonymous if it is withheld")
 _QUESTIONS: Final = {
     "singling out": "Can a person be singled out?",
     "linking": "Can records of a person be linked?",

@@ -57,7 +57,7 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
             "for others write a page with -o report.html"
         )
     promise = read_z_promise(written)
-    level = _level(promise, k)
+    level = _check_level(k) or _default_level(promise)
     sink = replace(Format.of(written.section("sink")), names_once=True)
     shown = _read_shown(promise, read(release, name="release", expected=sink))
     known = None
@@ -67,12 +67,19 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     return _report(promise, level, shown, known)
 
 
-def _level(promise: ZPromise, k: int | None) -> int:
+def _default_level(promise: ZPromise) -> tuple[int, str]:
+    """Return k and where it comes from."""
+    if promise.target:
+        return promise.target.k, "the k of the policy's target"
+    return (promise.k, "the k of the policy") if promise.k else (_DEFAULT_K, "the default; choose another with --k")
+
+
+def _check_level(k: int | None) -> tuple[int, str] | None:
     if k is None:
-        return promise.target.k if promise.target else promise.k or _DEFAULT_K
+        return None
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise PolicyError("k: must be a whole number from 2; everybody shares a set with 1 person, themselves")
-    return k
+    return k, "as asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,8 @@ def _read_known(promise: ZPromise, truth: Rows) -> tuple[Ints, Ints]:
     return time[usable] // promise.rotation_ns, person[usable]
 
 
-def _report(promise: ZPromise, k: int, shown: _Shown, known: tuple[Ints, Ints] | None) -> WindowReport:
+def _report(promise: ZPromise, level: tuple[int, str], shown: _Shown, known: tuple[Ints, Ints] | None) -> WindowReport:
+    k, k_from = level
     active_epoch = known[0] if known else np.zeros(0, np.int64)
     starts, number = np.unique(np.concatenate([shown.epoch, active_epoch]), return_inverse=True)
     epoch = number[: len(shown.epoch)]
@@ -127,6 +135,7 @@ def _report(promise: ZPromise, k: int, shown: _Shown, known: tuple[Ints, Ints] |
     met, target = _judge_target(promise, groups, len(starts))
     return WindowReport(
         k=k,
+        k_from=k_from,
         rotation_ns=promise.rotation_ns,
         windows=tuple(
             replace(

@@ -124,6 +124,8 @@ class WindowReport:
     """Every window of a release, and the values that cost most. A person shown in two windows counts twice."""
 
     k: int
+    k_from: str
+    """Where k comes from, as words."""
     rotation_ns: int
     windows: tuple[Window, ...]
     costs: tuple[Cost, ...]
@@ -196,7 +198,7 @@ class WindowReport:
         silent = sum(not window.shown for window in self.windows)
         windows = f"{_counted(len(self.windows), 'window')} of {format_duration(self.rotation_ns)}"
         without = f"; no one is shown in {silent:,}" if silent else ""
-        lines = [f"report of z-anonymity: {windows}, k = {self.k}{without}"]
+        lines = [f"report of z-anonymity: {windows}, k = {self.k} ({self.k_from}){without}"]
         if self.has_truth:
             lines.append(f"  people active      {self.total('active'):>12,}  (counted in every window)")
         lines += [
@@ -229,6 +231,10 @@ class WindowReport:
             )  # fmt: skip
             ends = (f"{cell:>{_width(head)}}" for cell, head in zip(cells, heads, strict=True))
             lines.append(f"  {window.start:<21}" + "".join(ends))
+        if not self.has_truth:
+            lines.append(
+                "  active: people with a record in the window; counted if you give the private input (--truth)"
+            )
         return lines
 
     def _cost_text(self) -> list[str]:
@@ -236,8 +242,8 @@ class WindowReport:
         if not self.costs:
             return ["no single value, removed from everybody's set, would help anybody"] if exposed else []
         lines = [
-            "values that cost most: how many fewer people would not be k-anonymous without the value",
-            f"  {'fewer':>12} {'share':>6} {'windows':>8} {'people with it':>16} {'rows with it':>14}",
+            "values that cost most: people who become k-anonymous if the value is withheld",
+            f"  {'people':>12} {'share':>6} {'windows':>8} {'people with it':>16} {'rows with it':>14}",
         ]
         lines += [
             f"  {cost.saved:>12,} {_share(cost.saved, exposed)}"
