@@ -64,6 +64,8 @@ def test_a_given_k_is_never_lowered_for_sparse_columns() -> None:
         ({"order_id": ROWS, "customer": [f"c{who}" for who in WHO]}, "customer"),
         ({"id": ROWS, "member": [f"c{who}" for who in WHO]}, "member"),
         ({"transaction_id": ROWS, "member": [f"c{who}" for who in WHO]}, "member"),
+        ({"session_id": [row // 2 for row in ROWS], "email": [f"p{who}@example.org" for who in WHO]}, "email"),
+        ({"email": [f"p{who % 20}@example.org" for who in WHO]}, "email"),
         ({"id": ROWS, "city_name": [f"Town {who % 9}" for who in WHO]}, "id"),
     ],
 )
@@ -118,3 +120,13 @@ def test_a_column_of_several_types_is_named_without_a_value() -> None:
     with pytest.raises(InputError, match="'age': has values of several types") as caught:
         shoal.anonymize(frame, k=2)
     assert "Jane" not in str(caught.value)
+
+
+@pytest.mark.compiled
+def test_names_of_columns_cannot_forge_a_line_or_a_page() -> None:
+    name = "age<script>\nrole x\x1b[31m"
+    found = shoal.anonymize(pa.table({"user": WHO, name: KNOWN["age"], "zip": KNOWN["zip"]}), k=5)
+    assert name in found.rows.column_names
+    assert "\x1b" not in repr(found)
+    assert "\nrole x" not in repr(found)
+    assert "<script>" not in found._repr_html_()

@@ -45,8 +45,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     recommends a method with parameters, builds hierarchies, writes a commented policy and runs the doctor on it. On a
     terminal you can change the proposal before it is written. What only you can know is marked CHECK in the policy.
 
-    No value of the data is written into the policy. Hierarchies list the values of their columns; they are written
-    into a folder next to the policy that only you can read.
+    Of the data only rounded bounds are written into the policy. Hierarchies list the values of their columns; they are
+    written into a folder next to the policy that only you can read.
 
     Exit code 0 when the policy can run, 1 when the file cannot be read or the doctor finds that the run would be of no
     use, 2 when an option is wrong.
@@ -121,11 +121,13 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
+    from shoal.inspection.roles import printable
+
     print(f"{'all' if is_all else 'the first'} {rows:,} rows, {proposal.people:,} people")
-    width = max(len(one.column) for one in proposal.roles)
+    width = max(len(printable(one.column)) for one in proposal.roles)
     for one in proposal.roles:
         mark = " " if one.is_sure else "?"
-        print(f"  {one.column:<{width}}  {mark} {one.role:<10} {one.reason}")
+        print(f"  {printable(one.column):<{width}}  {mark} {one.role:<10} {one.reason}")
     for risk in proposal.pairs:
         names = " and ".join(map(repr, risk.columns))
         print(f"risk           {names} together single out {risk.unique:.0%} of the people")
@@ -206,7 +208,7 @@ def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Pat
             (out.parent / folder).mkdir(mode=0o700, exist_ok=True)
             write_file(out.parent / name, tree, private=True)
         write_file(out, text)
-    print(f"\nwritten        {out}, which contains no value of the data")
+    print(f"\nwritten        {out}, which contains only rounded bounds of the data")
     if trees:
         print(f"               {out.parent / folder}{os.sep}: trees of values, readable only by you")
 

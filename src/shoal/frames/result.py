@@ -12,7 +12,7 @@ from shoal.auditor import AuditReport, audit, report_windows
 from shoal.frames.losses import losses_of
 from shoal.frames.page import html_of
 from shoal.inspection import Proposal
-from shoal.inspection.roles import Role
+from shoal.inspection.roles import Role, printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +74,15 @@ class Anonymized:
         shown = ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count or name == "refused")
         lines = [f"promise    {self.statement}", f"rows       {shown}"]
         lines += [f"refused    {text}" for text in self.refused.values()]
-        lines += [f"loss       {name} {loss:.3f}" for name, loss in self.losses.items()]
+        lines += [f"loss       {printable(name)} {loss:.3f}" for name, loss in self.losses.items()]
         if "items_generalized" in self.metrics:
             found = self.metrics
             lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "
                          f"{found['occurrences_generalized']:.1%} of what people have")  # fmt: skip
-        lines += [f"role       {one.column}: {one.role} ({one.reason})" for one in self.roles if one.role != "drop"]
+        kept = [one for one in self.roles if one.role != "drop"]
+        lines += [f"role       {printable(one.column)}: {one.role} ({one.reason})" for one in kept]
         for reason in dict.fromkeys(one.reason for one in self.roles if one.role == "drop"):
-            names = [one.column for one in self.roles if one.role == "drop" and one.reason == reason]
+            names = [printable(one.column) for one in self.roles if one.role == "drop" and one.reason == reason]
             lines.append(f"left out   {', '.join(names)} ({reason})")
         lines += [f"check      {question}" for question in self.questions]
         return lines + [f"warning    {text}" for text in self.warnings]

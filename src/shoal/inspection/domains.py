@@ -1,4 +1,4 @@
-"""The domain of a number or moment: rounded outward, so that no bound is a person's value."""
+"""The domain of a number or moment: rounded outward to round numbers, which may be values of people."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ def policy_text(
 ) -> tuple[str, dict[str, str]]:
     """The policy for a file at `path`, and the files of its hierarchies by name, all relative to the policy.
 
-    No value of the data is in the policy. Labels of hierarchies are in the other files, which only the user can read.
+    Of the data only rounded bounds are in the policy. Labels of hierarchies are in the other files, which only the user
+    can read.
     """
     trees: dict[str, str] = {}
     source = {**data.source, "path": path, **_types(proposal, data, facts)}
@@ -35,9 +36,9 @@ def policy_text(
         source["separator"] = facts[proposal.anonymize["item"]].separator
     lines = [
         f"# Written by `{by}`. Lines that end in CHECK are guesses that only you can confirm.",
-        f"# No value of the data is in this file; labels of hierarchies are in {folder}/ (private)."
+        f"# Of the data only rounded bounds are in this file; labels of hierarchies are in {folder}/ (private)."
         if proposal.trees
-        else "# No value of the data is in this file.",
+        else "# Of the data only rounded bounds are in this file.",
         f"# Why {proposal.method}: {proposal.why}. `shoal methods` lists the others.",
         "",
         *_roles(proposal),

@@ -68,6 +68,11 @@ class Role:
     """False: shoal cannot know, a person must decide."""
 
 
+def printable(name: str) -> str:
+    """A column's name on one line, without characters that control a terminal."""
+    return name if name.isprintable() else repr(name)
+
+
 def words_of(name: str) -> list[str]:
     """The words of a column's name: userId, user_id and USER-ID are user and id."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
@@ -87,14 +92,16 @@ def find_person(facts: Mapping[str, Facts]) -> Role | None:
         return _find_named(facts)
     one = facts[best]
     found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE))
-    if found.is_sure or one.distinct < _known(one):
-        return found
-    return _find_named(facts) or found  # it may number rows, and then one person has several
+    named = None if found.is_sure else _find_named(facts)
+    # A session, an order or the number of a row: one person has several.
+    return named if named is not None and facts[named.column].distinct < one.distinct else found
 
 
 def _find_named(facts: Mapping[str, Facts]) -> Role | None:
     """A column with e-mail addresses, names and the like that recur: better one person too few than one too many."""
-    named = [one for one in facts.values() if one.kind in ("text", "whole") and 0.1 * _known(one) < one.distinct]
+    named = [
+        one for one in facts.values() if one.kind in ("text", "whole") and min(10, _known(one) // 10) < one.distinct
+    ]
     named = [one for one in named if one.shape == "email" or "".join(words_of(one.name)) in _NAMED]
     named = [one for one in named if 2 <= one.distinct < _known(one)]
     best = max(named, key=lambda one: one.distinct, default=None)
