@@ -90,6 +90,18 @@ def test_errors_of_executors_are_ours_and_others_lose_their_stack_trace() -> Non
     assert "scala" not in str(other)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[CAST_INVALID_INPUT] The value \'O\'Hara\' of the type "STRING" cannot be cast to "INT"',
+        "pyarrow.lib.ArrowInvalid: Failed to parse string: 'O'Hara' as a scalar of type int64\nan Exception",
+        "Job aborted: PythonException: ValueError: could not convert string to float: 'O'Hara'",
+    ],
+)
+def test_errors_of_others_do_not_show_values(text: str) -> None:
+    assert "Hara" not in str(translated(text))
+
+
 def test_a_file_that_cannot_be_read_is_one_sentence_and_publishes_nothing(session: Any, stage: Stage) -> None:
     stage.write(events(200), files=2)
     (stage.folder / "in" / "part-1.csv").write_text("a,b\n1,2\n")

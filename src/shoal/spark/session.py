@@ -29,6 +29,8 @@ _LOCAL: Final = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
+_QUOTED: Final = re.compile(r"'.*'|\".*\"")
+"""Where messages of Spark, Arrow and Python quote values."""
 
 
 def start_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -102,4 +104,4 @@ def translated(text: str) -> ShoalError:
         return made
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if "Error" in line or "Exception" in line), lines[0] if lines else "")
-    return RunError(f"Spark: {first[:300]}; the log of the driver or of an executor has more")
+    return RunError(f"Spark: {_QUOTED.sub('…', first)[:300]}; the log of the driver or of an executor has more")
