@@ -139,3 +139,17 @@ def test_checksums(tmp_path):
 def test_the_truth_is_needed():
     with pytest.raises(InputError, match="private input"):
         report_evidence(at_the_root(people()), None, POLICY)
+
+
+def test_delays_are_in_arrivals_or_seconds():
+    truth = people(count=40)
+    delays = pa.array(range(40), pa.int64())
+    found = report_evidence(at_the_root(truth), truth, POLICY, trace=traced(range(40)).append_column("delay", delays))
+    assert found.content["delay"] == {"records": 40, "unit": "arrivals", "median": 19.5, "95%": 37.05, "longest": 39.0}
+    assert "<p>In arrivals.</p>" in found.html()
+    events = test_streams.stream(lambda person, epoch, event: "s")
+    trace = test_streams.trace_of(len(events)).append_column("delay", pa.array([1_500_000_000] * len(events)))
+    found = report_evidence(test_streams.pseudonymous(events), events, test_streams.POLICY, trace=trace)
+    assert found.content["delay"]["unit"] == "seconds"
+    assert found.content["delay"]["median"] == pytest.approx(1.5)
+    assert "<p>In seconds.</p>" in found.html()

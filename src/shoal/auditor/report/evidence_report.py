@@ -79,7 +79,7 @@ def report_evidence(
         method = str(written.section("anonymize").get("method"))
         found = _of_family(method, written, release, truth, trace, control, settings)
         settings.progress("delays")
-        delay = _delay(trace)
+        delay = _delay(trace, unit=found.pop("delay_unit"))
     return EvidenceReport(
         {
             "method": method,
@@ -117,6 +117,7 @@ def _of_family(
         }
     return {
         "promise": promise_in_words(promise),
+        "delay_unit": "seconds" if method == "z-anonymity" or getattr(promise, "is_timed", False) else "arrivals",
         "attacks": attacks.to_dict(),
         "utility": [measure.to_dict() for measure in utility],
         **more,
@@ -208,7 +209,7 @@ def _group(column: str, value: str, group: Any, gone: Any, own: Any) -> dict[str
 # ---- time, and how to repeat it
 
 
-def _delay(trace: Any) -> dict[str, Any] | None:
+def _delay(trace: Any, *, unit: str) -> dict[str, Any] | None:
     if trace is None:
         return None
     rows = read(trace, name="trace", expected=Format(), part="trace")
@@ -218,10 +219,10 @@ def _delay(trace: Any) -> dict[str, Any] | None:
     delay = delay[delay >= 0]
     if not len(delay):
         return None
-    parts = {
-        name: float(np.quantile(delay, share)) for name, share in (("median", 0.5), ("95%", 0.95), ("longest", 1.0))
-    }
-    return {"records": len(delay), **parts}
+    scale = 1e-9 if unit == "seconds" else 1.0  # traces have nanoseconds
+    shares = {"median": 0.5, "95%": 0.95, "longest": 1.0}
+    parts = {name: float(np.quantile(delay, share)) * scale for name, share in shares.items()}
+    return {"records": len(delay), "unit": unit, **parts}
 
 
 def _policy_text(policy: Any, written: Policy) -> str:

@@ -38,6 +38,7 @@ circle.high{fill:var(--bad)}circle.low{fill:var(--after)}.mark{stroke-width:2}.m
 code{font-size:.9em;overflow-wrap:anywhere}
 """
 _COSTS: Final = ("column", "value", "people who become k-anonymous if it is withheld")
+_DELAYS: Final = {"median": "median", "95%": "95% within", "longest": "longest"}
 _QUESTIONS: Final = {
     "singling out": "Can a person be singled out?",
     "linking": "Can records of a person be linked?",
@@ -227,11 +228,9 @@ def _windows(found: Mapping[str, Any] | None) -> str:
 def _delay(found: Mapping[str, Any] | None) -> str:
     if not found:
         return ""
-    cells = [f"{value:,.0f}" for name, value in found.items() if name != "records"]
-    intro = "<p>In arrivals, or in nanoseconds if the deadline is a duration.</p>"
-    return intro + table_of(
-        ["records", "median", "95% within", "longest"], [[f"{found['records']:,}", *cells]], range(4)
-    )
+    cells = [f"{found[name]:,.0f}" if found[name] >= 100 else f"{found[name]:,.3g}" for name in _DELAYS]
+    intro = f"<p>In {found['unit']}.</p>"
+    return intro + table_of(["records", *_DELAYS.values()], [[f"{found['records']:,}", *cells]], range(4))
 
 
 def _repeat(found: Mapping[str, Any]) -> str:
