@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError, PolicyError
 from shoal.methods.base import Release
-from shoal.methods.z.shards import numbers_of, shard_of
+from shoal.methods.z.shards import numbers_of, owners_of
 from shoal.testing.strategies import SECOND, cuts
 from tests.laws.cases import Z_CASES, make_z, stream
 from tests.methods.z import driving
@@ -114,7 +114,7 @@ def test_plain_columns_are_dealt_by_value_and_trees_by_column():
 
 def test_shards_are_even():
     keys = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, size=(10_000, 2))
-    assert np.bincount(shard_of(keys, 4), minlength=4).min() > 2_300
+    assert np.bincount(owners_of(keys, 4), minlength=4).min() > 2_300
 
 
 def test_counts_of_the_steps_add_up():

@@ -26,8 +26,8 @@ class FastSettings(LaneSettings):
     threads: Threads = Field(2, description=THREADS)
     round: Count | None = Field(
         None,
-        description="Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; "
-        "by default twice `deadline`, and at least 4096.",
+        description="Arrivals after which lanes are checked, and tuples assigned to them again if the stream has "
+        "changed; by default twice `deadline`, and at least 4096.",
     )
 
 
@@ -39,7 +39,7 @@ class FastParameters(TupleParameters, total=False):
 
 
 class Fast(StreamMethod):
-    """FADS on several cores: tuples are dealt to lanes, which decide them in parallel.
+    """FADS on several cores: tuples are assigned to lanes, which decide them in parallel.
 
     A lane knows its own tuples only, so it finds clusters among fewer. To keep the loss small, similar tuples go to the
     same lane. A tuple that its lane cannot publish is decided among the tuples of all lanes. There are fewer lanes than
@@ -53,7 +53,7 @@ class Fast(StreamMethod):
     threads
         Greatest number of lanes. The output depends on it, but never on how threads are scheduled.
     round
-        Arrivals after which lanes are checked, and tuples dealt to them again if the stream has changed; by default
+        Arrivals after which lanes are checked, and tuples assigned to them again if the stream has changed; by default
         twice the deadline, and at least 4096.
     **given
         The parameters every tuple method takes; see :class:`shoal.methods.tuples.settings.TupleSettings`.

@@ -58,7 +58,7 @@ class LeastLoss(StreamMethod):
         How many of the nearest pending tuples are considered for a cluster; 0 for all. A few hundred are much faster on
         large windows and lose little more.
     threads
-        Lanes that work in parallel, each on the tuples dealt to it; by default 1. The output depends on it, never on
+        Lanes that work in parallel, each on the tuples assigned to it; by default 1. The output depends on it, never on
         how threads are scheduled.
     k
         How many different people share what is published; by default 50.

@@ -48,7 +48,7 @@ def split(admitted: Admitted, shards: int, attributes: Sequence[CrowdColumn], re
 
 def _owners(column: CrowdColumn, reading: Any, home: int, shards: int) -> Ints:
     """The shard that owns each value; `home` is that of a column with a hierarchy."""
-    owners = np.full(len(reading.present), home) if column.hierarchy is not None else shard_of(reading.keys, shards)
+    owners = np.full(len(reading.present), home) if column.hierarchy is not None else owners_of(reading.keys, shards)
     return np.where(reading.present, owners, _NOBODY)
 
 
@@ -63,7 +63,7 @@ def read_admitted(reader: Reader, batches: list[pa.RecordBatch], numbers: Ints, 
     return Admitted(arrivals, clock)
 
 
-def shard_of(keys: Ints, shards: int) -> Ints:
+def owners_of(keys: Ints, shards: int) -> Ints:
     """The shard of each value by its key; tables use the other half of the key, so that they stay even."""
     half = keys[:, 1].view(np.uint64) >> np.uint64(32)
     owners: Ints = ((half * np.uint64(shards)) >> np.uint64(32)).astype(np.int64)

@@ -20,7 +20,7 @@ from shoal.methods.text_keys import Bools, Ints, Texts, Words, is_present, keys_
 from shoal.methods.z.crowd import CrowdTable, Levels, LooseLabels, StrictLabels
 
 SHARDS: Final = 2
-"""Tables that the values of a column are dealt to, on any machine: threads count them side by side."""
+"""Tables that the values of a column are assigned to, on any machine: threads count them side by side."""
 
 
 def hash_text(key: Words, text: str) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class Values:
 
     @classmethod
     def of(cls, keys: Ints, present: Bools, column: pa.Array) -> Values:
-        """Deal the rows to shards."""
+        """Assign the rows to shards."""
         dealt, bounds = np.empty(len(keys), dtype=np.int64), np.zeros(SHARDS + 2, dtype=np.int64)
         crowd_kernel.deal_rows(keys, present, dealt, bounds)
         return cls(keys, present, present, column, dealt, bounds)

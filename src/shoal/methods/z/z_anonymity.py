@@ -176,7 +176,7 @@ class ZAnonymity(StreamMethod):
         return self._engine.refused(admitted)
 
     def split(self, admitted: Admitted, shards: int) -> list[Admitted]:
-        """Deal what was admitted to shards by column and value; depends on key and settings, changes nothing."""
+        """Assign what was admitted to shards by column and value; depends on key and settings, changes nothing."""
         self._require_shards()
         return split(admitted, shards, self._engine.attributes, self._engine.reader)
 

@@ -1,4 +1,4 @@
-"""What lanes have, as one whole that can be dealt to them again: pending tuples and published clusters."""
+"""What lanes have, as one whole that can be assigned to them again: pending tuples and published clusters."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A tuple belongs to one lane, and a lane decides its tuples as one sequential decider would. Where a tuple would be
 suppressed because its lane has too few people, all lanes are joined first, so the tuple is decided among all pending
-tuples. At fixed numbers of arrivals tuples are dealt to lanes again, if that is needed. So the output depends on the
+tuples. At fixed numbers of arrivals tuples are assigned to lanes again, if that is needed. So the output depends on the
 input and the number of threads, never on which thread was faster or on how the input was cut into batches.
 """
 
@@ -32,7 +32,7 @@ _LEAST_ROUND: Final = 4096
 _SEGMENT: Final = 8192
 """Arrivals that lanes accept before it is seen whether one of them has stopped."""
 _MOST_UNEVEN: Final = 1.5
-"""Tuples are dealt again if a lane gets more than this many times its share of the arrivals."""
+"""Tuples are assigned again if a lane gets more than this many times its share of the arrivals."""
 WORTH_THREADS: Final = 256
 
 
@@ -40,7 +40,7 @@ class Lanes:
     """A :class:`Decider` with one sequential decider for each lane.
 
     `assignment` says which lane a tuple goes to, `tasks` is work that a thread helps with when its lane is done.
-    Every `round_rows` arrivals it is checked whether the tuples should be dealt to lanes again.
+    Every `round_rows` arrivals it is checked whether the tuples should be assigned to lanes again.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Lanes:
 
     @property
     def used(self) -> list[SequentialDecider]:
-        """The lanes that tuples are dealt to."""
+        """The lanes that tuples are assigned to."""
         return self.lanes[: self.assignment.lanes]
 
     @property
@@ -97,14 +97,14 @@ class Lanes:
         start, count = 0, len(arrivals.rows)
         arrivals = self._assigned(arrivals)
         while start < count:
-            number, dealt = int(self.lanes[0].tally[t.NUMBER]), self.assignment.version
+            number, before = int(self.lanes[0].tally[t.NUMBER]), self.assignment.version
             to_check = self._arrivals_to_check(number)
             end = self._accept(arrivals, start, min(start + to_check, count, start + _SEGMENT))
-            if self.assignment.version == dealt and len(self.used) > 1:
+            if self.assignment.version == before and len(self.used) > 1:
                 self._arrived += np.bincount(arrivals.lanes[start:end], minlength=len(self.lanes))
-            if self.assignment.version == dealt and end == start + to_check:
+            if self.assignment.version == before and end == start + to_check:
                 self._deal_if_needed()
-            if self.assignment.version != dealt:
+            if self.assignment.version != before:
                 arrivals = self._assigned(arrivals)
             start = end
         return self._decided()
@@ -175,10 +175,10 @@ class Lanes:
             run_all([partial(work, lane) for lane in largest_first], self._tasks)
         return saved
 
-    # ---- dealing
+    # ---- assignment
 
     def _arrivals_to_check(self, number: int) -> int:
-        """Arrivals from this number on until tuples may be dealt again; sooner where there is one lane."""
+        """Arrivals from this number on until tuples may be assigned again; sooner where there is one lane."""
         step = self._round if len(self.used) > 1 else self._soon
         return step - number % step
 
@@ -197,7 +197,7 @@ class Lanes:
         _let_stop(self.lanes[0], may_stop=False)
 
     def _deal(self, wanted: int) -> None:
-        """Deal the pending tuples and the published clusters of all lanes to this many lanes."""
+        """Assign the pending tuples and the published clusters of all lanes to this many lanes."""
         lanes = self.used
         content = LaneContent(lanes)
         self.assignment.choose(content.values, content.rows, wanted)
