@@ -75,7 +75,12 @@ def test_several_rows_of_one_person_are_not_several_people(columns: dict[str, li
 
 @pytest.mark.compiled
 def test_the_promise_says_when_rows_stand_for_people() -> None:
-    assert shoal.anonymize(pa.table(KNOWN), k=5).statement.endswith("each row counts as one person")
+    words = "each row counts as one person"
+    items = pa.table({"items": [[f"i{row % 5}", "bread"] for row in ROWS]})
+    assert shoal.anonymize(pa.table(KNOWN), k=5).statement.endswith(words)
+    assert shoal.anonymize(items, k=5, m=2).statement.endswith(words)
+    for table, wanted in ((pa.table({"row": WHO, **KNOWN}), {}), (items.append_column("user", [WHO]), {"m": 2})):
+        assert words not in shoal.anonymize(table, k=5, **wanted).statement
 
 
 @pytest.mark.compiled
@@ -130,3 +135,10 @@ def test_names_of_columns_cannot_forge_a_line_or_a_page() -> None:
     assert "\x1b" not in repr(found)
     assert "\nrole x" not in repr(found)
     assert "<script>" not in found._repr_html_()
+
+
+@pytest.mark.compiled
+def test_the_ends_of_a_range_never_replace_another_column() -> None:
+    table = pa.table({"user": WHO, "age": KNOWN["age"], "age_low": ["x", "y"] * (len(WHO) // 2)})
+    with pytest.raises(InputError, match="'age_low': occur more than once"):
+        shoal.anonymize(table, k=5, person="user", quasi=["age"], carry=["age_low"], intervals="columns")

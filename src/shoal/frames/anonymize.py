@@ -15,7 +15,7 @@ from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
 from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
 from shoal.frames.result import Anonymized
-from shoal.frames.sets import anonymize_sets
+from shoal.frames.sets import EACH_ROW, anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
@@ -163,8 +163,9 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
-    statement = "; each row counts as one person" if policy.stream.person == ROW else ""
+    counted = ""
     if policy.stream.person == ROW and ROW not in table.column_names:
+        counted = EACH_ROW
         table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
     warnings += [
@@ -183,7 +184,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
             "refused": method.counts["dead"], "pending": method.pending,
         },
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=method.guarantee.statement + statement, proposal=proposal, warnings=tuple(warnings),
+        statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
         metrics=dict(method.metrics),
     )  # fmt: skip
 

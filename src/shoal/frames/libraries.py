@@ -80,7 +80,9 @@ def from_arrow(rows: pa.Table, library: Library, intervals: Intervals) -> Any:
     columns: dict[str, Any] = {}
     for name in rows.column_names:
         column = rows.column(name).combine_chunks()
-        columns |= _shaped(name, column, intervals) if is_interval(column.type) else {name: column}
+        shaped = _shaped(name, column, intervals) if is_interval(column.type) else {name: column}
+        _refuse_twice([*columns, *shaped])
+        columns |= shaped
     if library != "pandas":
         table = pa.table(columns)
         return import_module("polars").from_arrow(table) if library == "polars" else table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from shoal.pipeline.sets.run import free_root
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
 
+EACH_ROW: Final = "; each row counts as one person"
 Sets = list[frozenset[str]]
 
 
@@ -24,6 +25,7 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     """Publish the sets of all people at once; a row without an item or a person is refused."""
     rules = policy.anonymize
     assert isinstance(rules, SetSection), "other methods decide rows one by one"
+    people = "" if policy.stream.person in table.column_names else EACH_ROW
     sets, refused = _sets(table, rules.item, policy.stream.person)
     if not sets:
         raise InputError(f"column {rules.item!r}: has no items; nothing can be published")
@@ -46,7 +48,8 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     return Anonymized(
         frame=None, rows=rows, trace=None, truth=sets, policy=_by_row(content), counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
-        statement=result.certificate.statement.replace("\n", " "), proposal=proposal, warnings=tuple(policy.warnings),
+        statement=result.certificate.statement.replace("\n", " ") + people, proposal=proposal,
+        warnings=tuple(policy.warnings),
         metrics={
             "items": len(kept), "items_generalized": len(merged) / len(kept),
             "occurrences_generalized": sum(counted[item] for item in merged) / counted.total(),
