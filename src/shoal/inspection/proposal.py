@@ -63,9 +63,10 @@ def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
     """Propose roles, a method and its parameters; raise PolicyError if a named column does not exist."""
     wishes.check(facts)
     person = _named(wishes.person, "person") or find_person(wishes.open_columns(facts))
+    if person is None and ROW in facts:  # a policy would take this column for the person
+        person = Role(ROW, "person", "its name", is_sure=False)
     rows = next(iter(facts.values())).rows if facts else 0
-    has_row = person is None and ROW in facts
-    measure = Measure(facts, ROW if has_row else person.column if person else None, 2)
+    measure = Measure(facts, person.column if person else None, 2)
     measure.k = wishes.k or wishes.z or _crowd(measure.people)
     return _Proposer(facts, wishes, person, measure, rows).proposal()
 
