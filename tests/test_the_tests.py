@@ -123,6 +123,7 @@ COVERED = {
         "find_node", "find_pair", "find_slot", "forget_nodes", "forget_pair", "free_row", "has_room_for",
         "make_node", "next_open", "retract", "settle", "take_row", "turn_label",
     },
+    ("deal_rows", "kernels/z/test_crowd.py", "deal_rows"): {"shard_of"},
     ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
     ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},
 }  # fmt: skip
