@@ -28,6 +28,13 @@ def test_rare_items_do_not_show_how_rare_they_are():
     assert popular_tree(some, 2) != popular_tree(others, 2)
 
 
+def test_no_label_names_an_item_that_few_people_have():
+    counts = {f"item {number}": 20 for number in range(8)} | {f"Jane {number}": 1 for number in range(70)}
+    tree = shoal.Hierarchy.from_nested(popular_tree(counts, 5))
+    assert [label for label in tree.labels if "Jane" in label and label not in counts] == []
+    assert "5 rare items (2)" in tree.labels
+
+
 @pytest.mark.parametrize("by_person", [True, False])
 def test_items_are_counted_in_people(by_person):
     table = pa.table({"who": ["ann", "ann", "bob", None], "item": ["tea", "tea ", "tea", "gin"]})

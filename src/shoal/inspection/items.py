@@ -41,31 +41,35 @@ def _without_blanks(counts: Counter[str]) -> Counter[str]:
 def popular_tree(counts: Mapping[str, int], k: int) -> dict[str, Any]:
     """Groups of five neighbours in the order of popularity, level by level.
 
-    Items of fewer than k people are in alphabetical order among themselves: their counts are not revealed.
+    Items of fewer than k people are in alphabetical order among themselves, and no label names them: what one person
+    alone has, such as a query, may identify them.
 
     >>> popular_tree({"milk": 9, "bread": 8, "tea": 7, "beer": 1, "ale": 2, "gin": 1}, k=3)
     {'*': {'milk + bread + 1 more': {'milk': None, 'bread': None, 'tea': None},
-           'ale + beer + 1 more': {'ale': None, 'beer': None, 'gin': None}}}
+           '3 rare items': {'ale': None, 'beer': None, 'gin': None}}}
     """
     order = sorted(counts, key=lambda item: (-counts[item] if counts[item] >= k else 0, item))
-    taken = set(order)
+    taken, named = set(order), {item for item in order if counts[item] >= k}
     level: list[_Node] = [(item, (item,), None) for item in order]
     while len(level) > FANOUT:
         groups = -(-len(level) // FANOUT)
         cuts = [len(level) * group // groups for group in range(groups + 1)]
-        level = [_joined(level[cuts[group] : cuts[group + 1]], taken) for group in range(groups)]
+        level = [_joined(level[cuts[group] : cuts[group + 1]], taken, named) for group in range(groups)]
     root = "*"
     while root in taken:
         root += "*"
     return {root: {label: below for label, _, below in level}}
 
 
-def _joined(group: list[_Node], taken: set[str]) -> _Node:
+def _joined(group: list[_Node], taken: set[str], named: set[str]) -> _Node:
     if len(group) == 1:
         return group[0]
     items = tuple(item for _, own, _ in group for item in own)
-    label = f"{items[0]} + {items[1]}" + (f" + {len(items) - 2:,} more" if len(items) > 2 else "")
+    shown = [item for item in items[:2] if item in named]
+    rest = [f"{len(items) - len(shown):,} {'more' if shown else 'rare items'}"] if len(items) > len(shown) else []
+    label, again = " + ".join([*shown, *rest]), 1
     while label in taken:
-        label += "*"
+        again += 1
+        label = f"{' + '.join([*shown, *rest])} ({again})"
     taken.add(label)
     return label, items, {name: below for name, _, below in group}
