@@ -32,7 +32,8 @@ def test_a_report_for_people(stage):
     assert [question for question in ("singling out", "linking", "inference") if f"\n{question}\n" not in text] == []
     assert "whole released set" in text
     assert CANARY not in text
-    assert ended.err == ""
+    assert ended.err.startswith("shoal: attacking: reading\n")
+    assert attacked(stage, "--quiet").err == ""
 
 
 def test_a_report_for_machines(stage):

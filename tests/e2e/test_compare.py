@@ -32,6 +32,10 @@ def test_settings_side_by_side(stage):
     page = Path("compare.html")
     assert page.stat().st_mode & 0o077 == 0
     assert CANARY not in page.read_text()
+    lines = [f"shoal: comparing {number} of 2: z-anonymity z={z}" for number, z in ((1, 2), (2, 8))]
+    assert ended.err.splitlines() == [*lines, "shoal: page written to compare.html"]
+    assert "smallest_class" not in low  # z promises nothing about classes
+    assert low["delay_unit"] == "seconds"
     assert not Path("out.csv").exists()  # nothing that the policy names is written
 
 
@@ -57,8 +61,8 @@ def made(name: str, risk: float, error: float, *, ok: bool = True) -> Setting:
     attack = {"name": "prosecutor", "gains": False, "success": {"rate": risk, "low": 0, "high": risk, "n": 9}}
     utility = [{"name": "released", "value": 1.0}, {"name": "counts", "value": error}]
     content = {
-        "audit": {"ok": ok}, "attacks": {"attacks": [attack]}, "utility": utility, "classes": {"smallest": 3},
-        "delay": None,
+        "audit": {"ok": ok}, "attacks": {"attacks": [attack]}, "utility": utility,
+        "classes": {"smallest": 3, "are_promised": True}, "delay": None,
     }  # fmt: skip
     return Setting(name, "fads", {}, content)
 

@@ -121,3 +121,17 @@ def test_progress_away_from_a_terminal_is_plain_lines(scene: Scene, monkeypatch:
     assert ended.code == 0
     assert ended.err.startswith("shoal: 6 rows in, 3 released, 3 suppressed, 0 refused, ")
     assert scene.run("--json", "--quiet").err == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("doctor",), "shoal: name the policy: shoal doctor policy.toml\n"),
+        (("report", "out.csv"), "shoal: --policy is missing: shoal report … --policy policy.toml\n"),
+        (("doctor", "--polcy", "x"), "Unknown option"),
+    ],
+)
+def test_a_missing_argument_is_explained(args: tuple[str, ...], sentence: str) -> None:
+    ended = shoal(*args)
+    assert ended.code == 2
+    assert sentence in ended.err

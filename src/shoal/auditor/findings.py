@@ -19,6 +19,9 @@ from shoal.errors import ShoalError
 _ROWS_NAMED: Final = 10
 _TABLES: Final = ("epochs", "unchanged_columns")
 """Metrics that are printed as tables."""
+_LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
+_PARTS: Final = {"records_by_k": "k = "}
+"""What is printed before the parts of a metric."""
 
 
 class Severity(StrEnum):
@@ -109,7 +112,7 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [f"  {name.replace('_', ' ')}: {_number(value)}" for name, value in metrics.items() if name not in _TABLES]
+    plain = [_metric(name, value) for name, value in metrics.items() if name not in _TABLES]
     return plain + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
 
 
@@ -128,9 +131,21 @@ def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
+def _metric(name: str, value: Any) -> str:
+    """Return one line in words; what a mapping says about its own figures comes first."""
+    label = _LABELS.get(name, name.replace("_", " "))
+    if not isinstance(value, Mapping):
+        return f"  {label}: {_number(value)}"
+    figures = dict(value)
+    unit, how = figures.pop("unit", None), figures.pop("how", None)
+    parts = [f"{figures.pop('sets')} {how}"] if how else []
+    parts += [f"{_PARTS.get(name, '')}{part.replace('_', ' ')} {_number(inner)}" for part, inner in figures.items()]
+    return f"  {label}{f' in {unit}' if unit else ''}: {', '.join(parts)}"
+
+
 def _number(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_number(inner)}" for name, inner in value.items())
+        return " ".join(f"{name} {_number(inner)}" for name, inner in value.items())
     if value is None:
         return "–"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import Final
 
-from cyclopts import App
+from cyclopts import App, CycloptsError, CycloptsPanel, MissingArgumentError
 
 from shoal import __version__
 from shoal.cli.attack import attack
@@ -54,6 +54,12 @@ app.register_install_completion_command(help="Install completion for this shell 
 
 _PIPE_CLOSED: Final = 141
 """128 + SIGPIPE, as a shell reports it: the reader of standard output is gone."""
+_EXAMPLES: Final = {
+    "policy": "policy.toml",
+    "release": "released.parquet",
+    "truth": "visits.csv",
+    "input": "visits.csv",
+}
 
 
 def main() -> None:
@@ -74,7 +80,9 @@ def main() -> None:
 
 def _code() -> object:
     try:
-        return app(sys.argv[1:], result_action="return_value")
+        return app(sys.argv[1:], result_action="return_value", print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        return _explain(error)
     except ShoalError as error:
         return _report(error)
     except KeyboardInterrupt:
@@ -84,6 +92,24 @@ def _code() -> object:
         raise
     except Exception as error:
         return _report_internal_error(error)
+
+
+def _explain(error: CycloptsError) -> int:
+    """Say how to call a command when a required argument is missing; show other mistakes in a box."""
+    if not isinstance(error, MissingArgumentError) or error.argument is None or error.keyword is not None:
+        from rich.console import Console
+
+        Console(stderr=True).print(CycloptsPanel(error))
+        return PolicyError.exit_code
+    option = error.argument.name
+    name = option.lstrip("-").lower()
+    example = _EXAMPLES.get(name, name.upper())
+    command = " ".join([str(app.name[0]), *(error.command_chain or ())])
+    if error.argument.field_info.is_positional:
+        print(f"shoal: name the {name}: {command} {example}", file=sys.stderr)
+    else:
+        print(f"shoal: {option} is missing: {command} … {option} {example}", file=sys.stderr)
+    return PolicyError.exit_code
 
 
 def _report(error: ShoalError) -> int:

@@ -25,6 +25,7 @@ def attack(  # noqa: PLR0913
     seed: int = 1,
     max_memory: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
     """Simulate attackers on a release, shoal's or another tool's, and compare them with guessing.
 
@@ -66,6 +67,8 @@ def attack(  # noqa: PLR0913
         How much memory may be used ("8 GB"); by default half of the machine's.
     as_json
         Print the report as JSON, with what each attacker wants and knows.
+    quiet
+        Print no progress on standard error.
     """
     import orjson
 
@@ -73,7 +76,7 @@ def attack(  # noqa: PLR0913
     from shoal.cli.audit import one_or_all, read_private_trace
     from shoal.cli.render import watch_steps
 
-    with watch_steps("attacking") as progress:
+    with watch_steps("attacking:", quiet=quiet) as progress:
         report = run(
             release,
             one_or_all(truth),

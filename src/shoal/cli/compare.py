@@ -22,6 +22,7 @@ def compare(
     seed: int = 1,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
     """Publish the policy's input once for every setting; compare loss, utility, attacks, suppression and delay.
 
@@ -55,10 +56,12 @@ def compare(
         Write a page with the table and a picture to this file (.html).
     as_json
         Print the comparison as JSON.
+    quiet
+        Print no progress on standard error.
     """
     import orjson
 
-    from shoal.cli.render import warn_of_key, watch_steps
+    from shoal.cli.render import say_written, warn_of_key, watch_steps
     from shoal.crypto.safe_open import write_file
     from shoal.pipeline.compare import compare_settings
 
@@ -66,7 +69,7 @@ def compare(
         raise PolicyError("max-risk: must be a share above 0, up to 1")
     varied = {**({"k": [_value(one) for one in split_names(k) or ()]} if k else {}), **_varied(vary or [])}
     warn_of_key()
-    with watch_steps("comparing") as progress:
+    with watch_steps("comparing", quiet=quiet) as progress:
         found = compare_settings(
             policy, methods=split_names(methods) or (), varied=varied, targets=targets, seed=seed, max_risk=max_risk,
             progress=progress,
@@ -76,6 +79,7 @@ def compare(
             write_file(out, found.html(), private=True)
         except OSError as error:
             raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another file with --out") from None
+        say_written("page", out, quiet=quiet)
     print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else found.text())
     return 0
 

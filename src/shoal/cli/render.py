@@ -112,15 +112,24 @@ def _shown(*, quiet: bool, log: str) -> Iterator[Observer]:
 
 
 @contextmanager
-def watch_steps(what: str) -> Iterator[Callable[[str], None]]:
-    """Show the current step of a long command on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
+def watch_steps(what: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show the current step of a long command: in one place on a terminal, elsewhere as lines on standard error."""
+    if quiet:
         yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield lambda step: print(f"shoal: {what} {step}", file=sys.stderr, flush=True)
         return
     from rich.console import Console
 
     with Console(stderr=True).status("starting …") as status:
-        yield lambda step: status.update(f"{what}: {step} …")
+        yield lambda step: status.update(f"{what} {step} …")
+
+
+def say_written(what: str, place: Path, *, quiet: bool) -> None:
+    """Report on standard error where something was written."""
+    if not quiet:
+        print(f"shoal: {what} written to {place}", file=sys.stderr)
 
 
 def warn_of_key(other: Path | None = None) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoal.auditor import WindowReport
 
 
-def report(
+def report(  # noqa: PLR0913
     release: Path,
     *,
     policy: Path,
@@ -28,6 +28,7 @@ def report(
     seed: int = 1,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> int:
     """Write one page of evidence on a release: promise, audit, attacks, losses, utility, and how to repeat it.
 
@@ -67,13 +68,15 @@ def report(
         A file that ends in .html for the page; or a folder for windows.csv, costs.csv and windows.png (z-anonymity).
     as_json
         Print the report as JSON: with the page, all that is on it; otherwise the windows.
+    quiet
+        Print no progress on standard error.
     """
     import orjson
 
     from shoal.auditor import report_windows
 
     if out is not None and out.suffix == ".html":
-        return _write_page(release, policy, truth, trace, control, targets, seed, out, as_json=as_json)
+        return _write_page(release, policy, truth, trace, control, targets, seed, out, as_json=as_json, quiet=quiet)
     found = report_windows(release, policy=policy, truth=truth or None, k=k)
     places = [] if out is None else _write(found, _folder(out), private=bool(truth))
     if as_json:
@@ -85,16 +88,16 @@ def report(
 
 def _write_page(
     release: Path, policy: Path, truth: list[Path] | None, trace: Path | None, control: Path | None,
-    targets: int, seed: int, out: Path, *, as_json: bool,
+    targets: int, seed: int, out: Path, *, as_json: bool, quiet: bool,
 ) -> int:  # fmt: skip
     import orjson
 
     from shoal.auditor.report.evidence_report import report_evidence
     from shoal.cli.audit import one_or_all, read_private_trace
-    from shoal.cli.render import watch_steps
+    from shoal.cli.render import say_written, watch_steps
     from shoal.crypto.safe_open import write_file
 
-    with watch_steps("reporting") as progress:
+    with watch_steps("reporting:", quiet=quiet) as progress:
         found = report_evidence(
             release, one_or_all(truth), policy, trace=read_private_trace(trace), control=control, targets=targets,
             seed=seed, progress=progress,
@@ -104,6 +107,7 @@ def _write_page(
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another file with --out") from None
     if as_json:
+        say_written("page", out, quiet=quiet)
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
     else:
         verdict = "nothing broken" if found.content["audit"]["ok"] else "PROMISE BROKEN"

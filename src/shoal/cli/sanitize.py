@@ -124,7 +124,8 @@ def _show_status(status: dict[str, Any], *, as_json: bool) -> None:
         return
     inside, between, outside = status["internal"], status["temporary"], status["external"]
     print(f"internal       {inside['records']:>12,}  records, real ones and decoys  ({inside['store']})")
-    print(f"temporary      {between['batches']:>12,}  sealed batches of {between['runs']} runs  ({between['store']})")
+    runs = "1 run" if between["runs"] == 1 else f"{between['runs']:,} runs"
+    print(f"temporary      {between['batches']:>12,}  sealed batches, of {runs}  ({between['store']})")
     print(f"batches        {status['waiting_batches']:>12,}  not anonymized yet")
     print(f"pending        {status['pending']:>12,}  records pending until there are enough people")
     print(f"external       {outside['published']:>12,}  rows published  ({outside['store']})")

@@ -55,10 +55,10 @@ def compare_settings(
         raise PolicyError(f"{len(combinations)} combinations are too many; compare at most {_MOST}")
     _check(methods, own, keys)
     found = []
-    for method, *values in combinations:
+    for number, (method, *values) in enumerate(combinations, start=1):
         chosen = dict(zip(keys, values, strict=True))
         name = " ".join([method, *(f"{key}={value}" for key, value in chosen.items())])
-        progress(name)
+        progress(f"{number} of {len(combinations)}: {name}")
         with tempfile.TemporaryDirectory(prefix="shoal-compare-") as place:
             content = _publish_and_judge(_changed(table, method, chosen), folder, Path(place), targets, seed)
         found.append(Setting(name, method, chosen, content))

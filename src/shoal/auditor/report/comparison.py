@@ -59,7 +59,7 @@ class Setting:
         columns = self.content.get("columns") or []
         attacks = self.content["attacks"]["attacks"]
         tried = [attack for attack in attacks if attack["success"]]
-        delay = self.content["delay"]
+        delay, classes = self.content["delay"], self.content["classes"]
         return {
             "setting": self.name,
             "method": self.method,
@@ -72,8 +72,9 @@ class Setting:
             "risk_up_to": self.risk,
             "attacks_that_gain": sum(attack["gains"] for attack in tried),
             "attacks_tried": len(tried),
-            "smallest_class": self.content["classes"]["smallest"],
+            **({"smallest_class": classes["smallest"]} if classes["are_promised"] else {}),
             "median_delay": None if delay is None else delay["median"],
+            "delay_unit": None if delay is None else delay["unit"],
         }
 
 
@@ -155,9 +156,11 @@ class Comparison:
 
 
 def _cells(found: Mapping[str, Any]) -> list[str]:
-    cells = {name: _cell(found[name]) for name in _HEAD}
+    cells = {name: _cell(found.get(name)) for name in _HEAD}
     cells["promise_kept"] = "kept" if found["promise_kept"] else "BROKEN"
     cells["attacks_that_gain"] = f"{found['attacks_that_gain']} of {found['attacks_tried']}"
+    if found["median_delay"] is not None:
+        cells["median_delay"] = f"{found['median_delay']:,g} {found['delay_unit']}"
     return list(cells.values())
 
 

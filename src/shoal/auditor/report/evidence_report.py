@@ -105,13 +105,17 @@ def _of_family(
         sets = read_set_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_sets(sets), measure_sets(sets), read_set_promise(policy)  # type: ignore[assignment]
         more = {
-            "classes": _sizes(np.unique(_numbered(sets.shown.keys()), return_counts=True)[1], "equal released records")
+            "classes": _sizes(
+                np.unique(_numbered(sets.shown.keys()), return_counts=True)[1],
+                "equal released records",
+                are_promised=False,
+            )
         }
     else:
         rows = read_rows(policy, release, truth, trace, control, settings)
         attacks, utility, promise = attack_rows(rows, settings), measure_rows(rows), rows.promise
         more = {
-            "classes": _sizes(rows.released.rows, "rows that look alike"),
+            "classes": _sizes(rows.released.rows, "rows that look alike", are_promised=True),
             "columns": list(_columns(rows)),
             "groups": _groups(rows),
         }
@@ -134,10 +138,14 @@ def _numbered(keys: list[bytes]) -> Any:
 
 def _set_sizes(stream: StreamEvidence) -> dict[str, Any]:
     keys = [stream.shown.lists.of(group).tobytes() for group in range(len(stream.shown.epoch))]
-    return _sizes(np.unique(_numbered(keys), return_counts=True)[1], "people of an epoch with the same released set")
+    return _sizes(
+        np.unique(_numbered(keys), return_counts=True)[1],
+        "people of an epoch with the same released set",
+        are_promised=stream.promise.k is not None,
+    )
 
 
-def _sizes(sizes: Any, what: str) -> dict[str, Any]:
+def _sizes(sizes: Any, what: str, *, are_promised: bool) -> dict[str, Any]:
     """Count rows (or people) by the size of the class they are in."""
     edges = [*_BINS, 2**62]
     counts = [int(sizes[(sizes >= low) & (sizes < high)].sum()) for low, high in pairwise(edges)]
@@ -147,6 +155,7 @@ def _sizes(sizes: Any, what: str) -> dict[str, Any]:
     kept = range(used[0], used[-1] + 1) if used else range(0)
     return {
         "what": what,
+        "are_promised": are_promised,
         "classes": len(sizes),
         "smallest": int(sizes.min()) if len(sizes) else None,
         "median": float(np.median(sizes)) if len(sizes) else None,
