@@ -130,9 +130,9 @@ def test_host_names_end_at_their_public_suffix(host, path):
 def test_without_the_list_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
     computed._public_suffixes.cache_clear()
-    with pytest.raises(RunError, match=r"shoal\[hosts\]"):
+    with pytest.raises(RunError, match=r"pip install publicsuffixlist"):
         Hierarchy.hosts()
-    with pytest.raises(PolicyError, match=r"shoal\[hosts\]"):
+    with pytest.raises(PolicyError, match=r"pip install publicsuffixlist"):
         read_hierarchy("hosts", folder=Path(), name="hierarchy")
 
 
