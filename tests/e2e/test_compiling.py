@@ -16,6 +16,7 @@ from numba.core import event
 
 from shoal.cli.render import LiveObserver
 from shoal.decode.csv import CsvDecoder
+from shoal.kernels.notice import USUAL
 from shoal.methods.registry import METHODS
 from shoal.observe.observer import COMPILING
 from shoal.pipeline.warmup import timed_compiling
@@ -44,6 +45,11 @@ def fresh_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
     ):  # the last one is what others import
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: True)
     return scene
+
+
+def test_the_time_that_compiling_takes_is_that_of_all_families() -> None:
+    ends = [int(end) for usual in USUAL.values() for end in usual.split(" to ")]
+    assert COMPILING.endswith(f"this usually takes {min(ends)} to {max(ends)} s")
 
 
 def test_a_run_reports_compiling_first(fresh_machine: Scene) -> None:
