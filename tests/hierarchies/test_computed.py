@@ -132,7 +132,7 @@ def test_without_the_list_the_extra_is_named(monkeypatch):
     computed._public_suffixes.cache_clear()
     with pytest.raises(RunError, match=r"pip install publicsuffixlist"):
         Hierarchy.hosts()
-    with pytest.raises(PolicyError, match=r"pip install publicsuffixlist"):
+    with pytest.raises(RunError, match=r"pip install publicsuffixlist"):
         read_hierarchy("hosts", folder=Path(), name="hierarchy")
 
 
