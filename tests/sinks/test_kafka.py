@@ -174,3 +174,27 @@ def test_silence_is_no_end_while_brokers_have_more(address: str, monkeypatch: py
         found += [value for one in reader.fetch(range(4), 0.1) for value in one.messages.values]
     assert found == [b"1"]
     reader.close()
+
+
+class _Silent:
+    """A client whose messages are acknowledged as told: how many are left after each call."""
+
+    def __init__(self, *left: int) -> None:
+        self._left = list(left)
+
+    def flush(self, seconds: float) -> int:
+        return self._left.pop(0) if len(self._left) > 1 else self._left[0]
+
+
+def test_messages_that_are_never_acknowledged_end_a_run():
+    transactions = KafkaTransactions("x:1", "t", give_up=0)
+    transactions._producer = _Silent(3)
+    with pytest.raises(OutputError, match="acknowledge nothing; the same command continues"):
+        transactions.flush()
+
+
+def test_messages_that_are_acknowledged_slowly_are_waited_for():
+    transactions = KafkaTransactions("x:1", "t", give_up=0)
+    transactions._producer = client = _Silent(3, 2, 1, 0)
+    transactions.flush()
+    assert client._left == [0]

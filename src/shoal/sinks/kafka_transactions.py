@@ -152,9 +152,17 @@ class KafkaTransactions:
                 return
 
     def flush(self) -> None:
-        """Wait until brokers have acknowledged every message; OutputError if one of them expired."""
-        while self._serve(self._open_producer.flush, STEP_SECONDS):
-            pass
+        """Wait until brokers have acknowledged every message; OutputError if one of them expired, or none is."""
+        before = left = self._serve(self._open_producer.flush, STEP_SECONDS)
+        while left:
+            left = self._serve(self._open_producer.flush, STEP_SECONDS)
+            if left < before:
+                self._patience.succeed()
+            elif self._patience.fail():
+                self._producer = None  # closing it would wait for the same messages
+                raise self._failure("brokers acknowledge nothing; the same command continues before these messages")
+            before = left
+        self._patience.succeed()
 
     def _serve(self, call: Callable[[float], int], seconds: float) -> int:
         """Let the client report what happened to messages; OutputError if one of them was not delivered."""
