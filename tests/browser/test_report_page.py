@@ -84,6 +84,7 @@ def test_links_work_by_keyboard(browser, page_file):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url("**#promise")
+    assert page.url.endswith("#promise")
     page.close()
 
 

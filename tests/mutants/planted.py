@@ -118,7 +118,7 @@ MUTANTS: Final = (
         "lanes go back to where the last of them stopped",
         "stop = min(stops)",
         "stop = max(stops)",
-        "tests/methods/tuples/test_twins.py::test_counts[line-fast]",
+        "tests/methods/tuples/test_twins.py::test_long_streams",
     ),
     Mutant(
         "kernels/tuples/fads.py",

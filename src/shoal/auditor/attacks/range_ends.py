@@ -51,7 +51,7 @@ def _range_ends(evidence: RowEvidence) -> Attack:
 
 
 def _of_one_person(evidence: RowEvidence, span: Spans, end: Floats) -> Bools:
-    """Return in which classes one person only has the value at the end of the range, which is no end of the domain."""
+    """Return in which classes a single person has the value at the range's end, if the domain does not end there."""
     assert evidence.record_of is not None
     shown = np.flatnonzero(evidence.record_of >= 0)
     classes, record = evidence.released.of_row[shown], evidence.record_of[shown]

@@ -158,7 +158,7 @@ def _sets(found: StreamEvidence) -> list[Attack]:
 def _whole_set(found: StreamEvidence) -> Attack:
     attack = Attack(
         "whole released set", Question.SINGLING_OUT,
-        "Nobody else of the epoch has the same set of released values: the pseudonym is the person's for sure.",
+        "No other person of the epoch has the same set of released values, so the pseudonym is certainly the person's.",
         "everything that was released of the person in an epoch",
     )  # fmt: skip
     targets = found.targets
